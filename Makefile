@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do command 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && { echo $$p; break; }; done)
 # Three on two cores, because tests of real processes wait for clocks and timeouts.
 WORKERS ?= 3
-# Tests start hundreds of processes; without bytecode files each of them compiles all modules, for two seconds.
+# Without bytecode files each start of a process compiles all modules, for two seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help

@@ -1,6 +1,6 @@
 """Measure failover: from the death of a member to the moved replicas ready elsewhere.
 
-Starts `fedctl serve` and simulated members, each in a process of its own; joins them; divides N Deployments equally; kills
+Starts `fedctl serve` and simulated members, each in its own process; joins them; divides N Deployments equally; kills
 the process of the last member with SIGKILL; and watches host and survivors until every Deployment has all its replicas ready
 in the survivors. Times are those at which the benchmark's watches receive the writes. The last line on standard output is one
 JSON object.
@@ -16,7 +16,6 @@ import asyncio
 import contextlib
 import json
 import os
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ import psutil
 from propagation import (
     NAMESPACE,
     Sampler,
+    conduct,
     in_parallel,
     join_members,
     percentile,
@@ -257,22 +257,15 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=600)
     parser.add_argument("--dir", type=Path, help="directory in which to keep the state")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="federation-bench-") as folder:
-        results = asyncio.run(run(options, options.dir or Path(folder)))
-    for key, value in results.items():
-        print(f"{key:32} {value}")
     shape = {
-        "deployments": options.deployments,
-        "members": options.members,
         "replicas": options.replicas,
         "failure": options.failure,
         "tolerationS": options.toleration,
         "settleS": options.settle,
         "replicasPerMinute": options.rate,
         "podStartS": options.pod_start,
-        "cores": os.cpu_count() or 0,
     }
-    print(json.dumps({"name": "failover", "parameters": shape, "results": results}))
+    conduct("failover", run, options, shape)
 
 
 if __name__ == "__main__":

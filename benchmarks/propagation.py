@@ -490,6 +490,16 @@ async def measure_hang(
     }
 
 
+def conduct(name: str, run: Callable[..., Any], options: argparse.Namespace, shape: Mapping[str, Any]) -> None:
+    """Run a benchmark in the given or a temporary directory, and print its results; the last line is a JSON object."""
+    with tempfile.TemporaryDirectory(prefix="federation-bench-") as folder:
+        results = asyncio.run(run(options, options.dir or Path(folder)))
+    for key, value in results.items():
+        print(f"{key:32} {value}")
+    shape = {"deployments": options.deployments, "members": options.members, **shape, "cores": os.cpu_count() or 0}
+    print(json.dumps({"name": name, "parameters": shape, "results": results}))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--deployments", type=int, default=1000)
@@ -504,13 +514,7 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("--dir", type=Path, help="directory in which to keep the state")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="federation-bench-") as folder:
-        results = asyncio.run(run(options, options.dir or Path(folder)))
-    for key, value in results.items():
-        print(f"{key:32} {value}")
-    shape = {"deployments": options.deployments, "members": options.members, "cores": os.cpu_count() or 0}
-    shape |= {"realMembers": options.real_members}
-    print(json.dumps({"name": "propagation", "parameters": shape, "results": results}))
+    conduct("propagation", run, options, {"realMembers": options.real_members})
 
 
 if __name__ == "__main__":

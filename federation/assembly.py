@@ -97,6 +97,7 @@ from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from federation.scheduling.policyusage import PolicyUsage
 from federation.settings import Settings
+from federation.spread.spreadadmission import RULES as SPREAD_RULES
 from federation.web import application
 from federation.web.delivery import DeliveryView
 from federation.web.podlocations import PodLocations
@@ -133,7 +134,7 @@ def protect_federated_objects(registry: Registry, clock: Clock) -> None:
     registry.add_admission_plugin(PolicyAdmission(find, list_objects))
     registry.add_admission_plugin(AutoscalerAdmission(list_objects))
     registry.add_admission_plugin(UnitedDeploymentAdmission(list_objects))
-    registry.add_admission_plugin(WorkloadSpreadAdmission(find, list_objects, read_object))
+    registry.add_admission_plugin(WorkloadSpreadAdmission(find, list_objects, read_object, SPREAD_RULES))
     registry.add_admission_plugin(TypeConfigAdmission(find, partial(list_objects, FEDERATED_TYPE_CONFIGS)))
 
 
@@ -395,8 +396,7 @@ class ControlPlane:
             background = [supervised([*shared, *self._wiring.caches], self._clock)]
             if self._runs_controllers:
                 controllers = supervised(self._wiring.loops, self._clock)
-                lead = self._leadership
-                background.append(controllers if lead is None else partial(lead.run, controllers))
+                background.append(partial(self._leadership.run, controllers) if self._leadership else controllers)
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(run(), name="control-plane-loops") for run in background]
                 # Not awaited here: when this task is cancelled, the Lease is released while connections are drained.

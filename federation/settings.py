@@ -116,7 +116,7 @@ class Settings:
     """Format of the scheduling triggers on objects: short, or kubeadmiral; both are read."""
 
     failover_toleration_s: int = 300
-    """How long a policy without a toleration of its own tolerates a cluster that is not ready or unreachable."""
+    """How long a policy without its own toleration tolerates a cluster that is not ready or unreachable."""
 
     guard_share: float = 0.2
     """Share of a policy's, type's or cluster's objects that may move at a time without approval; 1 for no guard."""

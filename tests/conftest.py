@@ -5,6 +5,7 @@
 
 import os
 
+import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
@@ -18,6 +19,8 @@ structlog.configure(
     ],
     wrapper_class=structlog.make_filtering_bound_logger("info"),
 )
+# Without bytecode files each of the hundreds of processes that tests start compiles all modules, for two seconds.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
@@ -26,3 +29,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 def pytest_collection_finish() -> None:
     """Collect garbage as the product does, and exclude what ten thousand collected tests hold."""
     tune_collector()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse to run groups that would be spread over the workers: each worker would start their servers again."""
+    if getattr(config.option, "loadgroup", False):
+        apart = [item.nodeid for item in items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
+        if apart:
+            raise pytest.UsageError(f"pytest-xdist does not keep groups together with this pytest: {apart[0]}")

@@ -6,7 +6,6 @@ deleted.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from functools import partial
 
 from federation.admission.federatedobjects import FindResource
 from federation.admission.policyselectors import ListObjects
@@ -16,12 +15,7 @@ from federation.apimachinery.errors import BadRequest, invalid
 from federation.apimachinery.resources import CRDS, Object, Resource
 from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import Decide
-from federation.apiserver.semantics.validation.podpatches import unknown_fields, validate_patched_pod
-from federation.apiserver.semantics.validation.selectorvalidation import (
-    validate_label_selector,
-    validate_node_term,
-    validate_toleration,
-)
+from federation.apiserver.semantics.validation.podpatches import unknown_fields
 from federation.planning.typeconfigs.derivation import can_be_derived
 from federation.planning.workloadspread.clusterterms import cluster_requirements, covers
 from federation.planning.workloadspread.hub import to_hub
@@ -36,24 +30,23 @@ from federation.planning.workloadspread.subsets import name_of, subsets_of, targ
 
 ReadObject = Callable[[Resource, str, str], Awaitable[Object | None]]
 """Returns the stored object of a resource by name and namespace, None when there is none."""
-_RULES = SpreadRules(
-    label_selector=validate_label_selector,
-    required_term=partial(validate_node_term, strict=True),
-    preferred_term=partial(validate_node_term, strict=False),
-    toleration=validate_toleration,
-    patched_pod=validate_patched_pod,
-)
 
 
 class WorkloadSpreadAdmission:
-    """An `AdmissionPlugin`. It lives as long as the API server and keeps no state; the arguments read the store."""
+    """An `AdmissionPlugin`. It lives as long as the API server and keeps no state.
+
+    The functions read the store; `rules` are Kubernetes' rules for parts of a WorkloadSpread.
+    """
 
     resources = frozenset({WORKLOAD_SPREADS.group_resource})
 
-    def __init__(self, find: FindResource, list_objects: ListObjects, read_object: ReadObject) -> None:
+    def __init__(
+        self, find: FindResource, list_objects: ListObjects, read_object: ReadObject, rules: SpreadRules
+    ) -> None:
         self._find = find
         self._list = list_objects
         self._read = read_object
+        self._rules = rules
 
     def mutate(self, request: AdmissionRequest) -> Object:
         """Change nothing."""
@@ -69,7 +62,7 @@ class WorkloadSpreadAdmission:
         causes = validate_update(spread, old) if request.old is not None else []
         causes += validate_spread(
             spread,
-            _RULES,
+            self._rules,
             others=await self._list(WORKLOAD_SPREADS, request.namespace),
             workload=await self._find_target(spread, request.namespace),
             whitelist=await self._custom_kinds(spread),

@@ -71,7 +71,7 @@ class APIServerOptions:
     identity: str = ""
     """Names this server among those that share its database; "" for a server alone."""
     key_secret: KeySecret | None = None
-    """Where the servers of a shared database keep their common keys; None for keys of its own."""
+    """Where the servers of a shared database keep their common keys; None for its own keys."""
     oidc: OIDCOptions | None = None
     """The OIDC issuer whose ID tokens are accepted."""
     audit: AuditOptions | None = None
@@ -141,7 +141,7 @@ class APIServer:
                 if await sharedkeys.publish(self.registry, secret, directory):
                     return pki
                 if not had_keys:
-                    await asyncio.to_thread(shutil.rmtree, directory)  # made a moment ago, and used by nobody
+                    await asyncio.to_thread(shutil.rmtree, directory)  # created above and not used yet
                 await sharedkeys.take_over(self.registry, secret, directory)
         return await asyncio.to_thread(self._ensure_pki, self._clock.now())
 

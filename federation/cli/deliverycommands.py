@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import typer
 
 from federation.apimachinery.errors import FederationError
-from federation.cli import flags, rendered
+from federation.cli import flags
 from federation.cli.execution import execute, fail
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 
@@ -27,6 +27,8 @@ def render_command(
     It is what the control plane sends: the object with all overrides, without fields that belong to the member. Values
     of Secrets are hidden.
     """
+    from federation.cli import rendered
+
     execute(rendered.render(KubeconfigContext(kubeconfig, context), "/".join(target), namespace, cluster, output))
 
 
@@ -43,6 +45,8 @@ def diff_command(
 
     Exit code: 0 no difference, 1 differences, 2 an error or a member that cannot be compared.
     """
+    from federation.cli import rendered
+
     try:
         execute(rendered.diff(KubeconfigContext(kubeconfig, context), "/".join(target), namespace, cluster))
     except FederationError as error:
@@ -80,7 +84,7 @@ def import_command(
     fedctl import --from-cluster east deployment/web -n shop
     fedctl import --from-cluster east deployment -l team=shop --dry-run
     """  # noqa: D301  # the backspace keeps lines apart in the help
-    from federation.cli import adopting  # noqa: PLC0415  # computing a plan takes a second to import
+    from federation.cli import adopting
 
     scope = adopting.Scope(namespace, dry_run, allow_restart, timeout)
     execute(adopting.import_objects(KubeconfigContext(kubeconfig, context), target, cluster, selector, policy, scope))
@@ -103,7 +107,7 @@ def adopt_command(
 
     For an object whose status in a cluster is AlreadyExists. What changes in each member is shown first.
     """
-    from federation.cli import adopting  # noqa: PLC0415  # as above
+    from federation.cli import adopting
 
     scope = adopting.Scope(namespace, dry_run, allow_restart, timeout)
     execute(adopting.adopt(KubeconfigContext(kubeconfig, context), "/".join(target), clusters or (), scope))

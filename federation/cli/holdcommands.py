@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from federation.cli import flags, holds, undo
+from federation.cli import flags
 from federation.cli.execution import execute
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 
@@ -19,6 +19,8 @@ def holds_command(
     A policy, a profile, a type or a cluster would move more objects at a time than the guard allows. Nothing moves
     until somebody approves it, or until the change is taken back.
     """
+    from federation.cli import holds
+
     execute(holds.show(KubeconfigContext(kubeconfig, context), output))
 
 
@@ -32,6 +34,8 @@ def approve_command(
 
     Covers the objects that are held now, and no other cluster than those that they would leave now.
     """
+    from federation.cli import holds
+
     if not reason.strip():
         raise typer.BadParameter("--reason: say why the moves may go on")
     execute(holds.approve(KubeconfigContext(kubeconfig, context), name, reason.strip()))
@@ -53,4 +57,6 @@ def undo_command(
     fedctl undo deployment/web
     fedctl undo propagationpolicy/web
     """  # noqa: D301  # the backspace keeps lines apart in the help
+    from federation.cli import undo
+
     execute(undo.undo(KubeconfigContext(kubeconfig, context), target, namespace, timeout_s=timeout))

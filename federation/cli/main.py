@@ -1,8 +1,8 @@
 """The commands of `fedctl` (also installed as `kubectl-fed`) and their exit codes.
 
 Every `FederationError` becomes one line, `fedctl: …`, on standard error and exit code 1; typer reports wrong usage
-itself, with exit code 2. The work of each command is in a module of its own. The modules that run a control plane or a
-plan are imported inside their commands: they take about a second, which the other commands need not wait for.
+itself, with exit code 2. The work of each command is in a module of its own, which the command imports when it runs:
+all of them together take a second to import.
 """
 
 import signal
@@ -13,30 +13,23 @@ from typing import Annotated
 import typer
 
 from federation import __version__
-from federation.apimachinery import logs
-from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ApiError, FederationError
 from federation.cli import (
-    clusters,
     convert,
     deliverycommands,
-    demo,
     flags,
     holdcommands,
-    leftovers,
     plancommands,
     rolloutcommands,
     simcommands,
     spreadcommands,
     taintcommands,
     topologycommands,
-    why,
 )
 from federation.cli.execution import execute as _execute
 from federation.cli.execution import fail as _fail
 from federation.cli.execution import fail_output as _fail_output
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.settings import from_environment
 
 app = typer.Typer(
     help=(
@@ -66,6 +59,8 @@ def demo_command(
     Starts a control plane with three simulated members, applies the quickstart, and shows the replicas in each member
     and the merged status.
     """
+    from federation.cli import demo
+
     _execute(demo.demo(directory, port=port, once=once, timeout_s=timeout))
 
 
@@ -93,7 +88,9 @@ def up(
 
     Runs in the foreground until Ctrl-C. State is kept in DIR; the next start continues from it.
     """
-    from federation.cli import run  # noqa: PLC0415  # see the module's docstring
+    from federation.apimachinery import logs
+    from federation.cli import run
+    from federation.settings import from_environment
 
     logs.configure(log_format, log_level)
     given = {"directory": directory, "port": port, "host": host, "store_bytes_max": store_bytes_max, "new": new}
@@ -142,7 +139,9 @@ def serve(
     Runs in the foreground until Ctrl-C. `fedctl join` adds clusters.
     """
     given = dict(locals())  # every parameter has the name of its field in Settings
-    from federation.cli import run  # noqa: PLC0415  # see the module's docstring
+    from federation.apimachinery import logs
+    from federation.cli import run
+    from federation.settings import from_environment
 
     logs.configure(log_format, log_level)
     _execute(run.serve(from_environment(given), spread_webhook or ()))
@@ -194,6 +193,8 @@ def join(
     fedctl join --update-credentials NAME --kubeconfig FILE    replaces it all
     fedctl join --update-credentials NAME                      new token only
     """  # noqa: D301  # the backspace keeps lines apart in the help
+    from federation.cli import clusters
+
     host = KubeconfigContext(host_kubeconfig, "")
     if update_credentials:
         if labels or taints or not use_service_account:
@@ -228,6 +229,8 @@ def unjoin(
     A cluster that is lost can only leave by force: nothing is cleaned up in it. `fedctl leftovers` lists what it holds;
     if it joins again, that is managed again or removed.
     """
+    from federation.cli import clusters
+
     if force is not bool(reason.strip()):
         raise typer.BadParameter("--force and --reason TEXT belong together")
     _execute(clusters.unjoin(KubeconfigContext(kubeconfig, context), name, reason=reason.strip(), timeout_s=timeout))
@@ -245,6 +248,8 @@ def leftovers_command(
     Objects that were deleted while their cluster did not answer, objects in clusters that left by force, and managed
     objects that the federation does not know. To forget one: kubectl delete leftover NAME.
     """
+    from federation.cli import leftovers
+
     _execute(leftovers.show(KubeconfigContext(kubeconfig, context), cluster, output))
 
 
@@ -269,6 +274,8 @@ def clusters_command(
 
     HEARTBEAT is the age of the published probe time, which is written when the health changes and every few minutes.
     """
+    from federation.cli import clusters
+
     _execute(clusters.show(KubeconfigContext(kubeconfig, context), output))
 
 
@@ -296,6 +303,8 @@ def why_command(
     fedctl why deployment/web --diff          what the newest decision changed
     fedctl why propagationpolicy/web          the objects that a policy applies to
     """  # noqa: D301  # the backspace keeps lines apart in the help
+    from federation.cli import why
+
     written = "/".join(target)  # accepts `deployment nginx` too, as kubectl does
     _execute(why.why(KubeconfigContext(kubeconfig, context), why.Query(written, namespace, at, diff, output)))
 
@@ -320,6 +329,8 @@ def kubeconfig_command(directory: flags.Dir) -> None:
 
     For: export KUBECONFIG=$(fedctl kubeconfig --dir DIR)
     """
+    from federation.cli import clusters
+
     clusters.print_kubeconfig(directory)
 
 
@@ -336,7 +347,8 @@ def encryption_key_command(
     After --rotate, restart `fedctl serve`. It encrypts all stored values again; remove old keys from the file when the
     metric federation_store_reencryption_pending is 0. Keep a copy of the file: without it, the values are lost.
     """
-    from federation.cli import encryptionkey  # noqa: PLC0415  # see the module's docstring
+    from federation.apimachinery.clock import SystemClock
+    from federation.cli import encryptionkey
 
     encryptionkey.create(file, SystemClock().now(), is_rotation=rotate)
 

@@ -62,7 +62,7 @@ def plan_command(
     fedctl plan --cluster-down east
     fedctl plan --taint east=maintenance=yes:NoExecute --out drain.plan
     """  # noqa: D301  # the backspace keeps lines apart in the help
-    from federation.cli.plan import command, manifests, requestedchanges  # noqa: PLC0415  # see main.py
+    from federation.cli.plan import command, manifests, requestedchanges
 
     if not (files or cluster_down or taint or label_cluster or replicas or delete):
         fail("nothing to plan; give -f FILE, --replicas, --taint, --cluster-down, … (see --help)", code=2)
@@ -95,6 +95,6 @@ def apply_plan_command(
 
     Otherwise print one line per difference and apply nothing. Exit code: 0 applied and as planned, 1 not.
     """
-    from federation.cli.plan import command  # noqa: PLC0415  # see main.py
+    from federation.cli.plan import command
 
     execute(command.apply_plan(KubeconfigContext(kubeconfig, context), path, wait=wait, timeout_s=timeout))

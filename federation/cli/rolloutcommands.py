@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
-from federation.cli import flags, waverollouts
+from federation.cli import flags
 from federation.cli.execution import execute
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.waverollouts import Target
 
 app = typer.Typer(
     help="Show and steer how new pod templates reach the clusters, wave by wave.",
@@ -29,7 +28,10 @@ def status_command(
 
     Exit code: 0 if the rollout is complete, 1 otherwise.
     """
-    execute(waverollouts.status(KubeconfigContext(kubeconfig, context), Target(workload, namespace), output))
+    from federation.cli import waverollouts
+
+    target = waverollouts.Target(workload, namespace)
+    execute(waverollouts.status(KubeconfigContext(kubeconfig, context), target, output))
 
 
 @app.command("history")
@@ -41,7 +43,10 @@ def history_command(
     output: flags.TableOrJSON = "table",
 ) -> None:
     """List the pod templates that the workload had."""
-    execute(waverollouts.history(KubeconfigContext(kubeconfig, context), Target(workload, namespace), output))
+    from federation.cli import waverollouts
+
+    target = waverollouts.Target(workload, namespace)
+    execute(waverollouts.history(KubeconfigContext(kubeconfig, context), target, output))
 
 
 @app.command("undo")
@@ -55,7 +60,10 @@ def undo_command(
     context: flags.Context = "",
 ) -> None:
     """Give the workload an earlier pod template; it rolls out as any other change."""
-    execute(waverollouts.undo(KubeconfigContext(kubeconfig, context), Target(workload, namespace), to_revision))
+    from federation.cli import waverollouts
+
+    target = waverollouts.Target(workload, namespace)
+    execute(waverollouts.undo(KubeconfigContext(kubeconfig, context), target, to_revision))
 
 
 @app.command("pause")
@@ -66,7 +74,9 @@ def pause_command(
     context: flags.Context = "",
 ) -> None:
     """Start no other wave. Waves that have started go on."""
-    target = Target(workload, namespace)
+    from federation.cli import waverollouts
+
+    target = waverollouts.Target(workload, namespace)
     execute(waverollouts.pause(KubeconfigContext(kubeconfig, context), target, is_paused=True))
 
 
@@ -78,7 +88,9 @@ def resume_command(
     context: flags.Context = "",
 ) -> None:
     """Start waves again after `pause`."""
-    target = Target(workload, namespace)
+    from federation.cli import waverollouts
+
+    target = waverollouts.Target(workload, namespace)
     execute(waverollouts.pause(KubeconfigContext(kubeconfig, context), target, is_paused=False))
 
 
@@ -90,7 +102,10 @@ def approve_command(
     context: flags.Context = "",
 ) -> None:
     """Let the next wave start: one with a pause, or the one after a wave that failed."""
-    execute(waverollouts.approve(KubeconfigContext(kubeconfig, context), Target(workload, namespace)))
+    from federation.cli import waverollouts
+
+    target = waverollouts.Target(workload, namespace)
+    execute(waverollouts.approve(KubeconfigContext(kubeconfig, context), target))
 
 
 @app.command("abort")
@@ -101,4 +116,7 @@ def abort_command(
     context: flags.Context = "",
 ) -> None:
     """Change no other cluster. With onFailure: RollBack, changed clusters return to their earlier template."""
-    execute(waverollouts.abort(KubeconfigContext(kubeconfig, context), Target(workload, namespace)))
+    from federation.cli import waverollouts
+
+    target = waverollouts.Target(workload, namespace)
+    execute(waverollouts.abort(KubeconfigContext(kubeconfig, context), target))

@@ -29,7 +29,8 @@ from federation.client.client import Client
 from federation.client.kubeconfig import load_kubeconfig
 from federation.settings import Settings
 
-_READY_S = 60.0
+_READY_S = 120.0
+"""Patience with simulated members; a dozen of them on a busy machine take a minute."""
 _log = structlog.get_logger(__name__)
 
 

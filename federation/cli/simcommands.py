@@ -6,13 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.errors import ConfigurationError
 from federation.cli import flags
 from federation.cli.execution import execute
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import print_rows, to_age
 from federation.simulator.control import send_command
 from federation.simulator.failures import FailureCommand, Verb
 
@@ -84,6 +82,9 @@ async def _simulate(directory: Path | None, command: FailureCommand, outcome: st
 
 
 async def _show(directory: Path | None, output: str) -> None:
+    from federation.apimachinery.clock import SystemClock
+    from federation.cli.terminal.printing import print_rows
+
     members = await send_command(_members_directory(directory), FailureCommand(Verb.STATUS))
     now = SystemClock().now()
     rows = [_row(member, now) for member in members]
@@ -91,6 +92,8 @@ async def _show(directory: Path | None, output: str) -> None:
 
 
 def _row(member: dict[str, Any], now: datetime) -> list[str]:
+    from federation.cli.terminal.printing import to_age
+
     since = to_age(now, datetime.fromisoformat(member["since"]))
     pid = "-" if member["pid"] is None else str(member["pid"])
     return [member["name"], member["state"], since, pid, member["server"], member["detail"] or "-"]

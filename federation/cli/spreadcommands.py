@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from federation.apimachinery import logs
 from federation.cli import flags
 from federation.cli.execution import execute
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
@@ -41,7 +40,8 @@ def spread_webhook_command(
     fedctl spread-webhook --kubeconfig FILE --bind 0.0.0.0:9443 --url https://10.0.0.5:9443
     fedctl spread-webhook --kubeconfig FILE --uninstall
     """  # noqa: D301  # the backspace keeps lines apart in the help
-    from federation.cli import spreadwebhook  # noqa: PLC0415  # it takes about a second
+    from federation.apimachinery import logs
+    from federation.cli import spreadwebhook
 
     cluster = KubeconfigContext(member_kubeconfig, member_context)
     if uninstall:

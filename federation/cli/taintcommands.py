@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from federation.apimachinery.durations import parse_duration
-from federation.cli import draining, flags, tainting
+from federation.cli import flags
 from federation.cli.execution import execute
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 
@@ -28,6 +28,8 @@ def taint_command(
     fedctl taint frankfurt dedicated=gpu:NoSchedule
     fedctl taint frankfurt dedicated:NoSchedule-
     """  # noqa: D301  # the backspace keeps lines apart in the help
+    from federation.cli import tainting
+
     execute(tainting.taint(KubeconfigContext(kubeconfig, context), name, taints, overwrite=overwrite))
 
 
@@ -36,6 +38,8 @@ def cordon_command(name: Cluster, kubeconfig: flags.Kubeconfig = None, context: 
 
     What is there stays. `fedctl uncordon` ends it.
     """
+    from federation.cli import tainting
+
     execute(tainting.cordon(KubeconfigContext(kubeconfig, context), name))
 
 
@@ -44,6 +48,8 @@ def uncordon_command(name: Cluster, kubeconfig: flags.Kubeconfig = None, context
 
     Ends `fedctl cordon` and `fedctl drain`.
     """
+    from federation.cli import tainting
+
     execute(tainting.uncordon(KubeconfigContext(kubeconfig, context), name))
 
 
@@ -75,5 +81,7 @@ def drain_command(
     namespaces stay. Ends when nothing more can leave, and lists what stays and why; exits with 1 if that is for lack of
     room, a budget or time. `fedctl uncordon` undoes it.
     """
+    from federation.cli import draining
+
     target = KubeconfigContext(kubeconfig, context)
     execute(draining.preview(target, name) if dry_run else draining.drain(target, name, timeout_s=timeout))

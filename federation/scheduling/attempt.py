@@ -58,7 +58,7 @@ class UnitOptions:
     counts_cpu_and_memory: bool = True
     """Whether cpu and memory requests count; KubeAdmiral counts only GPUs and reclaimed Katalyst resources."""
     toleration_s: int = 300
-    """How long a policy without a toleration of its own tolerates a cluster that is not ready or unreachable."""
+    """How long a policy without its own toleration tolerates a cluster that is not ready or unreachable."""
 
 
 class AttemptInputs(Protocol):
@@ -301,7 +301,7 @@ def placement_patch(
 
     `reason` is the decision's; `without` are the unavailable plugins that were ignored. `guarded` are annotations of
     the guard, `quotas` those that were planned for the subsets of a WorkloadSpread. `is_held`: the guard holds the
-    decision, and `placements` are what is written in its stead. `awaited` is a controller that must act on a changed
+    decision, and `placements` are written instead. `awaited` is a controller that must act on a changed
     decision before those of the type's pipeline. `is_partial`: some of its moves wait.
     """
     is_partial = is_partial or due.only_adds or due.returns or is_held

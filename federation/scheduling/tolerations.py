@@ -1,7 +1,7 @@
 """For how long a unit tolerates the NoExecute taints of a cluster, with Kubernetes' meaning of `tolerationSeconds`.
 
 The time runs from the taint's `timeAdded`. Of several tolerations that match a taint, the first counts. A taint without
-`timeAdded`, and a toleration without seconds, have no end. A policy without a toleration of its own for clusters that
+`timeAdded`, and a toleration without seconds, have no end. A policy without its own toleration for clusters that
 are not ready or unreachable tolerates them for a default time. Pure: the caller brings `now`.
 
 Reference: docs/reference/scheduling.md.

@@ -31,7 +31,7 @@ def main() -> None:
         pods_per_node=options.pods_per_node,
         has_workload_spreads=options.workload_spreads,
     )
-    # Not uvloop, whose loops do not survive a fork; members have loops of their own.
+    # Not uvloop, whose loops do not survive a fork; each member has its own loop.
     with asyncio.Runner() as runner:
         try:
             runner.run(run_fleet(members, options.dir, SystemClock()))

@@ -1,8 +1,8 @@
 """Several simulated members and the failures that a user causes in them: the body of `python -m federation.simulator`.
 
 Prints one JSON line per member when all serve ({"name", "server", "kubeconfig", "labels"}), then a line that starts
-with `ready`. Ports are saved in the directory, so that a restarted member has its previous address. Every member is a
-process of its own (`memberprocess.py`); `control.py` receives the commands of `fedctl sim`. The process exits when its
+with `ready`. Ports are saved in the directory, so that a restarted member has its previous address. Every member is its
+own process (`memberprocess.py`); `control.py` receives the commands of `fedctl sim`. The process exits when its
 standard input closes, so that it never outlives its parent, even after kill -9, and ends all members before.
 """
 

@@ -114,7 +114,7 @@ def _run_and_exit(start: MemberStart, fleet: socket.socket) -> NoReturn:
     """Run a member in this forked process; never return into the fleet's code."""
     code = 1
     try:
-        # A group of its own: when the fleet is killed, the kernel sends SIGHUP to a member that SIGSTOP has stopped.
+        # Its own group: when the fleet is killed, the kernel sends SIGHUP to a member that SIGSTOP has stopped.
         os.setpgid(0, 0)
         _close_inherited(fleet)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -25,13 +25,14 @@ from federation.runtime.informer import Informer
 from federation.spread.reviews import Verdict
 from federation.spread.targetworkloads import Workloads
 
-_RULES = SpreadRules(
+RULES = SpreadRules(
     label_selector=validate_label_selector,
     required_term=partial(validate_node_term, strict=True),
     preferred_term=partial(validate_node_term, strict=False),
     toleration=validate_toleration,
     patched_pod=validate_patched_pod,
 )
+"""Kubernetes' rules for parts of a WorkloadSpread, in members and on the host."""
 
 
 class SpreadAdmission:
@@ -51,7 +52,7 @@ class SpreadAdmission:
         causes = validate_update(spread, old) if request.get("oldObject") else []
         causes += validate_spread(
             spread,
-            _RULES,
+            RULES,
             others=self._spreads.list(namespace),
             workload=await self._find_target(spread),
             whitelist=self._workloads.whitelist,

@@ -72,7 +72,7 @@ def test_given_credentials_in_a_declared_cluster_are_removed_after_the_join(memb
             },
         },
     )
-    member.fed.kubectl("wait", "fcluster/frankfurt", "--for=condition=Ready", "--timeout=30s")
+    member.fed.kubectl("wait", "fcluster/frankfurt", "--for=condition=Ready", "--timeout=90s")
     assert_works(member)
     assert set(member.secret()) == {"certificate-authority-data", "service-account-token-data"}
     member.until_authorized("RightsSufficient")

@@ -31,7 +31,7 @@ def test_the_page_is_current() -> None:
 def test_tenants_write_policies_and_workloads_and_nothing_else() -> None:
     """The review of the table: what the namespaced roles allow, in one place."""
     allowed = {key: verbs for key, verbs in rights().items() if key[0] != "cluster-admin" and verbs}
-    # Whoever may change a workload may pause, approve and abort its rollout.
+    # A user who may change a workload may also pause, approve and abort its rollout.
     plurals = ("overridepolicies", "propagationpolicies", "federatedrollouts")
     policies = {f"{plural}.core.kubeadmiral.io" for plural in plurals}
     workloads = {"clonesets.apps.kruise.io", "statefulsets.apps.kruise.io"}

@@ -140,7 +140,7 @@ def kill_while_writing(directory: Path, seed: int) -> Writer:
         writer = Writer(fed)
         writer.start()
         wanted = random.Random(seed).randrange(10, WRITES - 20)
-        eventually(lambda: writer.writes, lambda seen: seen >= wanted, timeout_s=60, what="writes", pause_s=0.005)
+        eventually(lambda: writer.writes, lambda seen: seen >= wanted, what="writes", pause_s=0.005)
         fed.kill()
         writer.join(60)
     print(f"seed {seed}: killed after {wanted} of {WRITES} writes, {writer.writes} were acknowledged")
@@ -169,7 +169,7 @@ def test_acknowledged_writes_survive_a_crash_and_members_converge(tmp_path: Path
             what=f"scheduling (seed {seed})",
         )
         plan = scheduled(fed)
-        eventually(lambda: in_members(fed), lambda seen: seen == plan, timeout_s=60, what=f"members (seed {seed})")
+        eventually(lambda: in_members(fed), lambda seen: seen == plan, what=f"members (seed {seed})")
         eventually(
             lambda: [
                 d["metadata"]["name"]
@@ -187,7 +187,5 @@ def test_acknowledged_writes_survive_a_crash_and_members_converge(tmp_path: Path
     with closing(start_federation(directory)) as fed:
         # Something new has to arrive in every member, so that the restarted controllers have been through their queues.
         fed.kubectl.apply(manifest(PROBE, 3))
-        eventually(
-            lambda: in_members(fed).get(PROBE, {}), lambda seen: sum(seen.values()) == 3, timeout_s=60, what="a new one"
-        )
+        eventually(lambda: in_members(fed).get(PROBE, {}), lambda seen: sum(seen.values()) == 3, what="a new one")
         assert member_versions(fed) == before, f"a restart after convergence wrote to a member (seed {seed})"

@@ -37,7 +37,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def shown(tmp_path_factory: pytest.TempPathFactory, installed: dict[str, str]) -> Shown:
     """A state directory on which the demo ran from the wheel, and what it printed."""
     directory = tmp_path_factory.mktemp("demo") / "state"
-    return directory, fedctl("demo", "--once", "--dir", str(directory), timeout_s=90, **installed)
+    return directory, fedctl("demo", "--once", "--dir", str(directory), **installed)
 
 
 def test_the_wheel_has_everything_that_the_product_needs(installed: dict[str, str]) -> None:
@@ -93,7 +93,7 @@ def test_a_second_start_continues_where_the_first_stopped(shown: Shown) -> None:
         assert len(set(endpoints)) == 3
         assert fed.stop() == 0
     with closing(start_federation(directory)) as fed:
-        fed.kubectl("rollout", "status", "deploy/nginx", "--timeout=30s")
+        fed.kubectl("rollout", "status", "deploy/nginx", "--timeout=90s")
         assert {member: pod_names(fed, member) for member in fed.members} == pods, "the very same pods"
         assert {member: resource_version(fed, member) for member in fed.members} == versions
         assert fed.kubectl("get", "fcluster", "-o", "jsonpath={.items[*].spec.apiEndpoint}").split() == endpoints
@@ -110,7 +110,7 @@ def resource_version(fed: Federation, member: str) -> str:
 def test_up_logs_nothing_at_level_warning_and_exits_with_zero(tmp_path: Path) -> None:
     with closing(start_federation(tmp_path / "state", members=2)) as fed:
         fed.kubectl.apply(POLICY, DEPLOYMENT)
-        fed.kubectl("rollout", "status", "deploy/web", "--timeout=30s")
+        fed.kubectl("rollout", "status", "deploy/web", "--timeout=90s")
         with fed.kubectl.popen("get", "deploy", "-w") as watching:
             assert watching.stdout is not None
             watching.stdout.readline()

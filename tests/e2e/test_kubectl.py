@@ -133,9 +133,9 @@ def test_describe_shows_the_object_and_its_events(kubectl: Kubectl) -> None:
 
 def test_rollout_status_and_wait_return_on_success(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
-    process = kubectl.popen("rollout", "status", "deployment/web", "--timeout=30s")
-    waiting = kubectl.popen("wait", "--for=condition=Available", "deployment/web", "--timeout=30s")
-    path = kubectl.popen("wait", "--for=jsonpath={.status.readyReplicas}=2", "deployment/web", "--timeout=30s")
+    process = kubectl.popen("rollout", "status", "deployment/web", "--timeout=90s")
+    waiting = kubectl.popen("wait", "--for=condition=Available", "deployment/web", "--timeout=90s")
+    path = kubectl.popen("wait", "--for=jsonpath={.status.readyReplicas}=2", "deployment/web", "--timeout=90s")
     assert process.stdout is not None
     assert "Waiting for deployment" in process.stdout.readline()
     kubectl.put_status(
@@ -154,10 +154,10 @@ def test_rollout_status_and_wait_return_on_success(kubectl: Kubectl) -> None:
     assert waiting.communicate(timeout=20)[0] == "deployment.apps/web condition met\n"
     assert path.communicate(timeout=20)[0] == "deployment.apps/web condition met\n"
     assert kubectl("get", "deploy", "web").splitlines()[1].split()[:4] == ["web", "2/2", "2", "2"]
-    gone = kubectl.popen("wait", "--for=delete", "deployment/web", "--timeout=30s")
+    gone = kubectl.popen("wait", "--for=delete", "deployment/web", "--timeout=90s")
     kubectl("delete", "deploy", "web")
     assert gone.communicate(timeout=20)[1] == ""
-    created = kubectl.popen("wait", "--for=create", "configmap/later", "--timeout=30s")
+    created = kubectl.popen("wait", "--for=create", "configmap/later", "--timeout=90s")
     kubectl("create", "configmap", "later")
     assert "condition met" in created.communicate(timeout=20)[0]
     kubectl("apply", "-f", "-", stdin=DEPLOYMENT)

@@ -41,7 +41,7 @@ spec:
           status: {type: object, x-kubernetes-preserve-unknown-fields: true}
 """
     kubectl("apply", "-f", "-", stdin=definition)
-    kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=20s")
+    kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=90s")
     resource = "apiVersion: stable.example.com/v1\nkind: CronTab\nmetadata: {name: a}\nspec: {cronSpec: '* * *'}\n"
     assert kubectl("apply", "-f", "-", stdin=resource) == "crontab.stable.example.com/a created\n"
     assert kubectl("apply", "-f", "-", stdin=resource) == "crontab.stable.example.com/a unchanged\n"
@@ -62,7 +62,7 @@ spec:
         "create", "-f", "-", stdin=resource.replace("cronSpec: '* * *'", "replicas: 1").replace("name: a", "name: b")
     )
     kubectl("describe", "ct", "a")
-    kubectl.run("delete", "crd", "crontabs.stable.example.com", "--timeout=30s")
+    kubectl.run("delete", "crd", "crontabs.stable.example.com", "--timeout=90s")
     assert "NotFound" in kubectl.fails("get", "ct")
 
 
@@ -71,7 +71,7 @@ def test_a_definition_of_half_a_megabyte_is_applied(kubectl: Kubectl, tmp_path: 
     file.write_text(json.dumps(a_large_definition("big.example.com")))
     assert file.stat().st_size > 500_000
     assert kubectl("apply", "--server-side", "-f", str(file)).endswith("serverside-applied\n")
-    kubectl("wait", "--for=condition=Established", "crd/engines.big.example.com", "--timeout=20s")
+    kubectl("wait", "--for=condition=Established", "crd/engines.big.example.com", "--timeout=90s")
     assert kubectl("apply", "--server-side", "-f", str(file)).endswith("serverside-applied\n")
     assert "Too long: may not be more than 262144 bytes" in kubectl.fails("apply", "-f", str(file))
     explained = kubectl("explain", "engines", "--recursive")
@@ -81,4 +81,4 @@ def test_a_definition_of_half_a_megabyte_is_applied(kubectl: Kubectl, tmp_path: 
     assert kubectl("get", "eng", "--no-headers").split()[:2] == ["e", "Fast"]
     refusal = kubectl.fails("patch", "engine", "e", "--type=merge", "-p", '{"spec":{"mode":"Safe"}}')
     assert 'The Engine "e" is invalid: spec.mode: Invalid value: "object": mode is immutable' in refusal
-    kubectl.run("delete", "crd", "engines.big.example.com", "--timeout=30s")
+    kubectl.run("delete", "crd", "engines.big.example.com", "--timeout=90s")

@@ -78,10 +78,10 @@ def test_a_node_is_tainted_cordoned_and_drained(kubectl: Kubectl) -> None:
     refusal = kubectl.fails("drain", node, "--force", "--timeout=1s")
     assert "Cannot evict pod as it would violate the pod's disruption budget" in refusal
     kubectl.put_status("pdb", "b", {"disruptionsAllowed": 1})
-    draining = kubectl.popen("drain", node, "--force", "--timeout=30s", "--grace-period=7")
+    draining = kubectl.popen("drain", node, "--force", "--timeout=90s", "--grace-period=7")
     try:
         deletion = "jsonpath={.metadata.deletionTimestamp} {.metadata.deletionGracePeriodSeconds}"
-        kubectl("wait", "pod/p", "--for=jsonpath={.metadata.deletionGracePeriodSeconds}=7", "--timeout=20s")
+        kubectl("wait", "pod/p", "--for=jsonpath={.metadata.deletionGracePeriodSeconds}=7", "--timeout=90s")
         assert kubectl("get", "pod", "p", "-o", deletion).endswith("Z 7")
         assert kubectl("get", "pdb", "b", "-o", "jsonpath={.status.disruptionsAllowed}") == "0"
         kubectl.run("delete", "pod", "p", "--grace-period=0", "--force")  # what the kubelet does when all has stopped

@@ -215,7 +215,7 @@ def test_delete_waits_and_cascades(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
     uid = kubectl("get", "deploy", "web", "-o", "jsonpath={.metadata.uid}")
     kubectl("create", "-f", "-", stdin=child("gone", "web", uid))
-    kubectl("delete", "deploy", "web", "--cascade=foreground", "--wait=true", "--timeout=30s")
+    kubectl("delete", "deploy", "web", "--cascade=foreground", "--wait=true", "--timeout=90s")
     assert "NotFound" in kubectl.fails("get", "configmap", "gone")
     kubectl("create", "configmap", "held")
     kubectl("patch", "configmap", "held", "-p", '{"metadata":{"finalizers":["example.com/hold"]}}')
@@ -235,7 +235,7 @@ def test_delete_waits_and_cascades(kubectl: Kubectl) -> None:
 
 def test_delete_namespace_removes_its_objects(kubectl: Kubectl) -> None:
     kubectl("create", "configmap", "a")
-    kubectl.run("delete", "namespace", kubectl.namespace, "--timeout=30s")
+    kubectl.run("delete", "namespace", kubectl.namespace, "--timeout=90s")
     assert "NotFound" in kubectl.fails("get", "namespace", kubectl.namespace)
     assert "NotFound" in kubectl.fails("get", "configmap", "a")
 

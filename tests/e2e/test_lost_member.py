@@ -30,7 +30,7 @@ def fed(directory: Path) -> Iterator[Federation]:
 
 @pytest.fixture(scope="module")
 def joined(fed: Federation, directory: Path) -> Iterator[dict[str, Member]]:
-    """Join two clusters, each in a process of its own. Every test leaves both of them joined."""
+    """Join two clusters, each in its own process. Every test leaves both of them joined."""
     with free_clusters(directory / "clusters", 2) as kubeconfigs:
         found = {}
         for name, kubeconfig in zip(("frankfurt", "oslo"), kubeconfigs, strict=True):
@@ -56,7 +56,7 @@ def hanging_oslo(directory: Path) -> Iterator[None]:
 def test_a_deletion_ends_without_a_hanging_member(fed: Federation, members: dict[str, Member], directory: Path) -> None:
     oslo = members["oslo"]
     with hanging_oslo(directory):
-        fed.kubectl("delete", "deploy", "web", "--timeout=50s")
+        fed.kubectl("delete", "deploy", "web", "--timeout=90s")
         assert members["frankfurt"].kubectl("get", "deploy", "web", "--ignore-not-found") == ""
         row = next(line for line in oslo.fedctl("leftovers").splitlines() if line.startswith("oslo"))
         assert row.split()[1:4] == ["Deployment", "default/web", "SourceDeleted"]
@@ -79,7 +79,7 @@ def test_a_lost_member_leaves_by_force_and_is_cleaned_up_when_it_joins_again(
         rows = oslo.fedctl("leftovers", "--cluster", "oslo")
         assert "default/web" in rows
         assert "ClusterRemoved" in rows
-        fed.kubectl("delete", "deploy", "web", "--timeout=50s")
+        fed.kubectl("delete", "deploy", "web", "--timeout=90s")
     assert oslo.runs_web()
     oslo.join(oslo.kubectl.kubeconfig)
     eventually(lambda: oslo.fedctl("leftovers"), lambda seen: "nothing is left" in seen, timeout_s=120)

@@ -86,7 +86,7 @@ def test_workloads_of_a_member_are_imported_without_restarting_a_pod(fed: Federa
     printed = run(fed, "import", "--from-cluster", "member-2", "deployment", "-l", "team=shop", "-n", "imported")
     assert "deployment/one imported from member-2" in printed
     assert "deployment/two imported from member-2" in printed
-    fed.kubectl("rollout", "status", "deploy/one", "-n", "imported", "--timeout=30s")
+    fed.kubectl("rollout", "status", "deploy/one", "-n", "imported", "--timeout=90s")
     assert pods_of(fed, "member-2", "imported") == before
     run(fed, "diff", "deploy/one", "-n", "imported")
     source = fed.kubectl.json("get", "deploy", "one", "-n", "imported")
@@ -97,7 +97,7 @@ def test_workloads_of_a_member_are_imported_without_restarting_a_pod(fed: Federa
     assert "a federation manages it already" in again
     # What is imported is managed: a change on the host arrives.
     fed.kubectl("scale", "deploy/one", "-n", "imported", "--replicas=3")
-    fed.kubectl("rollout", "status", "deploy/one", "-n", "imported", "--timeout=30s")
+    fed.kubectl("rollout", "status", "deploy/one", "-n", "imported", "--timeout=90s")
     eventually(lambda: len(pods_of(fed, "member-2", "imported")), lambda count: count == 5)
 
 
@@ -148,7 +148,7 @@ def test_what_stands_in_the_way_of_an_object_is_adopted(fed: Federation) -> None
     )
     assert "deployment/web adopted in member-3" in run(fed, "adopt", "deploy/web", "-n", "adopted")
     assert pods_of(fed, "member-3", "adopted") == before
-    fed.kubectl("rollout", "status", "deploy/web", "-n", "adopted", "--timeout=30s")
+    fed.kubectl("rollout", "status", "deploy/web", "-n", "adopted", "--timeout=90s")
     assert "nothing is in its way" in run(fed, "adopt", "deploy/web", "-n", "adopted", code=1)
 
 

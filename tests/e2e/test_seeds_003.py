@@ -104,7 +104,7 @@ def test_scaling_from_30_to_15_turns_15_15_0_into_8_7_0(fed: Federated) -> None:
     fed.host("scale", "deploy/scaled", "--replicas=15")
     placed = eventually(lambda: fed.replicas("scaled"), lambda seen: sum(seen.values()) == 15, what="15 replicas")
     assert placed == {"cluster-01": 8, "cluster-02": 7}
-    fed.host("rollout", "status", "deploy/scaled", "--timeout=60s")
+    fed.host("rollout", "status", "deploy/scaled", "--timeout=90s")
     assert fed.replicas("scaled") == placed, "and it stays there"
 
 

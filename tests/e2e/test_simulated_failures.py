@@ -221,5 +221,5 @@ def test_nothing_is_lost_when_a_member_is_killed_and_comes_back(fed: Federation)
     sim(fed, "start", "member-2")
     pods = fed.member("member-2")("get", "pods", "-l", "app=web", "-o", "name").split()
     assert len(pods) >= 2, "the member has its pods of before"
-    eventually(lambda: ready("member-2"), lambda seen: seen == "3 3", timeout_s=90)
-    fed.kubectl("delete", "deploy", "web", "--timeout=60s")
+    eventually(lambda: ready("member-2"), lambda seen: seen == "3 3")
+    fed.kubectl("delete", "deploy", "web", "--timeout=90s")

@@ -112,7 +112,7 @@ def test_a_killed_service_stops_no_pod_and_the_next_one_takes_over(cluster: Path
         process.wait(30)
     assert len(webhooks(kubectl)) == 2
     kubectl("scale", "deployment/other", "--replicas=3")
-    kubectl("rollout", "status", "deployment/other", "--timeout=30s")
+    kubectl("rollout", "status", "deployment/other", "--timeout=90s")
     with spread_webhook(cluster) as process:
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0

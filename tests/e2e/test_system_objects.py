@@ -56,7 +56,7 @@ def test_a_restart_does_not_write_the_system_objects_again(tmp_path: Path) -> No
     again.kubectl("create", "namespace", "zz")
     after = eventually(lambda: published(again.kubectl), lambda seen: f"ConfigMap zz/{ROOT_CA}" in seen)
     assert {name: after[name] for name in before} == before
-    again.kubectl("delete", "namespace", "zz", "--timeout=20s")
+    again.kubectl("delete", "namespace", "zz", "--timeout=90s")
     assert f"ConfigMap zz/{ROOT_CA}" not in published(again.kubectl)
     again.close()
 

@@ -78,7 +78,7 @@ def test_the_autoscaler_of_document_001_scales_over_two_clusters(tmp_path: Path)
         kubectl("apply", "-f", "-", stdin=autoscaler)
         eventually(ready, [2, 0].__eq__)
         # Metrics of a new pod count once they cover 15 seconds in which it was ready.
-        eventually(replicas, (5).__eq__, timeout_s=90)
+        eventually(replicas, (5).__eq__)
         eventually(ready, [2, 3].__eq__)
         assert "cpu" in kubectl("get", "hpa", "elastic-app-hpa", "--no-headers")
         metrics = members[0].json("get", "pods.metrics.k8s.io")["items"]

@@ -25,7 +25,7 @@ from federation.apimachinery.errors import ApiError, ClusterUnreachable, Expired
 from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object
 from federation.client.client import Client
 
-SEEDS = int(os.environ.get("FAULT_SEEDS", "200"))
+SEEDS = int(os.environ.get("FAULT_SEEDS", "120"))
 SEED = os.environ.get("FAULT_SEED", "")
 STEPS = 60
 STEPS_OF_SHORT_HISTORIES = 12

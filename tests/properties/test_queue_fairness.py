@@ -1,4 +1,4 @@
-"""The work queue under urgent work without end: urgent keys first, and nobody waits for ever."""
+"""The work queue under urgent work without end: urgent keys first, and every key gets its turn."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""An autoscaler on the host that targets a federated workload says that it does not act, and fights with nobody."""
+"""An autoscaler on the host that targets a federated workload reports that it does not act, and conflicts with no other controller."""
 
 from collections.abc import Mapping
 from typing import Any

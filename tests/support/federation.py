@@ -22,11 +22,12 @@ import psutil  # type: ignore[import-untyped]  # it has no stubs of its own
 T = TypeVar("T")
 BIN = Path(sys.executable).parent
 FEDCTL = [sys.executable, "-m", "federation.cli.main"]
-_START_S = 60.0
+PATIENCE_S = 90
+"""Default of all waits. A machine that runs other work besides may need most of it; what passes takes seconds."""
 
 
 def fedctl(
-    *arguments: str, check: bool = True, timeout_s: float = 30, **environment: str
+    *arguments: str, check: bool = True, timeout_s: float = PATIENCE_S, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run fedctl and return the finished process."""
     done = subprocess.run(
@@ -48,14 +49,18 @@ class Kubectl:
 
     kubeconfig: Path
 
-    def __call__(self, *arguments: str, stdin: str | None = None, check: bool = True, timeout_s: float = 60) -> str:
+    def __call__(
+        self, *arguments: str, stdin: str | None = None, check: bool = True, timeout_s: float = PATIENCE_S + 10
+    ) -> str:
         """Return standard output; with `check`, AssertionError with standard error when the command fails."""
         done = self.run(*arguments, stdin=stdin, timeout_s=timeout_s)
         if check and done.returncode:
             raise AssertionError(f"kubectl {' '.join(arguments)} exited {done.returncode}: {done.stderr}")
         return done.stdout
 
-    def run(self, *arguments: str, stdin: str | None = None, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str, stdin: str | None = None, timeout_s: float = PATIENCE_S + 10
+    ) -> subprocess.CompletedProcess[str]:
         """Return the finished process."""
         return subprocess.run(
             [str(BIN / "kubectl"), *arguments],
@@ -175,7 +180,7 @@ def _start(directory: Path, arguments: Sequence[str], environment: Mapping[str, 
             command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **(environment or {})}
         )
     assert process.stdout is not None
-    deadline = time.monotonic() + _START_S
+    deadline = time.monotonic() + PATIENCE_S + 60
     line = ""
     while not line.startswith("ready"):
         readable, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
@@ -211,7 +216,7 @@ def eventually(
     look: Callable[[], T],
     accept: Callable[[T], bool],
     *,
-    timeout_s: float = 30,
+    timeout_s: float = PATIENCE_S,
     pause_s: float = 0.1,
     what: str = "",
 ) -> T:

@@ -33,7 +33,7 @@ class BudgetError(AssertionError):
 
 @dataclass
 class Ledger:
-    """The bounds, and what nobody chose."""
+    """The bounds, and how far unplanned losses and late requests exceed them."""
 
     low: int = 0
     high: int = 0
@@ -62,7 +62,7 @@ class Member:
     name: str
     live: Object | None = None
     seen: Object | None = None
-    """The member object as its controller has seen it last."""
+    """The member object that its controller observed last."""
     scaled: int = 0
     """The replicas that the controller has acted on."""
     pods: list[Pod] = field(default_factory=list)
@@ -353,7 +353,7 @@ class Model:
     late: tuple[str, Request] | None = None
 
     def apply_late(self) -> None:
-        """Let a request take effect whose answer nobody waits for any more."""
+        """Apply a request that has timed out at its sender."""
         if self.late is not None and self.late[0] not in self.requests:
             name, request = self.late
             self.requests[name] = request

@@ -91,5 +91,5 @@ def test_a_role_limits_what_a_process_does() -> None:
     settings().check_role(is_shared=False)
     with pytest.raises(ConfigurationError, match="role: 'worker' is none of all, api, controllers"):
         settings(role="worker").check_role(is_shared=True)
-    with pytest.raises(ConfigurationError, match="role: api is for one of several processes.*FEDERATION_STORE_URL"):
+    with pytest.raises(ConfigurationError, match=r"role: api is for one of several processes.*FEDERATION_STORE_URL"):
         settings(role="api").check_role(is_shared=False)

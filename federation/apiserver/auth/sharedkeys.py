@@ -39,7 +39,7 @@ class KeySecret:
 async def take_over(registry: Registry, secret: KeySecret, directory: Path) -> bool:
     """Write the shared keys into `directory`; False when there are none yet.
 
-    ConfigurationError if the directory holds other keys: a server with keys of its own cannot join the others.
+    ConfigurationError if the directory holds other keys: a server with its own keys cannot join the others.
     """
     info = registry.kinds.lookup("", "v1", SECRETS.plural)
     try:

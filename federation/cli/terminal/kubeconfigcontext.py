@@ -1,17 +1,22 @@
-"""The federation that a command works on: a client for one context of a kubeconfig."""
+"""The federation that a command works on: a client for one context of a kubeconfig.
+
+All command lines import this module, and only some need a client, so the client is imported when one is made.
+"""
 
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import orjson
 
 from federation.apimachinery.errors import ApiError, ConfigurationError, from_status
-from federation.client.http import HTTPClient
-from federation.client.kubeconfig import load_kubeconfig
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +40,11 @@ class KubeconfigContext:
         return path
 
     @asynccontextmanager
-    async def client(self) -> AsyncIterator[HTTPClient]:
+    async def client(self) -> AsyncIterator["HTTPClient"]:
         """Yield a client for the context and close it afterwards."""
+        from federation.client.http import HTTPClient  # noqa: PLC0415  # see the module's docstring
+        from federation.client.kubeconfig import load_kubeconfig  # noqa: PLC0415  # see the module's docstring
+
         client = HTTPClient(load_kubeconfig(self.path, self.context))
         try:
             yield client
@@ -44,7 +52,7 @@ class KubeconfigContext:
             await client.close()
 
 
-async def get_json(client: HTTPClient, path: str, query: dict[str, str]) -> object:
+async def get_json(client: "HTTPClient", path: str, query: dict[str, str]) -> object:
     """Return the parsed response to a GET outside the Kubernetes API; ApiError when the code is not 200."""
     code, body = await client.raw("GET", f"{path}?{urlencode(query)}")
     if code == 404:

@@ -238,7 +238,8 @@ class Monitor:
     async def _observe(self) -> tuple[Observation, dict[str, Any]]:
         """Return one observation, and the status fields to publish with it.
 
-        Probes go on while a healthy member is looked at more closely, which takes many requests: its loss ends that.
+        A healthy member is then queried with many requests. Probes continue meanwhile, and the loss of the member ends
+        the queries.
         """
         observed, member, uid = await self._ask()
         if member is None:

@@ -139,7 +139,7 @@ class Reconciler:
     async def _write_eased(
         self, context: AttemptContext, due: Due, decided: Decided, eased: Eased, snapshot: Snapshot
     ) -> Result:
-        """Write a successful decision as far as failover and the guard let it go on."""
+        """Write a successful decision as far as failover and the guard allow it."""
         ruling = self._guard.rule(context, due, eased.decision, snapshot, eased.left)
         if ruling.verdict is Verdict.WAIT:
             self._cache.unschedulable.mark_retry((context.key,))

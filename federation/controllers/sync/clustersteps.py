@@ -1,8 +1,8 @@
 """The steps of a divided workload: reads its clusters, asks `planning/rollout` for the next steps, and records waits.
 
-Every reconcile plans anew from the newest known member objects. Kept in memory are only the keys whose steps are not
-the last ones, because then changes of a member object's status requeue the workload, and what members have not observed
-yet. After a restart a member that has not observed its newest generation counts as one that may be updating.
+Every reconcile plans again from the newest known member objects. Two things are in memory: the keys that need further
+steps, which are requeued when the status of a member object changes, and the writes that members have not observed yet.
+After a restart a member that has not observed its newest generation counts as one that may be updating.
 """
 
 from collections.abc import Set as AbstractSet

@@ -67,7 +67,7 @@ class Pace(Generic[K]):
         """Return how many of `wanted` replicas of the object may leave now; 0 if it has to wait.
 
         A grant counts at once, and is taken back by the next proposal of the object unless `confirm` was called.
-        `is_whole` objects leave with all replicas or none; more than the limit leave when nothing else did.
+        `is_whole` objects leave with all replicas or none; more than the limit may leave if no other object did.
         """
         self._expire(now_s)
         self._take_back(key)

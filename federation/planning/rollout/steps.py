@@ -1,12 +1,12 @@
 """The next step of every cluster, so that all clusters together stay within one budget. Pure.
 
 The budget is the user's own: at least `replicas - maxUnavailable` available pods, and at most `replicas + maxSurge`
-pods, over all clusters. A step keeps it whatever the members do meanwhile: each cluster counts with the fewest
-available pods and the most pods that its member may come to by what it was sent. A change that costs nothing is always
-allowed. So a loss that nobody chose, such as a dead node, stops further losses but not its own repair. Costs are those
-of the worst case; a change is free only if it costs nothing in the best one.
+pods, over all clusters. A step keeps the budget whatever the members do meanwhile: each cluster counts with the fewest
+available pods and the most pods that its member can reach with what it was sent. A change that costs nothing is always
+allowed, so after an unplanned loss, such as a dead node, the repair goes on and further losses do not. Costs are those
+of the worst case; a change is free only if it costs nothing in the best case.
 
-`plan_steps` is called with the observed state again and again until every cluster has what is wanted; it keeps nothing.
+`plan_steps` has no state. It is called with each new observation until every cluster has the desired state.
 """
 
 from bisect import bisect_left, bisect_right
@@ -257,7 +257,7 @@ def _update(shares: list[_Share], budget: _Budget) -> None:
 
 
 def _grant(share: _Share, budget: _Budget) -> None:
-    """Write the pod template if it costs nothing, or if the update fits with the limits of its own strategy."""
+    """Write the pod template if it costs nothing, or if the update fits with the limits of its strategy."""
     target = share.target
     if not target.exists or (target.pods == 0 and target.replicas == 0 and target.unobserved is None):
         share.gets_template = True
@@ -290,7 +290,7 @@ def _grant_part(share: _Share, budget: _Budget) -> bool:
 
 
 def _widen(share: _Share, budget: _Budget) -> None:
-    """Let an update that began with smaller limits have those of its own strategy as soon as they fit."""
+    """Give an update that began with smaller limits those of its strategy as soon as they fit."""
     target = share.target
     if not (share.is_updating and share.gets_template and share.limits is None and target.is_updating):
         return

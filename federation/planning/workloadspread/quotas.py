@@ -200,7 +200,7 @@ class _Division:
         own = self.quotas[stage].get(cluster, 0)
         tops = [min(limits) - self.planned(cluster) + own] if limits else []
         if is_within_capacity and cluster in self._running:
-            # The rest has no nodes of its own: it would wait where the subsets do.
+            # The rest has no other nodes: its pods would be pending where those of the subsets are.
             running = own if stage == REST else self._running_in(stage, cluster, -1)
             tops += [running] if running >= 0 else []
         return max(own, min(tops)) if tops else None

@@ -304,10 +304,10 @@ class Cluster:
 
     `allocatable` and `available` are sums over its nodes (`available` may be negative); empty without a report.
     `node_classes` has the free resources node by node (see `capacity.py`), None when the member does not report them;
-    labels with an omitted key are unknown. `taint_times` has the `timeAdded` of NoExecute taints. `is_silent` says that
-    a cluster has stopped to answer: a new one, whose readiness is unknown yet, has not. `waiting` is requested by pods
-    without a node. `source` is the read-only FederatedCluster. `memo` caches values computed from the cluster;
-    `memoize` adds to it.
+    labels with an omitted key are unknown. `taint_times` has the `timeAdded` of NoExecute taints. `is_silent` is True
+    if a cluster has stopped answering; it is False for a new cluster, whose readiness is not known yet. `waiting` is
+    requested by pods without a node. `source` is the read-only FederatedCluster. `memo` caches values computed from the
+    cluster; `memoize` adds to it.
     """
 
     name: str

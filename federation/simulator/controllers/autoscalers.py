@@ -1,4 +1,4 @@
-"""What autoscalers of a simulated member scale: workloads whose load annotations say; `loads.py` measures their pods.
+"""The workloads that autoscalers of a simulated member scale. Annotations set the load; `loads.py` measures pods.
 
 `federation/controllers/horizontalautoscaler` decides and scales.
 """
