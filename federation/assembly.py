@@ -335,6 +335,7 @@ class ControlPlane:
                 port=settings.port,
                 advertise_address=settings.advertised,
                 is_published=settings.is_published,
+                tls=settings.tls,
                 identity=settings.identity if self._store.database.is_shared else "",
                 key_secret=_KEY_SECRET if self._store.database.is_shared else None,
                 registry=replace(
@@ -356,8 +357,7 @@ class ControlPlane:
         )
         protect_federated_objects(self._server.registry, self._clock)
         self.client: Client = LocalClient(self._server.registry, user_agent="federation")
-        self._runs_controllers = settings.runs_controllers
-        settings.check_role(is_shared=self._store.database.is_shared)
+        self._runs_controllers = settings.check_role(is_shared=self._store.database.is_shared)
         self._leadership: Leadership | None = None
         if self._store.database.is_shared:
             self._leadership = Leadership(self.client, self._server.registry, settings.leader_election, clock)
@@ -395,8 +395,8 @@ class ControlPlane:
             shared = [("journal", self._journal.run), ("journal-encryption", self._journal.reencrypt)]
             background = [supervised([*shared, *self._wiring.caches], self._clock)]
             if self._runs_controllers:
-                controllers = supervised(self._wiring.loops, self._clock)
-                background.append(partial(self._leadership.run, controllers) if self._leadership else controllers)
+                lead = supervised(self._wiring.loops, self._clock)
+                background.append(partial(self._leadership.run, lead) if self._leadership else lead)
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(run(), name="control-plane-loops") for run in background]
                 # Not awaited here: when this task is cancelled, the Lease is released while connections are drained.

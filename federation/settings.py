@@ -17,6 +17,7 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.jsonsize import VALUES_MAX
 from federation.apiserver.audit.auditoptions import AuditOptions, to_mode
 from federation.apiserver.auth.oidcclaims import OIDCOptions, to_required_claims
+from federation.apiserver.auth.serveridentity import ServerIdentity, to_server_identity
 from federation.apiserver.store.encryptionkeys import EncryptionOptions
 from federation.journal.decisions import ENCRYPTION_PREFIX
 from federation.planning.clusters.health import Cadence, Damping
@@ -56,6 +57,16 @@ class Settings:
     advertise_address: str = ""
     """IP address in the endpoints of the Service `default/kubernetes`; empty for `host`, or the address of the default
     route's interface when `host` is loopback or all interfaces."""
+    advertise_url: str = ""
+    """https://HOST[:PORT] in the administrator's kubeconfig, for example that of a load balancer; empty for `host`."""
+    tls_san: tuple[str, ...] = ()
+    """Further DNS names and IP addresses in the serving certificate."""
+    tls_cert_file: str = ""
+    """PEM file of a serving certificate and its chain, instead of one that is issued and renewed here."""
+    tls_key_file: str = ""
+    """PEM file of its key; both are read again when they change."""
+    tls_ca_file: str = ""
+    """PEM file of the CA that issued it, for kubeconfigs; empty for a CA that clients trust anyway."""
     store_url: str = ""
     """SQLAlchemy URL of the store; empty for SQLite in `directory`."""
     store_bytes_max: int = 0
@@ -187,17 +198,12 @@ class Settings:
         return blake2b(f"{platform.node()} {self.directory.absolute()}".encode(), digest_size=8).hexdigest()
 
     @property
-    def runs_controllers(self) -> bool:
-        """Whether this process may run the controllers."""
-        return self.role != API_ROLE
-
-    @property
     def is_published(self) -> bool:
         """Whether clients find this process in the endpoints of the API."""
         return self.role != CONTROLLERS_ROLE
 
-    def check_role(self, *, is_shared: bool) -> None:
-        """ConfigurationError for an unknown role, or one that needs a database that several processes share."""
+    def check_role(self, *, is_shared: bool) -> bool:
+        """Return whether this process may run the controllers; ConfigurationError for a role that it cannot have."""
         if self.role not in (ALL_ROLES, API_ROLE, CONTROLLERS_ROLE):
             raise ConfigurationError(f"role: {self.role!r} is none of {ALL_ROLES}, {API_ROLE}, {CONTROLLERS_ROLE}")
         if self.role != ALL_ROLES and not is_shared:
@@ -205,6 +211,7 @@ class Settings:
                 f"role: {self.role} is for one of several processes on one database; set FEDERATION_STORE_URL to a"
                 f" PostgreSQL database, or use role {ALL_ROLES}"
             )
+        return self.role != API_ROLE
 
     @property
     def leader_election(self) -> LeaderOptions:
@@ -231,6 +238,13 @@ class Settings:
                 f" that clients can reach"
             )
         return text
+
+    @property
+    def tls(self) -> ServerIdentity:
+        """How clients reach this server and verify it; ConfigurationError names the wrong setting."""
+        return to_server_identity(
+            self.tls_san, self.advertise_url, self.tls_cert_file, self.tls_key_file, self.tls_ca_file
+        )
 
     @property
     def object_values(self) -> int:

@@ -32,6 +32,7 @@ from federation.apiserver.auth.oidc import OIDCAuthenticator, SigningKeys
 from federation.apiserver.auth.oidcclaims import OIDCOptions
 from federation.apiserver.auth.pki import FRONT_PROXY_USER, PKI, ensure_pki, has_authority
 from federation.apiserver.auth.rbac import RBACAuthorizer
+from federation.apiserver.auth.serveridentity import SELF_ISSUED, ServerIdentity
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
 from federation.apiserver.auth.sharedkeys import KeySecret
 from federation.apiserver.auth.tokencontroller import TokenController
@@ -47,6 +48,8 @@ from federation.apiserver.registry.kubernetesservice import KubernetesService, a
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.interface import Store
 from federation.apiserver.verbs.requestoptions import RegistryOptions
+
+_EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104  # compared, not bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ class APIServerOptions:
     """IP address in the endpoints of `default/kubernetes`; "" for `host`, or the machine's if `host` is loopback."""
     is_published: bool = True
     """Whether the endpoints of `default/kubernetes` name this server."""
+    tls: ServerIdentity = SELF_ISSUED
     registry: RegistryOptions = field(default_factory=RegistryOptions)
     app: AppOptions = field(default_factory=AppOptions)
     rbac: RBACOptions = field(default_factory=RBACOptions)
@@ -147,7 +151,8 @@ class APIServer:
 
     def _ensure_pki(self, now: datetime) -> PKI:
         options = self._options
-        names = [options.host, options.advertise_address]
+        host = "" if options.host in _EVERY_ADDRESS else options.host
+        names = [host, options.advertise_address, *options.tls.all_names]
         return ensure_pki(options.directory / "pki", now=now, names=names, common_name=options.name)
 
     async def run(self, on_started: Callable[[str], None], readiness: Mapping[str, Check] | None = None) -> None:
@@ -158,7 +163,7 @@ class APIServer:
         front_proxy = pki.front_proxy
         publisher = CAPublisher(
             self.registry,
-            ca=pki.ca_certificate.read_bytes,
+            ca=options.tls.trust_in_objects(pki).read_bytes,
             clock=self._clock,
             front_proxy=FrontProxyTrust(front_proxy.ca_certificate.read_bytes, FRONT_PROXY_USER),
         )
@@ -168,15 +173,16 @@ class APIServer:
             self._write_admin_kubeconfig()
             publisher.ca_changed()
 
-        renewal = CertificateRenewal(pki, self._ensure_pki, renewed, self._clock)
+        renewal = CertificateRenewal(pki, self._ensure_pki, renewed, self._clock, options.tls)
         app = self._app(tokens, aggregator, {"serving-certificate": renewal.check, **(readiness or {})})
         loops = self._loops(pki, tokens, renewal, publisher)
         loops.add("aggregation", aggregator.run)
         listening: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
         def started(host: str, port: int) -> None:
-            address = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  # compared, not bound
-            self._url = f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
+            address = "127.0.0.1" if host in _EVERY_ADDRESS else host
+            listens_at = f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
+            self._url = options.tls.url or listens_at
             self._write_admin_kubeconfig()
             listening.set_result(port)
             on_started(self._url)
@@ -192,7 +198,7 @@ class APIServer:
                     app if self._middleware is None else self._middleware(app),
                     host=options.host,
                     port=options.port,
-                    tls=pki.serving,
+                    tls=options.tls.present(pki),
                     on_started=started,
                     on_stopping=app.stop,
                 )
@@ -213,7 +219,7 @@ class APIServer:
     def _write_admin_kubeconfig(self) -> None:
         if self._url and self._pki is not None:
             options = self._options
-            write_kubeconfig(options.kubeconfig, self._pki, server=self._url, name=options.name)
+            write_kubeconfig(options.kubeconfig, self._pki, server=self._url, name=options.name, identity=options.tls)
 
     def _app(self, tokens: ServiceAccountTokens, aggregator: Aggregator, readiness: Mapping[str, Check]) -> App:
         authenticator = Authenticator(
@@ -239,7 +245,8 @@ class APIServer:
     def _loops(
         self, pki: PKI, tokens: ServiceAccountTokens, renewal: CertificateRenewal, publisher: CAPublisher
     ) -> Supervisor:
-        token_secrets = TokenController(self.registry, tokens, ca=pki.ca_certificate.read_bytes, clock=self._clock)
+        authority = self._options.tls.trust_in_objects(pki)
+        token_secrets = TokenController(self.registry, tokens, ca=authority.read_bytes, clock=self._clock)
         loops = Supervisor(self._clock)
         for name, loop in (
             ("store", self._store.run),

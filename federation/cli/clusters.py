@@ -141,9 +141,9 @@ def _free(free: str | None, total: str | None, resource: str) -> str:
     return "/".join(amounts)
 
 
-def print_kubeconfig(directory: Path) -> None:
-    """Print the path of a state directory's kubeconfig."""
+def print_kubeconfig(directory: Path, *, is_raw: bool = False) -> None:
+    """Print the path of a state directory's kubeconfig, or the file itself: images without a shell have no `cat`."""
     path = directory.expanduser().absolute() / "kubeconfig"
     if not path.exists():
         raise ConfigurationError(f"{path} does not exist; start the federation with: fedctl up --dir {directory}")
-    print(path)
+    print(path.read_text() if is_raw else path, end="" if is_raw else "\n")

@@ -30,6 +30,39 @@ AdvertiseAddress = Annotated[
         help="Address in the endpoints of the Service default/kubernetes [that of --host or of the machine].",
     ),
 ]
+AdvertiseURL = Annotated[
+    str | None,
+    typer.Option(
+        "--advertise-url",
+        metavar="URL",
+        help="https://HOST[:PORT] in DIR/kubeconfig, such as that of a load balancer [the address of --host].",
+    ),
+]
+TLSSan = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tls-san", metavar="NAME", help="Further DNS name or IP address in the serving certificate; may be repeated."
+    ),
+]
+TLSCertFile = Annotated[
+    str | None,
+    typer.Option(
+        "--tls-cert-file",
+        metavar="FILE",
+        help="PEM file of a serving certificate and its chain; read again when it changes [issued by DIR/pki/ca.crt].",
+    ),
+]
+TLSKeyFile = Annotated[
+    str | None, typer.Option("--tls-key-file", metavar="FILE", help="PEM file of the key of --tls-cert-file.")
+]
+TLSCAFile = Annotated[
+    str | None,
+    typer.Option(
+        "--tls-ca-file",
+        metavar="FILE",
+        help="PEM file of the CA of --tls-cert-file, for DIR/kubeconfig [a CA that clients trust].",
+    ),
+]
 StoreBytesMax = Annotated[
     int | None,
     typer.Option(

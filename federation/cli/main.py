@@ -21,6 +21,7 @@ from federation.cli import (
     holdcommands,
     plancommands,
     rolloutcommands,
+    servercommands,
     simcommands,
     spreadcommands,
     taintcommands,
@@ -112,6 +113,11 @@ def serve(
     host: flags.Host = None,
     advertise_address: flags.AdvertiseAddress = None,
     role: flags.Role = None,
+    advertise_url: flags.AdvertiseURL = None,
+    tls_san: flags.TLSSan = None,
+    tls_cert_file: flags.TLSCertFile = None,
+    tls_key_file: flags.TLSKeyFile = None,
+    tls_ca_file: flags.TLSCAFile = None,
     store_bytes_max: flags.StoreBytesMax = None,
     new: flags.New = None,
     encryption_key_file: flags.EncryptionKeyFile = None,
@@ -324,16 +330,21 @@ app.add_typer(simcommands.app, name="sim")
 
 
 @app.command("kubeconfig")
-def kubeconfig_command(directory: flags.Dir) -> None:
-    """Print the kubeconfig's path.
+def kubeconfig_command(
+    directory: flags.Dir,
+    raw: Annotated[bool, typer.Option("--raw", help="Print the file itself: it grants everything.")] = False,
+) -> None:
+    """Print the kubeconfig's path, or the file.
 
     For: export KUBECONFIG=$(fedctl kubeconfig --dir DIR)
     """
     from federation.cli import clusters
 
-    clusters.print_kubeconfig(directory)
+    clusters.print_kubeconfig(directory, is_raw=raw)
 
 
+app.command("certs")(servercommands.certs_command)
+app.command("ready")(servercommands.ready_command)
 app.command("spread-webhook")(spreadcommands.spread_webhook_command)
 
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import psutil
 import pytest
 
-from tests.support.federation import FEDCTL, Federation, Kubectl, fedctl, start_federation
+from tests.support.federation import FEDCTL, Federation, Kubectl, fedctl, start_federation, start_serve
 from tests.support.vectors import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("demo")]
@@ -51,6 +51,19 @@ def test_the_wheel_has_everything_that_the_product_needs(installed: dict[str, st
         packaged = root / "federation" / f"_{folder}"
         assert {file.name for file in packaged.glob(pattern)} == {file.name for file in (ROOT / folder).glob(pattern)}
     assert list(root.glob("federation-*.dist-info/licenses/LICENSE"))
+
+
+def test_the_server_writes_its_directory_only(installed: dict[str, str], tmp_path: Path) -> None:
+    """As in the image, whose root file system is read-only."""
+    root = Path(installed["PYTHONPATH"])
+    before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {**installed, "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(home), "TMPDIR": str(home)}
+    with closing(start_serve(tmp_path / "state", arguments=["--log-format=json"], **environment)) as server:
+        assert server.stop() == 0
+    assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
+    assert not list(home.iterdir())
 
 
 def test_the_demo_shows_replicas_in_every_member_and_further_commands(

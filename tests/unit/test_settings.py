@@ -84,11 +84,10 @@ def test_the_default_health_options_detect_a_loss_within_ten_seconds() -> None:
 
 
 def test_a_role_limits_what_a_process_does() -> None:
-    assert (settings().runs_controllers, settings().is_published) == (True, True)
-    assert (settings(role="api").runs_controllers, settings(role="api").is_published) == (False, True)
-    assert (settings(role="controllers").runs_controllers, settings(role="controllers").is_published) == (True, False)
-    settings(role="api").check_role(is_shared=True)
-    settings().check_role(is_shared=False)
+    assert settings().check_role(is_shared=False)
+    assert not settings(role="api").check_role(is_shared=True)
+    assert settings(role="controllers").check_role(is_shared=True)
+    assert [settings(role=role).is_published for role in ("all", "api", "controllers")] == [True, True, False]
     with pytest.raises(ConfigurationError, match="role: 'worker' is none of all, api, controllers"):
         settings(role="worker").check_role(is_shared=True)
     with pytest.raises(ConfigurationError, match=r"role: api is for one of several processes.*FEDERATION_STORE_URL"):

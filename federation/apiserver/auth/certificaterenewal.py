@@ -1,18 +1,20 @@
 """Renewal of the PKI's certificates while the server runs, and their expiry as metrics and as a readiness check.
 
-Certificates are renewed after two thirds of their life. The listener loads a renewed serving certificate without
-dropping connections (`http/serving.py`); `on_renewed` writes the administrator's kubeconfig again. Copies of the
-kubeconfig made earlier end with the client certificate in them.
+Certificates are renewed after two thirds of their life; a given serving certificate is only watched. The listener
+loads a renewed serving certificate without dropping connections (`http/serving.py`); `on_renewed` writes the
+administrator's kubeconfig again. Copies of the kubeconfig made earlier end with the client certificate in them.
 """
 
 import asyncio
 from collections.abc import Callable
 from datetime import datetime
 
+from cryptography.hazmat.primitives.hashes import SHA256
 from prometheus_client import Gauge
 
 from federation.apimachinery.clock import Clock
 from federation.apiserver.auth.pki import PKI, load_certificate
+from federation.apiserver.auth.serveridentity import SELF_ISSUED, ServerIdentity
 
 _expiry = Gauge(
     "federation_server_certificate_expiry_seconds", "Seconds until the certificate expires", ["certificate"]
@@ -24,18 +26,18 @@ class CertificateRenewal:
     """Renews the certificates of `pki` by calling `ensure`, which blocks and is called in a thread."""
 
     def __init__(
-        self, pki: PKI, ensure: Callable[[datetime], object], on_renewed: Callable[[], None], clock: Clock
+        self,
+        pki: PKI,
+        ensure: Callable[[datetime], object],
+        on_renewed: Callable[[], None],
+        clock: Clock,
+        identity: ServerIdentity = SELF_ISSUED,
     ) -> None:
-        self._files = {
-            "serving": pki.serving.certificate,
-            "admin": pki.admin_certificate,
-            "ca": pki.ca_certificate,
-            "front-proxy": pki.front_proxy.certificate,
-            "front-proxy-ca": pki.front_proxy.ca_certificate,
-        }
+        self._files = identity.certificates(pki)
         self._ensure = ensure
         self._on_renewed = on_renewed
         self._clock = clock
+        self._seen = self._fingerprints()
         self._measure()
 
     async def run(self) -> None:
@@ -46,9 +48,9 @@ class CertificateRenewal:
 
     async def renew(self) -> None:
         """Renew what is due; ConfigurationError when a file cannot be read or written."""
-        before = self._contents()
         await asyncio.to_thread(self._ensure, self._clock.now())
-        if self._contents() != before:
+        if (found := self._fingerprints()) != self._seen:
+            self._seen = found
             self._on_renewed()
         self._measure()
 
@@ -59,8 +61,8 @@ class CertificateRenewal:
             return ""
         return f"the serving certificate {self._files['serving']} expired at {expired_at:%Y-%m-%dT%H:%M:%SZ}"
 
-    def _contents(self) -> list[bytes]:
-        return [path.read_bytes() for path in self._files.values()]
+    def _fingerprints(self) -> list[bytes]:
+        return [load_certificate(path).fingerprint(SHA256()) for path in self._files.values()]
 
     def _measure(self) -> None:
         for name, path in self._files.items():

@@ -9,14 +9,21 @@ from pathlib import Path
 import yaml
 
 from federation.apiserver.auth.pki import PKI, write_private
+from federation.apiserver.auth.serveridentity import SELF_ISSUED, ServerIdentity
 
 
-def write_kubeconfig(path: Path, pki: PKI, *, server: str, name: str = "federation") -> None:
+def write_kubeconfig(
+    path: Path, pki: PKI, *, server: str, name: str = "federation", identity: ServerIdentity = SELF_ISSUED
+) -> None:
     """Write the admin's kubeconfig for `server` (https://host:port) atomically with mode 0600.
 
-    ConfigurationError when the directory is not writable.
+    ConfigurationError when the directory is not writable or a given certificate cannot be read.
     """
-    cluster = {"server": server, "certificate-authority-data": _to_base64(pki.ca_certificate)}
+    cluster = {"server": server}
+    if (authority := identity.trust(pki)) is not None:
+        cluster["certificate-authority-data"] = _to_base64(authority)
+    if server_name := identity.server_name(server):
+        cluster["tls-server-name"] = server_name
     user = {
         "client-certificate-data": _to_base64(pki.admin_certificate),
         "client-key-data": _to_base64(pki.admin_key),

@@ -136,7 +136,7 @@ def ensure_server_certificate(directory: Path, *, now: datetime, names: Sequence
     authority = Authority.ensure(directory, now=now, common_name=common_name)
     files = server_files(directory)
     if not _is_usable(files.certificate, files.key, authority, now, names):
-        every = dict.fromkeys([*names, *_names_of(files.certificate)])
+        every = dict.fromkeys([*names, *_names_in(files.certificate)])
         authority.issue_server(files.certificate, files.key, names=tuple(every), now=now)
 
 
@@ -145,12 +145,19 @@ def server_files(directory: Path) -> TLSFiles:
     return TLSFiles(directory / "server.crt", directory / "server.key")
 
 
-def _names_of(certificate_path: Path) -> list[str]:
-    """Return the names of a certificate, none if there is no usable one."""
+def _names_in(certificate_path: Path) -> list[str]:
+    """Return the names of a certificate in a file, none if there is no usable one."""
     try:
-        extensions = load_certificate(certificate_path).extensions
-        held = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (ConfigurationError, ValueError, x509.ExtensionNotFound):
+        return names_of(load_certificate(certificate_path))
+    except ConfigurationError:
+        return []
+
+
+def names_of(certificate: x509.Certificate) -> list[str]:
+    """Return the DNS names and IP addresses of a serving certificate; none if it has no readable ones."""
+    try:
+        held = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound):
         return []
     kinds = (x509.DNSName, x509.IPAddress)
     return [str(name) for kind in kinds for name in held.get_values_for_type(kind)]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
 import uvicorn
 
 from federation.apimachinery.errors import ConfigurationError
@@ -20,6 +21,9 @@ from federation.apiserver.http.asgi import ASGIApp
 from federation.apiserver.http.connection import Connection, limited
 from federation.apiserver.http.websockets import with_websockets
 
+_log = structlog.get_logger(__name__)
+_TLS12_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
+"""Forward secrecy and authenticated encryption only. TLS 1.3 has no other ciphers, and this does not change them."""
 _FRAME_BYTES_MAX = 4096
 """Bytes of a frame from a WebSocket client, which has nothing to say."""
 
@@ -157,6 +161,7 @@ def _bind(host: str, port: int, backlog: int) -> socket.socket:
 def _to_context(tls: TLSFiles) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(_TLS12_CIPHERS)
     context.set_alpn_protocols(["http/1.1"])
     _load(context, tls)
     if tls.client_ca is not None:
@@ -182,9 +187,13 @@ async def _reload_on_change(context: ssl.SSLContext, tls: TLSFiles, interval_s: 
     while True:
         await asyncio.sleep(interval_s)
         if (now := _mtime_ns(tls.certificate)) != loaded:
-            with contextlib.suppress(ConfigurationError):
+            try:
                 _load(context, tls)
-                loaded = now
+            except ConfigurationError as error:
+                _log.warning("the previous certificate stays in use", reason=str(error))
+                continue
+            loaded = now
+            _log.info("serving certificate loaded again", file=str(tls.certificate))
 
 
 def _mtime_ns(path: Path) -> int:

@@ -16,6 +16,7 @@ import orjson
 from federation.apimachinery.errors import ApiError, ConfigurationError, from_status
 
 if TYPE_CHECKING:
+    from federation.apimachinery.connection import Connection
     from federation.client.http import HTTPClient
 
 
@@ -42,14 +43,22 @@ class KubeconfigContext:
     @asynccontextmanager
     async def client(self) -> AsyncIterator["HTTPClient"]:
         """Yield a client for the context and close it afterwards."""
-        from federation.client.http import HTTPClient  # noqa: PLC0415  # see the module's docstring
         from federation.client.kubeconfig import load_kubeconfig  # noqa: PLC0415  # see the module's docstring
 
-        client = HTTPClient(load_kubeconfig(self.path, self.context))
-        try:
+        async with client_for(load_kubeconfig(self.path, self.context)) as client:
             yield client
-        finally:
-            await client.close()
+
+
+@asynccontextmanager
+async def client_for(connection: "Connection") -> AsyncIterator["HTTPClient"]:
+    """Yield a client for a connection and close it afterwards."""
+    from federation.client.http import HTTPClient  # noqa: PLC0415  # see the module's docstring
+
+    client = HTTPClient(connection)
+    try:
+        yield client
+    finally:
+        await client.close()
 
 
 async def get_json(client: "HTTPClient", path: str, query: dict[str, str]) -> object:

@@ -400,6 +400,7 @@ def test_the_version_is_printed() -> None:
 def test_kubeconfig_prints_the_path_or_an_error(server: Parts) -> None:
     folder = str(server.kubeconfig.parent)
     assert fedctl(None, "kubeconfig", "--dir", folder).stdout == f"{server.kubeconfig}\n"
+    assert fedctl(None, "kubeconfig", "--raw", "--dir", folder).stdout == server.kubeconfig.read_text()
     missed = fedctl(None, "kubeconfig", "--dir", f"{folder}/none").exception
     assert isinstance(missed, ConfigurationError)
     assert "does not exist" in str(missed)

@@ -14,10 +14,11 @@ import orjson
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
+from structlog.testing import capture_logs
 
 from federation.apimachinery.errors import ConfigurationError
 from federation.apiserver.auth.clientcertificates import Peer, to_peer
-from federation.apiserver.auth.pki import PKI, TLSFiles, ensure_pki
+from federation.apiserver.auth.pki import PKI, Authority, TLSFiles, ensure_pki
 from federation.apiserver.http.asgi import Request
 from federation.apiserver.http.serving import ServingOptions, serve
 
@@ -221,6 +222,43 @@ async def test_cancelling_stops_the_server_and_ends_requests_in_flight() -> None
             socket.create_connection(("127.0.0.1", port), timeout=1)
 
 
+def _client(pki: PKI) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(pki.ca_certificate))
+
+
+async def _negotiated(port: int, context: ssl.SSLContext) -> tuple[str, str]:
+    """Return the protocol and the cipher of a connection."""
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    cipher, protocol, _ = writer.get_extra_info("cipher")
+    writer.close()
+    return protocol, cipher
+
+
+async def test_connections_have_forward_secrecy_and_authenticated_encryption(pki: PKI) -> None:
+    async with serving(pki.serving) as (port, _):
+        assert (await _negotiated(port, _client(pki)))[0] == "TLSv1.3"
+        older = _client(pki)
+        older.maximum_version = ssl.TLSVersion.TLSv1_2
+        protocol, cipher = await _negotiated(port, older)
+        assert protocol == "TLSv1.2"
+        assert cipher.startswith("ECDHE-")
+        assert "GCM" in cipher or "CHACHA20" in cipher
+        for ciphers in ("ECDHE-ECDSA-AES128-SHA256", "ECDHE-ECDSA-AES256-SHA384"):
+            older.set_ciphers(ciphers)
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                await _negotiated(port, older)
+
+
+async def test_tls_1_1_is_refused(pki: PKI) -> None:
+    oldest = _client(pki)
+    oldest.set_ciphers("ALL:@SECLEVEL=0")
+    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+        oldest.minimum_version = oldest.maximum_version = ssl.TLSVersion.TLSv1_1
+    async with serving(pki.serving) as (port, _):
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await _negotiated(port, oldest)
+
+
 async def test_a_replaced_certificate_is_used_for_new_connections(pki: PKI, tmp_path: Path) -> None:
     async with serving(pki.serving, options=ServingOptions(tls_reload_s=0.02)) as (port, _):
         async with client(pki, has_certificate=False) as http:
@@ -235,6 +273,45 @@ async def test_a_replaced_certificate_is_used_for_new_connections(pki: PKI, tmp_
                     break
                 except httpx.ConnectError:
                     await asyncio.sleep(0.02)
+
+
+async def test_a_certificate_that_is_replaced_by_a_symbolic_link_is_used(pki: PKI, tmp_path: Path) -> None:
+    """Kubernetes replaces the files of a Secret's volume by changing a link to their folder."""
+    for name, host in (("one", "one.example"), ("two", "two.example")):
+        (tmp_path / name).mkdir()
+        Authority.ensure(tmp_path / "pki", now=datetime.now(UTC), common_name="").issue_server(
+            tmp_path / name / "tls.crt", tmp_path / name / "tls.key", names=[host], now=datetime.now(UTC)
+        )
+    link = tmp_path / "data"
+    link.symlink_to("one")
+    files = TLSFiles(link / "tls.crt", link / "tls.key")
+
+    async def names(port: int) -> set[str]:
+        context = _client(pki)
+        context.check_hostname = False
+        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        found = {value for _, value in writer.get_extra_info("peercert")["subjectAltName"]}
+        writer.close()
+        return found
+
+    async with serving(files, options=ServingOptions(tls_reload_s=0.02)) as (port, _):
+        assert await names(port) == {"one.example"}
+        (tmp_path / "next").symlink_to("two")
+        (tmp_path / "next").replace(link)
+        async with asyncio.timeout(5):
+            while await names(port) != {"two.example"}:
+                pass
+
+
+async def test_a_certificate_that_cannot_be_used_leaves_the_previous_one_in_use(pki: PKI) -> None:
+    async with serving(pki.serving, options=ServingOptions(tls_reload_s=0.01)) as (port, _):
+        with capture_logs() as logs:
+            pki.serving.certificate.write_text("nonsense")
+            async with asyncio.timeout(5):
+                while not logs:
+                    assert (await _negotiated(port, _client(pki)))[0] == "TLSv1.3"
+        assert logs[0]["event"] == "the previous certificate stays in use"
+        assert str(pki.serving.certificate) in logs[0]["reason"]
 
 
 def test_a_subject_without_common_name_is_no_peer() -> None:

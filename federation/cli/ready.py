@@ -1,0 +1,40 @@
+"""`fedctl ready`: whether a control plane serves, for health checks, `helm test` and scripts.
+
+It asks `/readyz`, which needs no credentials. So it can also be asked without a kubeconfig, and the certificate is not
+verified then: nothing is sent, and the answer is used for nothing else.
+"""
+
+from contextlib import AbstractAsyncContextManager
+
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import ClusterError, FederationError
+from federation.client.client import Client
+
+_PAUSE_S = 0.5
+_REQUEST_S = 5.0
+
+
+async def wait_ready(opened: AbstractAsyncContextManager[Client], clock: Clock, timeout_s: float) -> None:
+    """Print the checks of a server that is ready; FederationError when it is not within the time."""
+    deadline = clock.monotonic() + timeout_s
+    async with opened as client:
+        while True:
+            try:
+                code, body = await client.raw("GET", "/readyz", query={"verbose": ""}, timeout_s=_REQUEST_S)
+                text = body.decode(errors="replace").strip()
+            except ClusterError as error:
+                code, text = 0, str(error)
+            if code == 200:
+                print(text)
+                return
+            if clock.monotonic() + _PAUSE_S > deadline:
+                raise FederationError(_failure(code, text))
+            await clock.sleep(_PAUSE_S)
+
+
+def _failure(code: int, text: str) -> str:
+    """Return why the server is not ready, from its failed checks."""
+    failed = [line.removeprefix("[-]") for line in text.splitlines() if line.startswith("[-]")]
+    if failed:
+        return f"not ready: {'; '.join(failed)}"
+    return f"not ready: {text}" if code == 0 else f"not ready: the server answered {code}"

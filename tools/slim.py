@@ -1,0 +1,65 @@
+"""Make an installed tree smaller, for the image: `python tools/slim.py FOLDER`, with the Python that will run it.
+
+Symbols are stripped from shared libraries, and tests and type stubs of libraries removed. The Kubernetes client, a
+third of the tree and rarely imported, is kept as bytecode without docstrings. All that a control plane imports at its
+start is compiled: the image's file system is read-only, so that nothing could be kept at run time.
+"""
+
+import compileall
+import py_compile
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+_CLIENT = "kubernetes"
+_STARTED = "federation.cli.main, federation.cli.run, federation.cli.ready, federation.client.http, httptools, wsproto"
+_UNCHECKED = py_compile.PycInvalidationMode.UNCHECKED_HASH
+
+
+def remove_unneeded(root: Path) -> None:
+    """Remove type stubs and the tests of libraries."""
+    for file in (*root.rglob("*.pyi"), *(root / _CLIENT).rglob("*_test.py")):
+        file.unlink()
+    for folder in list(root.glob("*/**/tests")):
+        shutil.rmtree(folder)
+
+
+def strip_libraries(root: Path) -> None:
+    """Remove symbols that only debuggers need."""
+    libraries = [str(path) for path in root.rglob("*.so*") if path.is_file() and not path.is_symlink()]
+    if libraries:
+        subprocess.run(["strip", "--strip-unneeded", *libraries], check=True)  # noqa: S603, S607  # files of this tree
+
+
+def keep_bytecode_only(package: Path) -> None:
+    """Replace the sources of a package by bytecode without docstrings."""
+    if not compileall.compile_dir(package, quiet=1, legacy=True, optimize=2, invalidation_mode=_UNCHECKED):
+        raise SystemExit(f"{package} cannot be compiled")
+    for source in package.rglob("*.py"):
+        source.unlink()
+
+
+def compile_started(root: Path) -> None:
+    """Compile the modules that a start imports."""
+    code = f"import sys, {_STARTED}; print(*[getattr(m, '__file__', None) for m in sys.modules.values()], sep='\\n')"
+    environment = {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)  # noqa: S603
+    for line in done.stdout.splitlines():
+        if line.endswith(".py") and Path(line).is_relative_to(root):
+            py_compile.compile(line, doraise=True, invalidation_mode=_UNCHECKED)
+
+
+def main(root: Path) -> None:
+    """Make the tree smaller and print its size."""
+    remove_unneeded(root)
+    strip_libraries(root)
+    keep_bytecode_only(root / _CLIENT)
+    compile_started(root)
+    size = sum(path.lstat().st_size for path in root.rglob("*") if not path.is_dir())
+    sys.stdout.write(f"{root}: {size / 1e6:.0f} MB\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).absolute())
