@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from federation import __version__
+from federation import __version__, processrole
 from federation.admission.plugins import admission_plugins
 from federation.admission.roles import HOST_RBAC
 from federation.admission.rolloutgates import compile_gate
@@ -305,6 +305,7 @@ class ControlPlane:
                 host=settings.host,
                 port=settings.port,
                 advertise_address=settings.advertised,
+                is_published=processrole.is_published(settings.role),
                 tls=settings.tls,
                 identity=settings.identity if self._store.database.is_shared else "",
                 key_secret=_KEY_SECRET if self._store.database.is_shared else None,
@@ -326,6 +327,7 @@ class ControlPlane:
         )
         protect_federated_objects(self._server.registry, self._clock)
         self.client: Client = LocalClient(self._server.registry, user_agent="federation")
+        self._runs_controllers = processrole.runs_controllers(settings.role, is_shared=self._store.database.is_shared)
         self._leadership: Leadership | None = None
         if self._store.database.is_shared:
             self._leadership = Leadership(self.client, settings.leader_election, clock)
@@ -356,12 +358,10 @@ class ControlPlane:
             await self._server.prepare(crd_manifests())
             await ensure_types(self.client)
             shared = [("journal", self._journal.run), ("journal-encryption", self._journal.reencrypt)]
-            background = [
-                supervised([*shared, *self._wiring.caches], self._clock),
-                supervised(self._wiring.loops, self._clock),
-            ]
-            if self._leadership is not None:
-                background[1] = partial(self._leadership.run, background[1])
+            background = [supervised([*shared, *self._wiring.caches], self._clock)]
+            if self._runs_controllers:
+                lead = supervised(self._wiring.loops, self._clock)
+                background.append(partial(self._leadership.run, lead) if self._leadership else lead)
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(run(), name="control-plane-loops") for run in background]
                 # Not awaited here: when this task is cancelled, the Lease is released while connections are drained.

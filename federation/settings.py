@@ -43,8 +43,8 @@ ENCRYPTED_PREFIXES = (
 templates and overrides are copies of them, and the explanations of decisions."""
 
 _EMBEDDED_ONLY = (
-    "advertise_address", "advertise_url", "audit_policy_file", "new", "oidc_issuer_url", "store_bytes_max",
-    "tls_cert_file", "tls_san",
+    "advertise_address", "advertise_url", "audit_policy_file", "new", "oidc_issuer_url", "role",
+    "store_bytes_max", "tls_cert_file", "tls_san",
 )  # fmt: skip
 """Settings that an existing API server as host has itself."""
 
@@ -107,12 +107,14 @@ class Settings:
     """Estimated memory of the cached objects of one member; 150,000 pods need about 0.7 GB."""
     member_token_lifetime_s: int = 30 * 24 * 3600
     """Requested lifetime of service account tokens, at least 600; they are renewed after a third of it."""
+    role: str = "all"
+    """On a shared database: `api` never runs the controllers, `controllers` is in no endpoints; `all` is both."""
     lease_duration_s: float = 8.0
     """How long other processes on the same database wait for a leader that does not renew its Lease."""
     lease_renew_deadline_s: float = 5.0
     """How long a leader may fail to renew before it stops."""
     lease_retry_period_s: float = 1.0
-    """Pause between attempts to take or to renew the Lease."""
+    """Pause between renewals of the Lease; other processes try to take it twice as often."""
     health_period_s: float = 3.0
     """Interval of health probes of a member; watch events count as probes."""
     health_timeout_s: float = 3.0
@@ -206,11 +208,10 @@ class Settings:
             if self.host_url:
                 raise ConfigurationError("host-url is set without host-kubeconfig or in-cluster")
             return False
-        for name in _EMBEDDED_ONLY:
-            if getattr(self, name):
-                raise ConfigurationError(
-                    f"{name.replace('_', '-')} is for the embedded API server; set it up on the host instead"
-                )
+        for field in fields(self):
+            if field.name in _EMBEDDED_ONLY and getattr(self, field.name) != field.default:
+                name = field.name.replace("_", "-")
+                raise ConfigurationError(f"{name} is for the embedded API server; set it up on the host instead")
         return True
 
     @property

@@ -66,6 +66,8 @@ class APIServerOptions:
     port: int = 0
     advertise_address: str = ""
     """IP address in the endpoints of `default/kubernetes`; "" for `host`, or the machine's if `host` is loopback."""
+    is_published: bool = True
+    """Whether the endpoints of `default/kubernetes` name this server."""
     tls: ServerIdentity = SELF_ISSUED
     registry: RegistryOptions = field(default_factory=RegistryOptions)
     app: AppOptions = field(default_factory=AppOptions)
@@ -186,7 +188,8 @@ class APIServer:
             on_started(self._url)
 
         async with asyncio.TaskGroup() as group:
-            loops.add("kubernetes-service", lambda: self._publish_service(listening))
+            if options.is_published:
+                loops.add("kubernetes-service", lambda: self._publish_service(listening))
             background = group.create_task(loops.run(), name="apiserver-loops")
             # Before that, requests of all users but administrators would wait for roles.
             await self.authorizer.wait_synced()

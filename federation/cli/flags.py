@@ -14,6 +14,14 @@ Port = Annotated[
     typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port of the API; 0 picks a free one [7443]."),
 ]
 Host = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Address to listen on [127.0.0.1].")]
+Role = Annotated[
+    str | None,
+    typer.Option(
+        "--role",
+        metavar="ROLE",
+        help="Of several processes on one database: api, controllers or all [all].",
+    ),
+]
 AdvertiseAddress = Annotated[
     str | None,
     typer.Option(

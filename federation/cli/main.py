@@ -117,6 +117,7 @@ def serve(
     host_kubeconfig: flags.HostKubeconfig = None,
     in_cluster: flags.InCluster = None,
     host_url: flags.HostURL = None,
+    role: flags.Role = None,
     advertise_url: flags.AdvertiseURL = None,
     tls_san: flags.TLSSan = None,
     tls_cert_file: flags.TLSCertFile = None,

@@ -33,7 +33,7 @@ class LeaderOptions:
     renew_deadline_s: float = 10.0
     """How long the holder may fail to renew before it stops."""
     retry_period_s: float = 2.0
-    """Pause between attempts, holder or not."""
+    """Pause between renewals; candidates try twice as often."""
 
 
 class LeadershipLost(FederationError):
@@ -82,7 +82,8 @@ class LeaderElector:
         """
         while True:
             while not await self._attempt():
-                await self._clock.sleep(self._options.retry_period_s * (1 + 0.2 * self._jitter()))
+                # Candidates look twice as often as the holder renews, so that a released Lease is soon taken.
+                await self._clock.sleep(self._options.retry_period_s / 2 * (1 + 0.2 * self._jitter()))
             self._renewed_at_s = self._clock.monotonic()
             self._set_leader(leader=True)
             work = asyncio.ensure_future(lead())

@@ -122,3 +122,16 @@ def test_a_server_with_keys_of_its_own_cannot_join_the_others(replicas: Replicas
     alone.close()
     with pytest.raises(AssertionError, match="is not the key that the servers of this database share"):
         start_serve(tmp_path / "alone", FEDERATION_STORE_URL=replicas.url)
+
+
+def test_a_process_with_one_role_does_nothing_else(postgres: PostgresServer, tmp_path: Path) -> None:
+    url = postgres.create_database()
+    with (
+        closing(start_serve(tmp_path / "api", arguments=["--role", "api"], FEDERATION_STORE_URL=url)) as api,
+        closing(start_serve(tmp_path / "work", arguments=["--role", "controllers"], FEDERATION_STORE_URL=url)) as work,
+    ):
+        # The API process started first, so it would lead if it was a candidate.
+        eventually(lambda: is_leader(work), bool, what="the controllers' process leads")
+        label = "apiserver.kubernetes.io/identity"
+        servers = api.kubectl("get", "lease", "-n", "kube-system", "-l", label, "-o", "name")
+        assert len(servers.splitlines()) == 1, "clients are sent to the API process only"

@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
+import psutil  # type: ignore[import-untyped]  # it has no stubs of its own
 import psycopg
 
 NOBODY = 65534
@@ -35,11 +36,14 @@ def _die_with_parent() -> None:
 class PostgresServer:
     """One server for one test session; `create_database` gives each test a database of its own."""
 
-    def __init__(self, *, durable: bool = False) -> None:
+    def __init__(self, *, durable: bool = False, wal_segment_mib: int = 16) -> None:
+        """With small segments of the log `limit_files` can limit tables and leave the log alone."""
         self._durable = durable
+        self._wal_segment_mib = wal_segment_mib
         self._user = NOBODY if os.geteuid() == 0 else None
         # Short: the path of a unix socket has at most 107 characters.
         self._folder = Path(tempfile.mkdtemp(prefix="fedpg-", dir="/tmp"))
+        self._install = self._folder
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count(1)
 
@@ -84,14 +88,43 @@ class PostgresServer:
             self._process = None
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    def halt(self, *, is_orderly: bool = True) -> None:
+        """Stop the server, and all connections to it; `start_again` continues with the same data.
+
+        Without `is_orderly` it stops as after a crash, and recovers at the next start.
+        """
+        assert self._process is not None
+        self._process.send_signal(signal.SIGINT if is_orderly else signal.SIGQUIT)
+        self._process.wait(30)
+        self._process = None
+
+    def start_again(self) -> None:
+        """Start the server after `halt`. The server ends with the calling thread, so call it in the main one."""
+        self._launch()
+
+    def set_read_only(self, *, is_read_only: bool) -> None:
+        """Make the server refuse writes of new transactions, or accept them again."""
+        self.execute(f"ALTER SYSTEM SET default_transaction_read_only = {'on' if is_read_only else 'off'}")
+        self.execute("SELECT pg_reload_conf()")
+
+    def limit_files(self, bytes_max: int) -> None:
+        """Let no process of the server extend a file beyond this size, as on a full disk; -1 for no limit."""
+        assert self._process is not None
+        server = psutil.Process(self._process.pid)
+        for process in [server, *server.children(recursive=True)]:
+            # Only its own user may do it; a process that has ended meanwhile needs no limit.
+            arguments = ["prlimit", f"--pid={process.pid}", f"--fsize={'unlimited' if bytes_max < 0 else bytes_max}:"]
+            subprocess.run(arguments, check=False, capture_output=True, timeout=10, cwd="/", **self._as_user())
+
     def _start(self) -> None:
         if self._user is not None:
             os.chown(self._folder, self._user, self._user)
-        binaries = self._binaries()
-        data = self._folder / "data"
-        self._run(
-            binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"
-        )
+        self._install = self._binaries()
+        initdb = (self._install / "initdb", "-D", self._folder / "data", "-U", "postgres", "-A", "trust", "-E", "UTF8")
+        self._run(*initdb, "--no-sync", "--locale=C", f"--wal-segsize={self._wal_segment_mib}")
+        self._launch()
+
+    def _launch(self) -> None:
         settings = (
             "listen_addresses=",
             f"unix_socket_directories={self._folder}",
@@ -100,10 +133,10 @@ class PostgresServer:
             "max_connections=100",
             "autovacuum=off",
         )
-        arguments = [str(binaries / "postgres"), "-D", str(data)]
+        arguments = [str(self._install / "postgres"), "-D", str(self._folder / "data")]
         for setting in settings:
             arguments += ["-c", setting]
-        with (self._folder / "log").open("wb") as log:
+        with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 arguments,
                 stdout=log,

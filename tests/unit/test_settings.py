@@ -89,6 +89,7 @@ def test_the_default_health_options_detect_a_loss_within_ten_seconds() -> None:
         ({"host_kubeconfig": "a", "in_cluster": True}, "host-kubeconfig and in-cluster name two hosts"),
         ({"host_url": "https://10.0.0.5"}, "host-url is set without host-kubeconfig"),
         ({"in_cluster": True, "oidc_issuer_url": "https://issuer"}, "oidc-issuer-url is for the embedded API server"),
+        ({"in_cluster": True, "role": "api"}, "role is for the embedded API server"),
         ({"in_cluster": True, "store_bytes_max": 1}, "store-bytes-max is for the embedded API server"),
     ],
 )

@@ -90,6 +90,8 @@ class CRDController:
             await self._install(manifests)
         finally:
             self._installing = frozenset()
+        # Those that another process of the same database created since this one started are served, too.
+        await self.load()
 
     async def _install(self, manifests: Sequence[Object]) -> None:
         info = self._context.kinds.lookup(CRDS.group, CRDS.version, CRDS.plural)

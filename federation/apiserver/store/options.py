@@ -27,6 +27,10 @@ class StoreOptions:
     busy_timeout_s: float = 5.0
     """How long to wait for another process's lock on the database before raising StoreUnavailable."""
 
+    transaction_pause_s_max: float = 3.0
+    """PostgreSQL only. A process that pauses for longer within a transaction, because it was stopped or its machine is
+    gone, loses its connection, so that others can write. Below `busy_timeout_s`: the waiting writes succeed then."""
+
     writes_per_commit_max: int = 128
     """How many waiting writes share one transaction; with more the fixed cost of a commit hardly matters."""
 

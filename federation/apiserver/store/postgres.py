@@ -32,6 +32,7 @@ _REMEDIES = (
     ("permission denied", "let the user of the store url create tables in the database"),
     ("lock timeout", "another process holds the store's counter; look at pg_stat_activity"),
     ("read-only transaction", "connect to the primary server"),
+    ("idle-in-transaction", "this process was paused, and others wrote meanwhile"),
     ("onnection", "check that the server runs and is reachable"),
 )
 # Detects a dead connection to the server after some 20 seconds instead of the kernel's two hours.
@@ -93,13 +94,21 @@ class PostgreSQLDatabase:
         async with self._write_lock:
             with translated(self.name, _REMEDIES):
                 if self._connection is None:
-                    self._connection = await self._opened().connect()
+                    self._connection = await self._connect_writer()
                 try:
                     async with self._connection.begin():
                         return await self._connection.run_sync(work)
                 except BaseException:
                     await self._drop_broken()
                     raise
+
+    async def _connect_writer(self) -> AsyncConnection:
+        connection = await self._opened().connect()
+        # The writer holds the lock of the store's counter between its statements, and all other processes wait for it.
+        limit_ms = int(self._options.transaction_pause_s_max * 1000)
+        await connection.exec_driver_sql(f"SET idle_in_transaction_session_timeout = {limit_ms}")
+        await connection.commit()
+        return connection
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         with translated(self.name, _REMEDIES):

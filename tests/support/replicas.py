@@ -1,0 +1,211 @@
+"""Several `fedctl serve` on one PostgreSQL as processes that a supervisor starts again, and requests to each of them.
+
+`ReplicaSet` owns the processes. Each has a port of its own that it keeps, and failpoints (`failpoints.py`). A process
+that ends, for whatever reason, is started again until `close`, as systemd and Kubernetes do.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from signal import SIGCONT, Signals
+from typing import Any, Self
+
+import aiohttp
+import orjson
+
+from federation.client.kubeconfig import load_kubeconfig
+from tests.support.failpoints import Step
+from tests.support.federation import Kubectl, log_of
+
+_START_S = 90.0
+_REQUEST_S = 3.0
+_SILENCE_S = 8.0
+"""A watch is silent for 5 s at most, because of bookmarks."""
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-admiral-system/leases/federation-controllers"
+LEADS = 'federation_runtime_leader{lease="federation-controllers"} 1.0'
+
+
+class Api:
+    """HTTPS requests to one server, as its administrator."""
+
+    def __init__(self, name: str, kubeconfig: Path) -> None:
+        self.name = name
+        self._kubeconfig = kubeconfig
+        self._session: aiohttp.ClientSession | None = None
+
+    async def request(
+        self, method: str, path: str, body: Any = None, *, content_type: str = "application/json"
+    ) -> tuple[int, Any]:
+        """Return status and parsed body; aiohttp.ClientError or TimeoutError without an answer."""
+        data = None if body is None else orjson.dumps(body)
+        headers = {} if body is None else {"Content-Type": content_type}
+        timeout = aiohttp.ClientTimeout(total=_REQUEST_S)
+        async with self._opened().request(method, path, data=data, headers=headers, timeout=timeout) as answer:
+            raw = await answer.read()
+            return answer.status, orjson.loads(raw) if "json" in answer.content_type else raw.decode()
+
+    async def watch(self, path: str, resource_version: int) -> AsyncIterator[tuple[str, Any]]:
+        """Yield the type and the object of each event, until the connection ends."""
+        query = {"watch": "1", "resourceVersion": str(resource_version), "allowWatchBookmarks": "true"}
+        timeout = aiohttp.ClientTimeout(sock_connect=_REQUEST_S, sock_read=_SILENCE_S)
+        async with self._opened().get(path, params=query, timeout=timeout) as answer:
+            if answer.status != 200:
+                yield "ERROR", {"code": answer.status, "message": await answer.text()}
+                return
+            rest = b""
+            async for chunk in answer.content.iter_any():
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    found = orjson.loads(line)
+                    yield found["type"], found["object"]
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            connection = load_kubeconfig(self._kubeconfig)
+            tls = connection.to_tls()
+            assert tls is not None
+            self._session = aiohttp.ClientSession(connection.server, connector=aiohttp.TCPConnector(ssl=tls))
+        return self._session
+
+
+class Replica:
+    """One `fedctl serve` and its successors on the same folder and port."""
+
+    def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
+        self.name = directory.name
+        self.directory = directory
+        self.kubectl = Kubectl(directory / "kubeconfig")
+        self.starts = 0
+        self._environment = {**os.environ, **environment}
+        self._failpoint = directory.parent / f"{directory.name}.failpoint"
+        self._process: subprocess.Popen[bytes] | None = None
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port = free.getsockname()[1]
+
+    def api(self) -> Api:
+        """Return new connections to the server; close them."""
+        return Api(self.name, self.directory / "kubeconfig")
+
+    def send(self, number: Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def arm(self, step: Step, number: Signals) -> None:
+        """Make the process send itself the signal in its next commit, at the step."""
+        written = self._failpoint.with_suffix(".new")
+        written.write_text(f"{step} {number.name}")
+        written.rename(self._failpoint)
+
+    @property
+    def log(self) -> str:
+        return log_of(self.directory).read_text()
+
+    def start(self) -> None:
+        """Start the process unless it runs."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        self.starts += 1
+        command = [sys.executable, "-m", "tests.support.failpoints", str(self._failpoint)]
+        command += ["serve", "--dir", str(self.directory), "--port", str(self._port)]
+        with log_of(self.directory).open("a") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=self._environment)
+
+    def wait_for_file(self) -> None:
+        """Wait until the first start has written the kubeconfig."""
+        deadline = time.monotonic() + _START_S
+        while not self.kubectl.kubeconfig.exists():
+            assert time.monotonic() < deadline, f"{self.name} did not start: {self.log[-3000:]}"
+            time.sleep(0.1)
+
+    def close(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(SIGCONT)
+            self._process.terminate()
+            try:
+                self._process.wait(20)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait(20)
+
+
+class ReplicaSet:
+    """`count` replicas on the database at `url`."""
+
+    def __init__(self, folder: Path, url: str, count: int, environment: Mapping[str, str]) -> None:
+        folder.mkdir(exist_ok=True)
+        self.replicas = [
+            Replica(folder / f"replica-{number}", {"FEDERATION_STORE_URL": url, **environment})
+            for number in range(count)
+        ]
+        self._closing = threading.Event()
+        self._supervisor = threading.Thread(target=self._supervise, daemon=True)
+
+    def __enter__(self) -> Self:
+        try:
+            self._supervisor.start()
+            for replica in self.replicas:
+                replica.wait_for_file()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._closing.set()
+        if self._supervisor.is_alive():
+            self._supervisor.join()
+        for replica in self.replicas:
+            replica.close()
+
+    def _supervise(self) -> None:
+        while not self._closing.wait(0.2):
+            for replica in self.replicas:
+                replica.start()
+
+
+async def is_ready(api: Api) -> bool:
+    """Return whether the server answers that it is ready."""
+    with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+        status, _ = await api.request("GET", "/readyz")
+        return status == 200
+    return False
+
+
+async def leads(api: Api) -> bool:
+    """Return whether the server's process runs the controllers."""
+    with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+        status, metrics = await api.request("GET", "/metrics")
+        return status == 200 and LEADS in metrics
+    return False
+
+
+async def holder(api: Api) -> str:
+    """Return the holder of the Lease of the controllers, "" without one or without an answer."""
+    with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+        status, lease = await api.request("GET", LEASE)
+        return str(lease["spec"].get("holderIdentity") or "") if status == 200 else ""
+    return ""
+
+
+async def until(condition: Any, what: str, timeout_s: float = 120.0) -> float:
+    """Await `condition()` until it is true; return the seconds that it took."""
+    started = time.monotonic()
+    while not await condition():
+        assert time.monotonic() - started < timeout_s, f"{what}: not within {timeout_s:g} s"
+        await asyncio.sleep(0.05)
+    return time.monotonic() - started
