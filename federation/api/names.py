@@ -29,6 +29,8 @@ CLUSTER_PROPAGATION_POLICY_LABEL = _A + "cluster-propagation-policy-name"
 OVERRIDE_POLICY_LABEL = _A + "override-policy-name"
 CLUSTER_OVERRIDE_POLICY_LABEL = _A + "cluster-override-policy-name"
 MANAGED_LABEL = _A + "managed"
+TEMPLATE_HISTORY_LABEL = _OURS + "template-history"
+"""On ReplicaSets and ControllerRevisions of the host that record a pod template for `kubectl rollout undo`."""
 
 # Annotations on pods
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"

@@ -1,7 +1,8 @@
 """Write the history of pod templates that `kubectl rollout history` and `undo` read on the host.
 
 It is written before the federated object gets the new template: until then the federated object has the earlier one,
-so a crash between the two writes loses nothing. Nothing is written for a workload whose template never changed.
+so a crash between the two writes loses nothing. Nothing is written for a workload whose template never changed, for
+one that is in no cluster, and where the host's own controllers keep the history.
 """
 
 import contextlib
@@ -14,13 +15,14 @@ from federation.apimachinery.errors import AlreadyExists, NotFound
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.planning.federatedobject.federatedtemplate import divide
+from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.waves.templatehistory import history_resource, plan_history
 
 
 async def write_history(client: Client, type_: FederatedType, source: Object, federated: Object) -> None:
     """Record the earlier and the new pod template of a source, which is about to replace that of `federated`."""
     resource = history_resource(type_.resource)
-    if resource is None:
+    if resource is None or not effective_placement(federated):
         return
     before, after = _pod_template(federated["spec"].get("template") or {}), _pod_template(divide(source).template)
     if not before or before == after:

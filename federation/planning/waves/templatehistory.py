@@ -1,9 +1,9 @@
 """The pod templates that a workload had on the host, as `kubectl rollout history` and `undo` read them. Pure.
 
 Kubernetes' controllers keep them in ReplicaSets of a Deployment, and in ControllerRevisions of a StatefulSet or
-DaemonSet. The host runs no such controllers, so the federate controller writes them when a pod template changes. They
-have no pods, and the workload owns them, so they are neither federated nor left behind. As in Kubernetes, a template
-that returns gets a new number, and the oldest ones are deleted beyond `revisionHistoryLimit`.
+DaemonSet. Where the host runs no such controllers, the federate controller writes them when a pod template changes.
+They have no pods, and the workload owns them, so they are neither federated nor left behind. As in Kubernetes, a
+template that returns gets a new number, and the oldest ones are deleted beyond `revisionHistoryLimit`.
 
 Reference: docs/reference/rollout.md.
 """
@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from federation.api import names
 from federation.apimachinery import wellknown
 from federation.apimachinery.ownerreferences import controller_of, controller_reference
 from federation.apimachinery.resources import (
@@ -74,11 +75,14 @@ def plan_history(
     """Return the changes of the history of a workload whose pod template has changed.
 
     `source` is the workload, `before` its pod template until now and `after` the new one. `stored` are objects of the
-    kind in its namespace; those of other owners are ignored.
+    kind in its namespace; those of other owners are ignored. A workload whose history another controller keeps is left
+    to that one.
     """
     kept_in = _KEPT_IN[resource]
     uid = source["metadata"].get("uid")
     owned = [obj for obj in stored if (controller_of(obj) or {}).get("uid") == uid]
+    if any(names.TEMPLATE_HISTORY_LABEL not in (obj["metadata"].get("labels") or {}) for obj in owned):
+        return HistoryPlan(kept_in)
     numbers = {str(obj["metadata"]["name"]): number_of(obj) for obj in owned}
     creates: list[Object] = []
     patches: dict[str, Object] = {}
@@ -146,7 +150,7 @@ def _entry(
         key: value
         for key, value in ((template.get("metadata") or {}).get("labels") or {}).items()
         if key not in FEDERATED_LABELS
-    }
+    } | {names.TEMPLATE_HISTORY_LABEL: "true"}
     entry: Object = {
         "apiVersion": kept_in.api_version,
         "kind": kept_in.kind,

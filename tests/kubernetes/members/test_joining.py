@@ -34,7 +34,8 @@ def test_a_member_joins_with_a_client_certificate_and_shows_its_nodes(member: Me
     joined = member.join(member.kubectl.kubeconfig, "--labels", "region=eu")
     assert joined == 'cluster "frankfurt" joined and is ready\n'
     assert_works(member)
-    assert member.fedctl("clusters").splitlines()[1].split()[:3] == ["frankfurt", "Ready", "2"]
+    name, status, _, nodes, *_ = member.fedctl("clusters").splitlines()[1].split()
+    assert (name, status, nodes) == ("frankfurt", "Ready", "2")
     version = member.fed.kubectl("get", "fcluster", "frankfurt", "-o", "jsonpath={.status.apiResourceTypes[*].kind}")
     assert "EndpointSlice" in version.split()
 

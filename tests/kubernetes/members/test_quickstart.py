@@ -59,7 +59,7 @@ def test_each_member_gives_the_service_an_address_and_endpoints(fed: RealFederat
 
 def test_the_clusters_and_the_decision_are_shown(fed: RealFederation) -> None:
     rows = {line.split()[0]: line.split() for line in fed.fedctl("clusters").splitlines()[1:]}
-    assert {name: (row[1], row[2], row[-1]) for name, row in rows.items()} == {
+    assert {name: (row[1], row[3], row[-1]) for name, row in rows.items()} == {
         name: ("Ready", "2", f"region={region}") for name, region in REGIONS.items()
     }
     why = fed.fedctl("why", "deployment/nginx")

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from federation.api import names
 from federation.apimachinery import wellknown
 from federation.apimachinery.resources import (
     CONTROLLER_REVISIONS,
@@ -118,6 +119,15 @@ def test_templates_of_other_owners_are_not_counted() -> None:
     plan = plan_history(DEPLOYMENTS, host.source, a_template("v2"), a_template("v3"), stored)
     assert [e["metadata"]["annotations"][wellknown.DEPLOYMENT_REVISION] for e in plan.creates] == ["1", "2"]
     assert not plan.deletes
+
+
+def test_a_history_that_another_controller_keeps_is_left_alone() -> None:
+    host = Host()
+    host.change("v2")
+    for entry in host.stored.values():
+        del entry["metadata"]["labels"][names.TEMPLATE_HISTORY_LABEL]
+    plan = host.change("v3")
+    assert (plan.creates, plan.patches, plan.deletes) == ((), {}, ())
 
 
 def test_a_replica_set_has_no_replicas_and_what_kubectl_restores() -> None:
