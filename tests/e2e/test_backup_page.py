@@ -38,4 +38,5 @@ def test_the_drill_restores_the_host_and_keeps_what_members_have(tmp_path: Path)
                 )
             elif not command.startswith("export "):
                 printed = run_in(tmp_path, command, exports)
+                assert not printed.startswith("exit code"), f"{command} failed: {printed}"
                 assert shows(printed, expected), f"{command} printed: {printed}"

@@ -36,7 +36,7 @@ def prepare(folder: Path) -> None:
 
 
 def run_in(folder: Path, command: str, exports: list[str]) -> str:
-    """Run a command of a page after its exports; return its output, or a line with its failure."""
+    """Run a command of a page after its exports; return its output, after a line with its failure if it has one."""
     done = subprocess.run(
         ["bash", "-ec", "\n".join([*exports, command])],
         cwd=folder,
@@ -46,4 +46,4 @@ def run_in(folder: Path, command: str, exports: list[str]) -> str:
         timeout=120,
         check=False,
     )
-    return done.stdout if done.returncode == 0 else f"exit code {done.returncode}: {done.stderr}"
+    return done.stdout if done.returncode == 0 else f"exit code {done.returncode}: {done.stderr}\n{done.stdout}"

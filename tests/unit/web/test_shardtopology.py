@@ -58,6 +58,7 @@ async def test_the_answer_has_plan_nodes_and_violations(tmp_path: Path, capsys: 
             missing = await admin.get(URL.replace("redis", "none"))
             assert (missing.status_code, "not found" in missing.json()["message"]) == (404, True)
             assert (await admin.get(f"{URL}&cluster=a")).status_code == 400
+        capsys.readouterr()  # log lines
         print_evaluation(answer)
         printed = capsys.readouterr().out.splitlines()
         assert printed[1].split() == ["a", "east", "node-a", "2"]

@@ -1,4 +1,4 @@
-"""docs/failover.md: its commands are executed one after another, and print what the page shows."""
+"""docs/failover.md and docs/rollout.md: their commands are executed one after another, and print what the page shows."""
 
 import re
 from pathlib import Path
@@ -10,14 +10,15 @@ from tests.support.pages import prepare, run_in, sessions, shows
 from tests.support.sources import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
-PAGE = ROOT / "docs" / "failover.md"
-READS = ("kubectl get", "fedctl why", "fedctl clusters", "fedctl sim status")
+PAGES = ("failover.md", "rollout.md")
+READS = ("kubectl get", "fedctl why", "fedctl clusters", "fedctl sim status", "fedctl rollout status")
 """Commands that are repeated until they print what the page shows."""
 
 
-def test_the_commands_of_the_page_do_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_do_what_it_says(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prepare(tmp_path)
-    commands = sessions(PAGE.read_text(encoding="utf-8"))
+    commands = sessions((ROOT / "docs" / page).read_text(encoding="utf-8"))
     start = next(index for index, (command, _) in enumerate(commands) if command.startswith("fedctl up"))
     exports = [each for each, _ in commands if each.startswith("export ")]
 
@@ -39,6 +40,7 @@ def test_the_commands_of_the_page_do_what_it_says(tmp_path: Path, monkeypatch: p
                 )
             else:
                 printed = run_in(tmp_path, command, exports)
+                assert not printed.startswith("exit code"), f"{command} failed: {printed}"
                 assert shows(printed, expected), f"{command} printed: {printed}"
     finally:
         federation.close()
