@@ -298,14 +298,37 @@ async def test_a_drain_keeps_the_pod_disruption_budget_over_all_clusters() -> No
         least = 12
         while await world.members["east"].replicas("web") is not None:
             await world.pass_time(0.5)
-            available = 0
-            for member in world.members.values():
-                deployment = await member.find(DEPLOYMENTS, "web") or {}
-                available += int((deployment.get("status") or {}).get("availableReplicas") or 0)
-            least = min(least, available)
+            least = min(least, await _available(world, "web"))
         assert least == 12
         assert await _placed(world, "db") == EVEN
         assert eviction_record(await world.federated("db")).stays["east"].reason == "PodDisruptionBudget"
+
+
+async def test_a_control_plane_that_is_killed_in_the_middle_of_a_drain_ends_it_within_the_budget() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
+        web = a_deployment("web", replicas=12)
+        web["spec"]["strategy"] = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+        await world.create(DEPLOYMENTS, web)
+        await world.until_available("web", 12)
+        await world.settle()
+        await _drain(world, "east")
+        seen = [4]
+        while (left := await world.members["east"].replicas("web")) is not None:
+            if left < seen[-1]:
+                seen.append(left)
+                world.kill()
+                await world.restart()
+            await world.pass_time(0.5)
+            assert await _available(world, "web") >= 12
+        assert len(seen) > 2
+        await _until_placed(world, {"north": 6, "west": 6})
+
+
+async def _available(world: World, name: str) -> int:
+    """Return the available replicas of a Deployment in all clusters together."""
+    found = [await member.find(DEPLOYMENTS, name) or {} for member in world.members.values()]
+    return sum(int((deployment.get("status") or {}).get("availableReplicas") or 0) for deployment in found)
 
 
 async def test_a_budget_that_is_loosened_in_the_middle_of_a_drain_lets_it_go_on() -> None:
