@@ -16,6 +16,7 @@ from federation.apimachinery.resources import (
     CLUSTER_ROLES,
     CONTROLLER_REVISIONS,
     CRDS,
+    REPLICA_SETS,
     ROLES,
     Object,
 )
@@ -94,7 +95,7 @@ def account_rules() -> list[Object]:
         *(_rule(group, plurals, _WRITE) for group, plurals in sorted(ours.items())),
         *(_rule(group, plurals, _WRITE) for group, plurals in sorted(federated.items())),
         _rule(CRDS.group, (CRDS.plural,), _WRITE),
-        _rule(CONTROLLER_REVISIONS.group, (CONTROLLER_REVISIONS.plural,), _WRITE),
+        _rule(CONTROLLER_REVISIONS.group, (CONTROLLER_REVISIONS.plural, REPLICA_SETS.plural), _WRITE),
         _rule("", ("events",), ("create", "patch")),
         _rule("", ("nodes",), _READ),
         _rule("coordination.k8s.io", ("leases",), ("create", "get", "update")),

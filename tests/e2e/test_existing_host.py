@@ -96,6 +96,21 @@ def test_the_quickstart_runs(fed: Federated) -> None:  # noqa: F811  # the fixtu
     assert "PropagationPolicy quickstart/divide-nginx" in why
 
 
+def test_a_new_image_reaches_the_members_and_is_taken_back(fed: Federated) -> None:  # noqa: F811  # the fixture
+    here = ("-n", "quickstart", "deploy/nginx")
+    path = "jsonpath={.spec.template.spec.containers[0].image}"
+
+    def images() -> set[str]:
+        found = [fed.members[name]("get", *here, "-o", path, check=False) for name in sorted(fed.members)[:3]]
+        return {image.rpartition("/")[2] for image in found}
+
+    (before,) = images()
+    fed.host("set", "image", *here, "nginx=nginx:1.28")
+    eventually(images, lambda seen: seen == {"nginx:1.28"}, what="the new image in the members")
+    fed.host("rollout", "undo", *here)
+    eventually(images, lambda seen: seen == {before}, what="the earlier image in the members")
+
+
 def test_a_new_object_has_our_finalizer_from_its_first_moment(fed: Federated) -> None:  # noqa: F811  # the fixture
     manifest = {
         "apiVersion": "apps/v1",
