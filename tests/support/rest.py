@@ -23,7 +23,7 @@ APPLY = "application/apply-patch+yaml"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
-_WAIT_S_MAX = 30.0
+_WAIT_S_MAX = 90.0
 _GROUPS = {
     "apps/v1": "deployments replicasets statefulsets daemonsets controllerrevisions",
     "batch/v1": "jobs cronjobs",
