@@ -230,7 +230,7 @@ EVENT_ROLLOUT_STOPPED = "RolloutStopped"
 EVENT_ROLLING_BACK = "RollingBack"
 EVENT_ROLLED_BACK = "RolledBack"
 
-# Users that the host's admission sees when it judges an overridden object; nobody authenticates as them
+# Users under whose name the control plane submits overridden objects to the host's admission; they have no credentials
 OVERRIDE_POLICY_USER = "federation:override-policy"
 CLUSTER_OVERRIDE_POLICY_USER = "system:federation:cluster-override-policy"
 

@@ -78,7 +78,8 @@ class LeaderElector:
 
         The Lease is released at the end, so that the next candidate need not wait. With `is_final` a lost leadership
         ends the run with LeadershipLost. With `waits_for_server` leadership is only lost to another candidate: while
-        the server does not answer, `may_act` is False and `lead` goes on, and it continues if nobody else led since.
+        the server does not answer, `may_act` is False and `lead` goes on. Afterwards it may act again if no other
+        candidate has led.
         """
         while True:
             while not await self._attempt():

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.federation import Federation, eventually, free_clusters, start_serve
-from tests.support.pages import prepare, run_in, sessions, shows
+from tests.support.federation import Federation, free_clusters, start_serve
+from tests.support.pages import check_command, prepare, sessions
 from tests.support.sources import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -29,14 +29,5 @@ def test_the_drill_restores_the_host_and_keeps_what_members_have(tmp_path: Path)
                 assert running is not None
                 with closing(running):
                     assert running.stop() == 0
-            elif command.startswith(READS):
-                eventually(
-                    lambda command=command: run_in(tmp_path, command, exports),  # type: ignore[misc]
-                    lambda printed, expected=expected: shows(printed, expected),  # type: ignore[misc]
-                    timeout_s=90,
-                    what=command,
-                )
             elif not command.startswith("export "):
-                printed = run_in(tmp_path, command, exports)
-                assert not printed.startswith("exit code"), f"{command} failed: {printed}"
-                assert shows(printed, expected), f"{command} printed: {printed}"
+                check_command(tmp_path, command, expected, exports, READS)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.federation import eventually, start_federation
-from tests.support.pages import prepare, run_in, sessions, shows
+from tests.support.federation import start_federation
+from tests.support.pages import check_command, prepare, sessions, shows
 from tests.support.sources import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -29,19 +29,8 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, tmp_path: Path, monke
     federation = start_federation(tmp_path / directory)
     try:
         for command, expected in commands[start + 1 :]:
-            if command.startswith("export "):
-                continue
-            if command.startswith(READS):
-                eventually(
-                    lambda command=command: run_in(tmp_path, command, exports),  # type: ignore[misc]
-                    lambda printed, expected=expected: shows(printed, expected),  # type: ignore[misc]
-                    timeout_s=90,
-                    what=command,
-                )
-            else:
-                printed = run_in(tmp_path, command, exports)
-                assert not printed.startswith("exit code"), f"{command} failed: {printed}"
-                assert shows(printed, expected), f"{command} printed: {printed}"
+            if not command.startswith("export "):
+                check_command(tmp_path, command, expected, exports, READS)
     finally:
         federation.close()
 

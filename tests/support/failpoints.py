@@ -29,7 +29,7 @@ class Step(StrEnum):
     INSERTED = "inserted"
     COMMITTING = "committing"
     COMMITTED = "committed"
-    """The commit is durable, and nobody knows yet."""
+    """The commit is durable, and no client has its answer yet."""
 
 
 class Failpoints:

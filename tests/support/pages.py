@@ -5,7 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.support.federation import BIN
+from tests.support.federation import BIN, eventually
 from tests.support.sources import ROOT
 
 
@@ -47,3 +47,21 @@ def run_in(folder: Path, command: str, exports: list[str]) -> str:
         check=False,
     )
     return done.stdout if done.returncode == 0 else f"exit code {done.returncode}: {done.stderr}\n{done.stdout}"
+
+
+def check_command(folder: Path, command: str, expected: list[str], exports: list[str], reads: tuple[str, ...]) -> None:
+    """Run a command of a page, and check what it prints.
+
+    One that starts with one of `reads` is repeated until it prints that, whatever its exit code; others must succeed.
+    """
+    if command.startswith(reads):
+        eventually(
+            lambda: run_in(folder, command, exports),
+            lambda printed: shows(printed, expected),
+            timeout_s=90,
+            what=command,
+        )
+        return
+    printed = run_in(folder, command, exports)
+    assert not printed.startswith("exit code"), f"{command} failed: {printed}"
+    assert shows(printed, expected), f"{command} printed: {printed}"

@@ -1,7 +1,7 @@
 """A server's identity towards its clients: the names of its certificate, the URL in kubeconfigs, a given certificate.
 
 `pki.py` issues the serving certificate for these names, unless one is given. `kubeconfigfile.py` writes what clients
-need to know of it. Given files belong to whoever renews them, for example cert-manager: they are only read here.
+need to know of it. Given certificate files are only read here. Another program, such as cert-manager, renews them.
 """
 
 import ipaddress

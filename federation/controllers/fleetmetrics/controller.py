@@ -1,8 +1,8 @@
 """Metrics and log lines about the fleet: clusters, objects by stage, and how long each stage of a delivery takes.
 
 It only follows the caches, in every process, and writes nothing. Each event costs one comparison; a scrape costs
-nothing. Latencies are those of objects that appear while the process runs: after a start the caches hold objects whose
-beginning nobody saw.
+nothing. Latencies are measured for objects that are created while the process runs: for older ones the process does not
+know when each stage began.
 """
 
 from collections import Counter as Tally

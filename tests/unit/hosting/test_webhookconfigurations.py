@@ -1,4 +1,4 @@
-"""Which writes the host sends to our webhooks, and what happens when nobody answers."""
+"""Which writes the host sends to our webhooks, and what happens to a write when no webhook server answers."""
 
 import pytest
 
