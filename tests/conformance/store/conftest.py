@@ -44,6 +44,14 @@ async def durable(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 
 
 @pytest_asyncio.fixture
+async def shared(postgres: PostgresServer) -> AsyncIterator[StoreBackend]:
+    """A database that several stores share."""
+    backend = StoreBackend("postgres", postgres.create_database())
+    yield backend
+    await backend.close()
+
+
+@pytest_asyncio.fixture
 async def store(backend: StoreBackend) -> Store:
     return await backend.open()
 

@@ -106,9 +106,8 @@ async def _outcome(store: object, key: str) -> Entry | StoreUnavailable:
 
 @pytest.mark.postgres
 @pytest.mark.xdist_group("postgres")
-async def test_lost_connections_are_made_again(postgres: PostgresServer) -> None:
-    backend = StoreBackend("postgres", postgres.create_database())
-    store = await backend.open()
+async def test_lost_connections_are_made_again(shared: StoreBackend, postgres: PostgresServer) -> None:
+    store = await shared.open()
     await store.create("/1", a_body())
     async with recording(store) as watch:
         await watch.wait_for(1)
@@ -118,7 +117,6 @@ async def test_lost_connections_are_made_again(postgres: PostgresServer) -> None
         events = await watch.wait_for(outcomes[-1].revision)
         assert [event.revision for event in events] == list(range(1, len(events) + 1))
         assert {event.type for event in events} == {EventType.CREATED}
-    await backend.close()
 
 
 async def test_a_second_process_cannot_take_the_same_file(tmp_path: Path) -> None:

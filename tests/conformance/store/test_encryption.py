@@ -66,23 +66,22 @@ async def test_rows_of_every_age_are_encrypted_again_with_the_first_key(durable:
 
 @pytest.mark.postgres
 @pytest.mark.xdist_group("postgres")
-async def test_two_processes_with_the_same_keys_read_each_other(postgres: PostgresServer, tmp_path: Path) -> None:
-    backend = StoreBackend("postgres", postgres.create_database())
+async def test_two_processes_with_the_same_keys_read_each_other(shared: StoreBackend, tmp_path: Path) -> None:
     keys = write_keys(tmp_path / "keys", "k1")
-    ours, theirs = await backend.open(encryption=keys), await backend.open(encryption=keys)
+    ours, theirs = await shared.open(encryption=keys), await shared.open(encryption=keys)
     entry = await ours.create(KEY, a_body(CANARY))
     assert (await theirs.get(KEY)).value == a_value(1, CANARY)
     await theirs.update(KEY, a_body("theirs"), entry.revision)
     await ours.create(f"{KEY}-2", a_body("ours"))
     assert (await ours.get(KEY)).value == a_value(2, "theirs")
-    await backend.close()
 
 
 @pytest.mark.postgres
 @pytest.mark.xdist_group("postgres")
-async def test_a_secret_is_in_no_file_of_the_server(postgres: PostgresServer, tmp_path: Path) -> None:
-    backend = StoreBackend("postgres", postgres.create_database())
-    store = await backend.open(encryption=write_keys(tmp_path / "keys", "k1"))
+async def test_a_secret_is_in_no_file_of_the_server(
+    shared: StoreBackend, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    store = await shared.open(encryption=write_keys(tmp_path / "keys", "k1"))
     canary = "canary-of-the-files-of-postgresql"
     entry = await store.create(KEY, a_body(canary))
     await store.delete(KEY, a_body(canary), entry.revision)
@@ -93,4 +92,3 @@ async def test_a_secret_is_in_no_file_of_the_server(postgres: PostgresServer, tm
         if path.is_file() and not path.is_symlink() and canary.encode() in path.read_bytes()
     ]
     assert found == []
-    await backend.close()
