@@ -228,7 +228,7 @@ class Wiring:
                 objects, informers, recorder, clock=clock, options=OverrideOptions(guard=settings.guard)
             ),
             "policystatus": PolicyStatusController(client, objects, informers, self.policy_usage, clock=clock),
-            **self._autoscalers(clock),
+            **self._autoscalers(settings, clock),
             "follower": FollowerController(
                 objects, informers, recorder, clock=clock, options=FollowerOptions(guard=settings.guard)
             ),
@@ -261,11 +261,19 @@ class Wiring:
         }
         return [(name, controller.run) for name, controller in controllers.items()]
 
-    def _autoscalers(self, clock: Clock) -> dict[str, _Controller]:
+    def _autoscalers(self, settings: Settings, clock: Clock) -> dict[str, _Controller]:
         scalers = self.informers.for_resource(HORIZONTAL_POD_AUTOSCALERS)
-        scales = MemberScales(self.objects, self.informers, self.members)
+        scales = MemberScales(
+            self.client,
+            self.objects,
+            self.informers,
+            self.members,
+            acts_by_default=not settings.has_existing_host,
+        )
         return {
-            "autoscalers": AutoscalerController(self.client, self.objects, self.informers, clock=clock),
+            "autoscalers": AutoscalerController(
+                self.client, self.objects, self.informers, clock=clock, acts=scales.is_responsible
+            ),
             "horizontalautoscaler": HorizontalAutoscalerController(
                 self.client, scalers, scales, clock=clock, manager=names.AUTOSCALER_MANAGER
             ),

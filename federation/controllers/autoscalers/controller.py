@@ -5,9 +5,10 @@ apply` of a folder the policy that delivers an autoscaler may come after it.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object
 from federation.client.client import Client
@@ -22,17 +23,28 @@ _WORKERS = 2
 _GRACE_S = 3.0
 """Delay between a change and the reconcile; changes until then share it."""
 _BY_TARGET = "autoscalers/target"
-_TRIGGERS = Triggers(generation=False, deletion=False, placed=True)
+_TRIGGERS = Triggers(generation=False, deletion=False, placed=True, entries_of=names.GLOBAL_SCHEDULER)
 
 
 class AutoscalerController:
-    """Marks the autoscalers on the host that do not act. `run` runs until cancelled."""
+    """Marks the autoscalers on the host that do not act. `run` runs until cancelled.
 
-    def __init__(self, client: Client, objects: FederatedObjects, informers: Informers, *, clock: Clock) -> None:
+    `acts` returns whether one acts on the host.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        objects: FederatedObjects,
+        informers: Informers,
+        *,
+        clock: Clock,
+        acts: Callable[[Object], bool],
+    ) -> None:
         self._objects = objects
         self._scalers = informers.for_resource(HORIZONTAL_POD_AUTOSCALERS)
         self._scalers.add_index(_BY_TARGET, _targets)
-        reconciler = Reconciler(client, objects, clock, scaler=lambda key: self._scalers.get(*key))
+        reconciler = Reconciler(client, objects, clock, scaler=lambda key: self._scalers.get(*key), acts=acts)
         self.controller: Controller[Key] = Controller(
             "autoscalers", reconciler.reconcile, workers=_WORKERS, clock=clock, resync=self._keys
         )
@@ -64,5 +76,5 @@ def _targets(scaler: Object) -> Iterator[str]:
     yield "/".join(target_of(scaler))
 
 
-def _facts(scaler: Mapping[str, Any]) -> tuple[Any, Any]:
-    return scaler.get("spec"), (scaler.get("status") or {}).get("conditions")
+def _facts(scaler: Mapping[str, Any]) -> tuple[Any, ...]:
+    return scaler.get("spec"), scaler["metadata"].get("labels"), (scaler.get("status") or {}).get("conditions")

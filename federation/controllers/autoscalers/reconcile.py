@@ -15,15 +15,25 @@ from federation.runtime.federatedobjects import FederatedObjects
 
 
 class Reconciler:
-    """Updates the condition of one autoscaler per call. `scaler` returns a cached one."""
+    """Updates the condition of one autoscaler per call.
+
+    `scaler` returns a cached one, and `acts` whether it acts on the host.
+    """
 
     def __init__(
-        self, client: Client, objects: FederatedObjects, clock: Clock, *, scaler: Callable[[Key], Object | None]
+        self,
+        client: Client,
+        objects: FederatedObjects,
+        clock: Clock,
+        *,
+        scaler: Callable[[Key], Object | None],
+        acts: Callable[[Object], bool],
     ) -> None:
         self._client = client
         self._objects = objects
         self._clock = clock
         self._scaler = scaler
+        self._acts = acts
 
     async def reconcile(self, key: Key) -> Result:
         """Set or remove the condition if that changes anything."""
@@ -31,7 +41,8 @@ class Reconciler:
         if scaler is None or scaler["metadata"].get("deletionTimestamp"):
             return DONE
         # One that is delivered acts in its members, and status aggregation writes what they report.
-        is_idle = self._federated(*target_of(scaler)) is not None and not self._is_delivered(key)
+        is_federated = self._federated(*target_of(scaler)) is not None
+        is_idle = is_federated and not self._is_delivered(key) and not self._acts(scaler)
         conditions = plan_conditions(scaler, is_idle=is_idle, now=self._clock.now())
         if conditions is None:
             return DONE
