@@ -272,7 +272,13 @@ class Wiring:
         )
         return {
             "autoscalers": AutoscalerController(
-                self.client, self.objects, self.informers, clock=clock, acts=scales.is_responsible
+                self.client,
+                self.objects,
+                self.informers,
+                clock=clock,
+                acts=scales.is_responsible,
+                usage=self.policy_usage,
+                recorder=self.recorder,
             ),
             "horizontalautoscaler": HorizontalAutoscalerController(
                 self.client, scalers, scales, clock=clock, manager=names.AUTOSCALER_MANAGER

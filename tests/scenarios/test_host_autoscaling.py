@@ -113,3 +113,31 @@ async def test_a_duplicated_workload_and_the_label_distributed_are_left_alone() 
         assert await total(world) == 2
         await world.merge(SCALERS, "web", {"metadata": {"labels": {names.HPA_MODE: "centralized"}}})
         await world.until_equal(lambda: total(world), 10)
+
+
+async def test_an_autoscaler_with_a_mode_says_why_it_does_not_work() -> None:
+    async with a_world(members=("east",)) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({}, schedulingMode="Duplicate"))
+        await world.create(DEPLOYMENTS, a_loaded("0s=50m"))
+        scaler = an_autoscaler()
+        scaler["metadata"]["labels"] = {names.HPA_MODE: "centralized"}
+        await world.create(SCALERS, scaler)
+
+        async def marks() -> tuple[Any, Any]:
+            metadata = (await world.user.get(SCALERS, "web", "default"))["metadata"]
+            reason = (metadata.get("annotations") or {}).get(names.FED_HPA_NOT_WORK_REASON)
+            return (metadata.get("labels") or {}).get(names.CENTRALIZED_HPA_ENABLED), reason
+
+        reason = "[The PropagationPolicy divide bound to the workload is not Divided mode.]"
+        await world.until_equal(marks, (None, reason))
+        assert (names.EVENT_CENTRALIZED_HPA_NOT_WORK, reason) in await world.events()
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"schedulingMode": "Divide"}})
+        await world.until_equal(marks, ("true", None))
+        await world.merge(SCALERS, "web", {"metadata": {"labels": {names.HPA_MODE: "distributed"}}})
+        reason = (
+            "[The workload is not enabled for retain replicas. The hpa is not follow the workload."
+            " The PropagationPolicy divide bound to the workload is not Duplicate mode.]"
+        )
+        await world.until_equal(marks, (None, reason))
+        await world.merge(SCALERS, "web", {"metadata": {"labels": {names.HPA_MODE: None}}})
+        await world.until_equal(marks, (None, None))

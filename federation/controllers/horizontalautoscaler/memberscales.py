@@ -19,6 +19,7 @@ from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, POD_ME
 from federation.apimachinery.selectors import Selector, format_label_selector, parse_label_selector
 from federation.client.client import Client
 from federation.controllers.horizontalautoscaler.scaletargets import Measured, Scale
+from federation.planning.autoscaling.hpamodes import CENTRALIZED, DISTRIBUTED, mode_of
 from federation.planning.autoscaling.podmetrics import PodMetric, Sample, to_metric
 from federation.planning.federatedobject.placements import current_clusters, effective_placement
 from federation.planning.status.idleautoscaler import target_of
@@ -27,8 +28,6 @@ from federation.runtime.informers import Informers
 from federation.runtime.members import Members
 from federation.runtime.transforms import drop_managed_fields
 
-CENTRALIZED, DISTRIBUTED = "centralized", "distributed"
-"""Values of the label `hpa-mode`."""
 _PODS_PER_PAGE = 500
 PodsOf = Callable[[str, str], Awaitable[list[Object] | None]]
 """Returns the pods of a target in a cluster and namespace, None if they are not known."""
@@ -69,7 +68,7 @@ class MemberScales:
             return False
         if _is_united(autoscaler):
             return True
-        mode = (metadata.get("labels") or {}).get(names.HPA_MODE)
+        mode = mode_of(autoscaler)
         is_asked = mode == CENTRALIZED or (self._acts_by_default and mode != DISTRIBUTED)
         return is_asked and self._is_divided(autoscaler)
 
