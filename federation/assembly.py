@@ -48,6 +48,7 @@ from federation.controllers.cluster.controller import ClusterController, Cluster
 from federation.controllers.cluster.monitor import MonitorOptions
 from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, TokenOptions
 from federation.controllers.clustertaints.controller import ClusterTaintController
+from federation.controllers.cronautoscaler.controller import CronAutoscalerController
 from federation.controllers.federate.controller import FederateController, first_finalizers
 from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.fleetmetrics.controller import FleetMetrics
@@ -271,6 +272,9 @@ class Wiring:
             acts_by_default=not settings.has_existing_host,
         )
         return {
+            "cronautoscaler": CronAutoscalerController(
+                self.client, self.informers, self.types, self.recorder, clock=clock
+            ),
             "autoscalers": AutoscalerController(
                 self.client,
                 self.objects,
