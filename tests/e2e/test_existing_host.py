@@ -6,7 +6,7 @@ API server (tests/kubernetes/members/test_existing_host.py), with another fixtur
 
 import json
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,9 @@ from tests.e2e.test_seeds_003 import (  # noqa: F401  # collected here, with the
     Serve,
     fed,
     provide,
+    test_every_selector_of_the_printed_policy_excludes_a_cluster,
     test_scaling_from_30_to_15_turns_15_15_0_into_8_7_0,
+    test_the_printed_override_changes_the_image_in_the_intersection_only,
     test_the_printed_policy_places_the_deployment_in_one_of_its_clusters,
     test_weights_40_30_40_divide_the_replicas,
 )
@@ -63,6 +65,21 @@ def serve(host: Path) -> Serve:
         return closing(start_on_host(directory, host))
 
     return on_host
+
+
+@pytest.fixture(scope="module")
+def serve_alone() -> Serve:
+    """The federation on a host that no other test uses."""
+
+    @contextmanager
+    def on_new_host(directory: Path) -> Iterator[Federation]:
+        with (
+            plain_host(directory.parent / "server") as server,
+            closing(start_on_host(directory, server.kubeconfig)) as running,
+        ):
+            yield running
+
+    return on_new_host
 
 
 @pytest.fixture(scope="module")

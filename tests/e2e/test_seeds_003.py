@@ -62,14 +62,18 @@ def serve() -> Serve:
     return _embedded
 
 
+@pytest.fixture(scope="module")
+def serve_alone(serve: Serve) -> Serve:
+    """A host that no other test uses."""
+    return serve
+
+
 def _embedded(directory: Path) -> AbstractContextManager[Federation]:
     return closing(start_serve(directory))
 
 
 @contextmanager
-def joined(
-    root: Path, provide: Provide, clusters: Sequence[tuple[str, str, str]], serve: Serve = _embedded
-) -> Iterator[Federated]:
+def joined(root: Path, provide: Provide, clusters: Sequence[tuple[str, str, str]], serve: Serve) -> Iterator[Federated]:
     """Run a federation with a cluster per (name, labels, taints)."""
     with provide(root / "clusters", len(clusters)) as free, serve(root / "host") as host:
         for (name, labels, taints), kubeconfig in zip(clusters, free, strict=True):
@@ -128,7 +132,9 @@ def why_of(output: str, cluster: str) -> str:
     return row.split(maxsplit=4)[4]
 
 
-def test_every_selector_of_the_printed_policy_excludes_a_cluster(tmp_path: Path, provide: Provide) -> None:
+def test_every_selector_of_the_printed_policy_excludes_a_cluster(
+    tmp_path: Path, provide: Provide, serve_alone: Serve
+) -> None:
     """The comment on the printed policy says: several ways to choose clusters, the result is their intersection."""
     clusters = [
         ("cluster-01", "IPv6=true,region=shanghai", ""),
@@ -136,7 +142,7 @@ def test_every_selector_of_the_printed_policy_excludes_a_cluster(tmp_path: Path,
         ("cluster-03", IN_BEIJING, "key1=value1:NoSchedule"),
         ("cluster-04", IN_BEIJING, ""),
     ]
-    with joined(tmp_path, provide, clusters) as fed:
+    with joined(tmp_path, provide, clusters, serve_alone) as fed:
         fed.apply("propagationpolicy.yaml", "deployment.yaml")
         placed = eventually(lambda: fed.replicas("nginx"), lambda seen: sum(seen.values()) == 30, what="placement")
         assert placed == {"cluster-03": 30}
@@ -146,7 +152,9 @@ def test_every_selector_of_the_printed_policy_excludes_a_cluster(tmp_path: Path,
         assert why_of(output, "cluster-04").startswith("rejected by PlacementFilter")
 
 
-def test_the_printed_override_changes_the_image_in_the_intersection_only(tmp_path: Path, provide: Provide) -> None:
+def test_the_printed_override_changes_the_image_in_the_intersection_only(
+    tmp_path: Path, provide: Provide, serve_alone: Serve
+) -> None:
     matching = "region=beijing,az=zone1,provider=volcengine"
     clusters = [
         ("member1", matching, ""),
@@ -154,7 +162,7 @@ def test_the_printed_override_changes_the_image_in_the_intersection_only(tmp_pat
         ("member3", matching, ""),  # matches every selector, but is not named
     ]
     image = "{.spec.template.spec.containers[0].image}"
-    with joined(tmp_path, provide, clusters) as fed:
+    with joined(tmp_path, provide, clusters, serve_alone) as fed:
         fed.apply("overridden.yaml")
         waiting = eventually(
             lambda: fed.host.json("get", "fo")["items"],

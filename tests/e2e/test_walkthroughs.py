@@ -1,4 +1,4 @@
-"""docs/failover.md and docs/rollout.md: their commands are executed one after another, and print what the page shows."""
+"""Pages that show a session with `fedctl up`: their commands are executed in order, and print what the page shows."""
 
 import re
 from pathlib import Path
@@ -10,8 +10,13 @@ from tests.support.pages import check_command, prepare, sessions, shows
 from tests.support.sources import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
-PAGES = ("failover.md", "rollout.md")
-READS = ("kubectl get", "fedctl why", "fedctl clusters", "fedctl sim status", "fedctl rollout status")
+PAGES = ("failover.md", "rollout.md", "faq.md", "gitops.md")
+READS = (
+    *("kubectl get", "kubectl --kubeconfig faq-demo/members/member-1.kubeconfig get", "kubectl logs"),
+    *("kubectl auth", "kubectl --kubeconfig deployer.kubeconfig get"),
+    *("fedctl why", "env -u KUBECONFIG fedctl why", "fedctl clusters", "fedctl doctor", "fedctl holds"),
+    *("fedctl leftovers", "fedctl sim status", "fedctl rollout status"),
+)
 """Commands that are repeated until they print what the page shows."""
 
 

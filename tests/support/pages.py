@@ -35,8 +35,8 @@ def prepare(folder: Path) -> None:
     (folder / ".venv" / "bin").symlink_to(BIN)
 
 
-def run_in(folder: Path, command: str, exports: list[str]) -> str:
-    """Run a command of a page after its exports; return its output, after a line with its failure if it has one."""
+def run_in(folder: Path, command: str, exports: list[str]) -> tuple[int, str]:
+    """Run a command of a page after its exports; return its exit code and what it prints."""
     done = subprocess.run(
         ["bash", "-ec", "\n".join([*exports, command])],
         cwd=folder,
@@ -46,7 +46,7 @@ def run_in(folder: Path, command: str, exports: list[str]) -> str:
         timeout=120,
         check=False,
     )
-    return done.stdout if done.returncode == 0 else f"exit code {done.returncode}: {done.stderr}\n{done.stdout}"
+    return done.returncode, done.stderr + done.stdout
 
 
 def check_command(folder: Path, command: str, expected: list[str], exports: list[str], reads: tuple[str, ...]) -> None:
@@ -56,12 +56,12 @@ def check_command(folder: Path, command: str, expected: list[str], exports: list
     """
     if command.startswith(reads):
         eventually(
-            lambda: run_in(folder, command, exports),
+            lambda: run_in(folder, command, exports)[1],
             lambda printed: shows(printed, expected),
             timeout_s=90,
             what=command,
         )
         return
-    printed = run_in(folder, command, exports)
-    assert not printed.startswith("exit code"), f"{command} failed: {printed}"
+    code, printed = run_in(folder, command, exports)
+    assert code == 0, f"{command} failed: {printed}"
     assert shows(printed, expected), f"{command} printed: {printed}"
