@@ -62,6 +62,8 @@ from federation.controllers.rollout.controller import RolloutController
 from federation.controllers.rollout.httpgate import GateTransport
 from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions
 from federation.controllers.schedule.remoteplugins import RemoteCaller
+from federation.controllers.serviceexport.controller import ServiceExportController, ServiceExportOptions
+from federation.controllers.serviceimport.controller import ServiceImportController
 from federation.controllers.statusaggregate.controller import StatusAggregateController
 from federation.controllers.statuscollect.controller import StatusCollectController
 from federation.controllers.sync.controller import SyncController, SyncOptions
@@ -252,6 +254,7 @@ class Wiring:
             "uniteddeployment": UnitedDeploymentController(
                 client, informers, pods, recorder=recorder, patch_pod=patch_pod, clock=clock
             ),
+            **self._services(settings, clock),
             "topologyspread": TopologySpreadController(client, informers, members, recorder, clock=clock),
             "workloadspreads": WorkloadSpreadController(client, objects, informers, members, clock=clock),
             "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),
@@ -265,6 +268,17 @@ class Wiring:
             "autoscalers": AutoscalerController(self.client, self.objects, self.informers, clock=clock),
             "horizontalautoscaler": HorizontalAutoscalerController(
                 self.client, scalers, scales, clock=clock, manager=names.AUTOSCALER_MANAGER
+            ),
+        }
+
+    def _services(self, settings: Settings, clock: Clock) -> dict[str, _Controller]:
+        options = ServiceExportOptions(toleration_s=settings.failover_toleration_s)
+        return {
+            "serviceexport": ServiceExportController(
+                self.client, self.objects, self.informers, self.members, clock=clock, options=options
+            ),
+            "serviceimport": ServiceImportController(
+                self.client, self.objects, self.informers, self.recorder, clock=clock
             ),
         }
 

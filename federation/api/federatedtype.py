@@ -226,7 +226,7 @@ _SHIPPED: tuple[tuple[str, str, str, str, bool, tuple[str, ...] | None], ...] = 
 _REPLICATED = frozenset({"clonesets", "deployments", "statefulsets"})
 _PARALLELISM = {"jobs": "spec.parallelism", "cronjobs": "spec.jobTemplate.spec.parallelism"}
 
-_OWN_STATUS = frozenset({"namespaces", "workloadspreads"})
+_OWN_STATUS = frozenset({"endpointslices", "namespaces", "serviceexports", "serviceimports", "workloadspreads"})
 """Kinds whose status is the host's, or is written by the controller in their pipeline."""
 
 _PIPELINES: Mapping[str, tuple[tuple[str, ...], ...]] = {
