@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,6 +32,7 @@ from federation.apiserver.http.flowcontrol import FlowControlOptions
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.apiserver.server import APIServer, APIServerOptions
+from federation.apiserver.store.fencing import fenced
 from federation.apiserver.store.options import StoreOptions
 from federation.apiserver.store.sql import SQLStore
 from federation.apiserver.verbs.requestoptions import SYSTEM_NAMESPACES, RegistryOptions
@@ -340,6 +340,7 @@ class ControlPlane:
                 is_published=processrole.is_published(settings.role),
                 tls=settings.tls,
                 identity=settings.identity if self._store.database.is_shared else "",
+                runs_controllers=not self._store.database.is_shared,
                 key_secret=_KEY_SECRET if self._store.database.is_shared else None,
                 registry=replace(
                     HOST_REGISTRY,
@@ -365,6 +366,7 @@ class ControlPlane:
             self._leadership = Leadership(self.client, settings.leader_election, clock)
         lead = self._leadership
         fence, may_write = (lead.fence(self._server.registry), lead.may_act) if lead is not None else (None, None)
+        self._fence = fence
         led_client = LocalClient(self._server.registry, user_agent="federation", fence=fence)
         self._pool = ClusterPool(clock=clock, options=pool_options(settings), may_write=may_write)
         self._wiring = Wiring(led_client, self._pool, self._journal, settings, clock)
@@ -392,8 +394,7 @@ class ControlPlane:
             shared = [("journal", self._journal.run), ("journal-encryption", self._journal.reencrypt)]
             background = [supervised([*shared, *self._wiring.caches], self._clock)]
             if self._runs_controllers:
-                lead = supervised(self._wiring.loops, self._clock)
-                background.append(partial(self._leadership.run, lead) if self._leadership else lead)
+                background.append(self._run_controllers)
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(run(), name="control-plane-loops") for run in background]
                 # Not awaited here: when this task is cancelled, the Lease is released while connections are drained.
@@ -405,6 +406,21 @@ class ControlPlane:
             await self._wiring.gate_client.close()
             await self._pool.close()
             await self._store.close()
+
+    async def _run_controllers(self) -> None:
+        """Run what only one process on a database may run; with a shared database, while this one leads."""
+        loops = self._wiring.loops
+        if self._leadership is None:
+            await supervised(loops, self._clock)()
+            return
+        controllers = supervised([*self._server.registry.controllers, *loops], self._clock)
+
+        async def lead() -> None:
+            # The registry's controllers write without a client; their tasks inherit the fence.
+            with fenced(self._fence):
+                await controllers()
+
+        await self._leadership.run(lead)
 
     async def _open_store(self) -> None:
         """Open the database; ConfigurationError when it or the keys are lost, which must not look like a new start."""

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from federation.apimachinery.clock import Clock
@@ -80,6 +81,8 @@ class APIServerOptions:
     """The OIDC issuer whose ID tokens are accepted."""
     audit: AuditOptions | None = None
     """The audit log; None disables it."""
+    runs_controllers: bool = True
+    """Whether this server always runs `Registry.controllers`; with a shared database its process may run them."""
 
 
 class APIServer:
@@ -250,7 +253,7 @@ class APIServer:
         loops = Supervisor(self._clock)
         for name, loop in (
             ("store", self._store.run),
-            ("registry", self.registry.run),
+            ("registry", partial(self.registry.run, has_controllers=self._options.runs_controllers)),
             ("rbac", self.authorizer.run),
             ("rbac-aggregation", ClusterRoleAggregationController(self.registry, self._clock).run),
             ("token-secrets", token_secrets.run),
