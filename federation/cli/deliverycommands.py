@@ -15,7 +15,7 @@ Target = Annotated[list[str], typer.Argument(metavar="KIND/NAME", help="For exam
 def render_command(
     target: Target,
     cluster: Annotated[str, typer.Option("--cluster", metavar="NAME", help="The member.")],
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
     output: Annotated[
@@ -34,7 +34,7 @@ def render_command(
 
 def diff_command(
     target: Target,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     cluster: Annotated[str, typer.Option("--cluster", metavar="NAME", help="Only this member.")] = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
@@ -62,7 +62,7 @@ AllowRestart = Annotated[
 def import_command(
     target: Annotated[str, typer.Argument(metavar="KIND[/NAME]", help="For example deployment/nginx.")],
     cluster: Annotated[str, typer.Option("--from-cluster", metavar="NAME", help="The member that runs it.")],
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     selector: Annotated[
         str, typer.Option("-l", "--selector", metavar="SELECTOR", help="All objects of the kind with these labels.")
     ] = "",
@@ -96,7 +96,7 @@ def adopt_command(
         list[str] | None,
         typer.Option("--cluster", metavar="NAME", help="Only in this member; may be repeated [all that refuse it]."),
     ] = None,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     dry_run: DryRun = False,
     allow_restart: AllowRestart = False,
     kubeconfig: flags.Kubeconfig = None,

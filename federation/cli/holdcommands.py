@@ -12,7 +12,7 @@ from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 def holds_command(
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
-    output: flags.TableOrJSON = "table",
+    output: flags.OutputFormat = "table",
 ) -> None:
     """List moves that the guard holds.
 
@@ -43,7 +43,7 @@ def approve_command(
 
 def undo_command(
     target: Annotated[str, typer.Argument(metavar="KIND/NAME", help="An object, or what moved many.")],
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
     timeout: flags.Timeout = 60,

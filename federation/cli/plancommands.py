@@ -38,7 +38,7 @@ def plan_command(
         list[str] | None,
         typer.Option("--delete", metavar="OBJECT", help="KIND/NAME[.NAMESPACE]: delete the object."),
     ] = None,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     diff: Annotated[bool, typer.Option("--diff", help="Show how the manifests change per cluster.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show scores and division, as `fedctl why` does.")] = False,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Objects to print; 0 is all.")] = 50,

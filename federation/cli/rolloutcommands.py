@@ -19,10 +19,10 @@ _Workload = Annotated[str, typer.Argument(metavar="KIND/NAME", help="The workloa
 @app.command("status")
 def status_command(
     workload: _Workload,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
-    output: flags.TableOrJSON = "table",
+    output: flags.OutputFormat = "table",
 ) -> None:
     """Show the pods of each cluster and what its update waits for; with waves, its wave too.
 
@@ -37,10 +37,10 @@ def status_command(
 @app.command("history")
 def history_command(
     workload: _Workload,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
-    output: flags.TableOrJSON = "table",
+    output: flags.OutputFormat = "table",
 ) -> None:
     """List the pod templates that the workload had."""
     from federation.cli import waverollouts
@@ -55,7 +55,7 @@ def undo_command(
     to_revision: Annotated[
         int, typer.Option("--to-revision", metavar="N", min=0, help="Revision in the history; 0 is the previous one.")
     ] = 0,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
 ) -> None:
@@ -69,7 +69,7 @@ def undo_command(
 @app.command("pause")
 def pause_command(
     workload: _Workload,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
 ) -> None:
@@ -83,7 +83,7 @@ def pause_command(
 @app.command("resume")
 def resume_command(
     workload: _Workload,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
 ) -> None:
@@ -97,7 +97,7 @@ def resume_command(
 @app.command("approve")
 def approve_command(
     workload: _Workload,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
 ) -> None:
@@ -111,7 +111,7 @@ def approve_command(
 @app.command("abort")
 def abort_command(
     workload: _Workload,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
 ) -> None:
