@@ -207,8 +207,14 @@ app.command("taint")(taintcommands.taint_command)
 
 @app.command("why")
 def why_command(
-    target: Annotated[list[str], typer.Argument(metavar="KIND/NAME", help="For example deployment/nginx.")],
+    target: Annotated[
+        list[str] | None, typer.Argument(metavar="[KIND/NAME]", help="For example deployment/nginx; [all objects].")
+    ] = None,
     namespace: flags.Namespace = "",
+    everywhere: flags.AllNamespaces = False,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Of all objects, those with a problem; exit code 1 if there are some.")
+    ] = False,
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
     at: Annotated[
@@ -216,23 +222,32 @@ def why_command(
         typer.Option("--at", metavar="TIME", help="Decision in force at 2026-01-01T12:00:00Z, or 10m or 3d ago."),
     ] = "",
     diff: Annotated[bool, typer.Option("--diff", help="Compare with the previous decision.")] = False,
-    output: flags.OutputFormat = "table",
+    output: flags.ListFormat = "table",
 ) -> None:
     """Explain where an object runs, and why.
 
     Shows for every cluster its replicas and scores, or the plugin that rejected it and the reason; then each step of
-    the division.
+    the division. Without an object, lists all of the namespace, or of all namespaces with -A, and what keeps them.
 
     \b
     fedctl why deployment/web                 the newest decision
     fedctl why deployment/web --at 2h         the decision in force two hours ago
     fedctl why deployment/web --diff          what the newest decision changed
     fedctl why propagationpolicy/web          the objects that a policy applies to
+    fedctl why -A --failed                    everything with a problem
     """  # noqa: D301  # the backspace keeps lines apart in the help
-    from federation.cli import why
+    from federation.cli import why, whylist
 
+    host = KubeconfigContext(kubeconfig, context)
+    if not target:
+        if at or diff:
+            raise typer.BadParameter("--at and --diff need KIND/NAME")
+        _execute(whylist.why_all(host, "" if everywhere else namespace, output, only_failed=failed))
+        return
+    if everywhere or failed or output in ("wide", "name"):
+        raise typer.BadParameter("KIND/NAME excludes -A, --failed, -o wide and -o name")
     written = "/".join(target)  # accepts `deployment nginx` too, as kubectl does
-    _execute(why.why(KubeconfigContext(kubeconfig, context), why.Query(written, namespace, at, diff, output)))
+    _execute(why.why(host, why.Query(written, namespace, at, diff, output)))
 
 
 app.command("render")(deliverycommands.render_command)

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from federation.apimachinery.resources import Object
 
-_PIPE_WIDTH = 240
+_PIPE_WIDTH = 4096
 _TEXT_WIDTH_MIN = 20
 _UNITS = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
 

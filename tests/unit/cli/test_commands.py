@@ -354,7 +354,7 @@ def test_help_fits_80_columns_and_names_the_values(command: str, monkeypatch: py
     assert len(examples) == {
         "join": 3,
         "undo": 2,
-        "why": 4,
+        "why": 5,
         "plan": 4,
         "topology plan": 2,
         "convert": 1,

@@ -44,7 +44,7 @@ def run_main(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[
     ("arguments", "code", "message"),
     [
         (["nonsense"], 2, "fedctl: No such command 'nonsense' (see: fedctl --help)"),
-        (["why"], 2, "fedctl: Missing argument 'KIND/NAME' (see: fedctl why --help)"),
+        (["diff"], 2, "fedctl: Missing argument 'KIND/NAME' (see: fedctl diff --help)"),
         (["clusters", "--nonsense"], 2, "fedctl: No such option: --nonsense (see: fedctl clusters --help)"),
         (["rollout", "stat"], 2, "fedctl: No such command 'stat'. Did you mean 'status'? (see: fedctl rollout --help)"),
         (
