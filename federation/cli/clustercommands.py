@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from federation.cli import flags
+from federation.cli import completion, flags
 from federation.cli.execution import execute
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 
@@ -75,7 +75,9 @@ def join_command(
 
 
 def unjoin_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the member.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", autocompletion=completion.clusters, help="Name of the member.")
+    ],
     force: Annotated[
         bool, typer.Option("--force", help="Remove it although it does not answer; needs --reason.")
     ] = False,
@@ -101,7 +103,12 @@ def unjoin_command(
 
 
 def leftovers_command(
-    cluster: Annotated[str, typer.Option("--cluster", metavar="NAME", help="Only those of this cluster.")] = "",
+    cluster: Annotated[
+        str,
+        typer.Option(
+            "--cluster", metavar="NAME", autocompletion=completion.clusters, help="Only those of this cluster."
+        ),
+    ] = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
     output: flags.OutputFormat = "table",
@@ -118,7 +125,13 @@ def leftovers_command(
 
 def clusters_command(
     name: Annotated[
-        str, typer.Argument(metavar="[NAME]", show_default=False, help="Only this member, in detail.")
+        str,
+        typer.Argument(
+            metavar="[NAME]",
+            autocompletion=completion.clusters,
+            show_default=False,
+            help="Only this member, in detail.",
+        ),
     ] = "",
     selector: flags.Selector = "",
     watch: flags.Watch = False,

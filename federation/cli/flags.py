@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from federation.cli import completion
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 
 
@@ -133,13 +134,30 @@ Kubeconfig = Annotated[
 ]
 Context = Annotated[
     str,
-    typer.Option("--context", metavar="NAME", is_eager=True, help="Context in the kubeconfig [its current context]."),
+    typer.Option(
+        "--context",
+        metavar="NAME",
+        autocompletion=completion.contexts,
+        is_eager=True,
+        help="Context in the kubeconfig [its current context].",
+    ),
 ]
 _NAMESPACE_HELP = "Namespace of objects named without one [that of the context]."
 Namespace = Annotated[
-    str, typer.Option("-n", "--namespace", metavar="NAMESPACE", callback=_namespace, help=_NAMESPACE_HELP)
+    str,
+    typer.Option(
+        "-n",
+        "--namespace",
+        metavar="NAMESPACE",
+        autocompletion=completion.namespaces,
+        callback=_namespace,
+        help=_NAMESPACE_HELP,
+    ),
 ]
-GlobalNamespace = Annotated[str, typer.Option("-n", "--namespace", metavar="NAMESPACE", help=_NAMESPACE_HELP)]
+GlobalNamespace = Annotated[
+    str,
+    typer.Option("-n", "--namespace", metavar="NAMESPACE", autocompletion=completion.namespaces, help=_NAMESPACE_HELP),
+]
 """The namespace before the command; the command's own option completes it."""
 AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Objects of all namespaces.")]
 Selector = Annotated[

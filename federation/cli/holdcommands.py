@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from federation.cli import flags
+from federation.cli import completion, flags
 from federation.cli.execution import execute
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 
@@ -42,7 +42,10 @@ def approve_command(
 
 
 def undo_command(
-    target: Annotated[str, typer.Argument(metavar="KIND/NAME", help="An object, or what moved many.")],
+    target: Annotated[
+        str,
+        typer.Argument(metavar="KIND/NAME", autocompletion=completion.objects, help="An object, or what moved many."),
+    ],
     namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",

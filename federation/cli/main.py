@@ -8,7 +8,7 @@ all of them together take a second to import.
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -16,6 +16,7 @@ from federation import __version__
 from federation.apimachinery.errors import ApiError, FederationError
 from federation.cli import (
     clustercommands,
+    completion,
     convert,
     databasecommands,
     deliverycommands,
@@ -208,7 +209,12 @@ app.command("taint")(taintcommands.taint_command)
 @app.command("why")
 def why_command(
     target: Annotated[
-        list[str] | None, typer.Argument(metavar="[KIND/NAME]", help="For example deployment/nginx; [all objects].")
+        list[str] | None,
+        typer.Argument(
+            metavar="[KIND/NAME]",
+            autocompletion=completion.objects,
+            help="For example deployment/nginx; [all objects].",
+        ),
     ] = None,
     namespace: flags.Namespace = "",
     everywhere: flags.AllNamespaces = False,
@@ -339,6 +345,22 @@ app.command("backup")(databasecommands.backup_command)
 app.command("restore")(databasecommands.restore_command)
 
 
+@app.command("completion")
+def completion_command(
+    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
+) -> None:
+    """Print a script that completes commands, options and names.
+
+    For `kubectl fed`, kubectl uses the program kubectl_complete-fed, which is installed beside fedctl.
+
+    \b
+    source <(fedctl completion bash)
+    fedctl completion zsh > "${fpath[1]}/_fedctl"
+    fedctl completion fish > ~/.config/fish/completions/fedctl.fish
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    print(completion.script(shell))
+
+
 @app.command()
 def version() -> None:
     """Print the version."""
@@ -363,8 +385,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run fedctl with these arguments, those of the process by default, and exit."""
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # replaces the handler that `entry.py` installed
+        completion.prepare()
         name = "kubectl fed" if Path(sys.argv[0]).name == "kubectl-fed" else "fedctl"
-        sys.exit(app(arguments, prog_name=name, standalone_mode=False))
+        sys.exit(app(arguments, prog_name=name, complete_var=completion.VARIABLE, standalone_mode=False))
     except _UsageError as error:
         _fail_usage(error)
     except ApiError as error:

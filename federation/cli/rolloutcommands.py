@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from federation.cli import flags
+from federation.cli import completion, flags
 from federation.cli.execution import execute
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 
@@ -13,7 +13,12 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-_Workload = Annotated[str, typer.Argument(metavar="KIND/NAME", help="The workload, for example deployment/web.")]
+_Workload = Annotated[
+    str,
+    typer.Argument(
+        metavar="KIND/NAME", autocompletion=completion.objects, help="The workload, for example deployment/web."
+    ),
+]
 
 
 @app.command("status")
