@@ -8,9 +8,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from federation import __version__
 from federation.api.resources import FEDERATED_CLUSTERS, LEFTOVERS, PLACEMENT_HOLDS
 from federation.apimachinery.clock import SystemClock
-from federation.apimachinery.errors import ApiError, ConfigurationError
+from federation.apimachinery.errors import ApiError, ConfigurationError, NotFound
 from federation.apimachinery.resources import Object, Resource
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, find_host_problem
 from federation.cli.terminal.printing import make_console, print_document, print_wrapped, to_count
 from federation.client.http import HTTPClient
 from federation.planning.diagnosis.findings import Facts, Finding, Level, Sample, diagnose
@@ -22,7 +22,7 @@ async def run(context: KubeconfigContext, output: str) -> int:
     """Print the findings; return 1 if one is an error."""
     async with context.client() as host:
         findings = diagnose(await collect(host))
-    if output == "json":
+    if output != "table":
         print_document([finding._asdict() for finding in findings], output)
     else:
         _print(findings)
@@ -62,7 +62,7 @@ def to_samples(text: str) -> dict[str, list[Sample]]:
 async def _text(host: HTTPClient, path: str, missing: list[str]) -> bytes:
     code, body = await host.raw("GET", path)
     if code == 404:
-        raise ConfigurationError("this API server is not a federation; point --kubeconfig at DIR/kubeconfig")
+        raise await find_host_problem(host) or ConfigurationError(f"this federation is too old to answer {path}")
     if code in (401, 403):
         missing.append(f"{path.partition('?')[0]}: {_message(body)}")
         return b""
@@ -80,6 +80,8 @@ async def _items(host: HTTPClient, resource: Resource, missing: list[str]) -> li
     try:
         return (await host.list(resource)).items
     except ApiError as error:
+        if isinstance(error, NotFound) and (problem := await find_host_problem(host)) is not None:
+            raise problem from error
         missing.append(error.message)
         return []
 
