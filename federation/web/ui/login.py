@@ -6,7 +6,7 @@ browser says so, and forms of a session have its key. After a log-in the browser
 """
 
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
@@ -50,7 +50,9 @@ def to_login(request: Request, *, is_over: bool = False) -> Response:
 def safe_next(address: str) -> str:
     """Return an address within the UI: the given one, or the start page for anything else."""
     parts = urlsplit(address)
-    is_ours = not parts.scheme and not parts.netloc and parts.path.startswith("/ui/")
+    is_ours = (
+        not parts.scheme and not parts.netloc and parts.path.startswith("/ui/") and ".." not in unquote(parts.path)
+    )
     is_plain = address.isascii() and address.isprintable() and "\\" not in address
     return address if is_ours and is_plain and not address.startswith("//") else _START
 
