@@ -25,7 +25,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Resource
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
-from federation.apiserver.auth.pki import has_authority
+from federation.apiserver.auth.pki import TOKEN_KEY, has_authority
 from federation.apiserver.auth.sharedkeys import KeySecret
 from federation.apiserver.http.app import AppOptions
 from federation.apiserver.http.flowcontrol import FlowControlOptions
@@ -98,9 +98,13 @@ from federation.settings import Settings
 from federation.spread.spreadadmission import RULES as SPREAD_RULES
 from federation.web import application
 from federation.web.delivery import DeliveryView
+from federation.web.objectlist import ObjectListView
 from federation.web.podlocations import PodLocations
 from federation.web.policyobjects import PolicyView
 from federation.web.shardtopology import TopologyView
+from federation.web.ui import uiapp
+from federation.web.ui.credentials import Sealer
+from federation.web.ui.links import OneTimeLinks
 
 Run = Callable[[], Awaitable[None]]
 _KEY_SECRET = KeySecret(names.SYSTEM_NAMESPACE, "federation-keys")
@@ -376,8 +380,11 @@ class ControlPlane:
         )
         policies = PolicyView(wiring.objects, wiring.policy_usage)
         spread = TopologyView(wiring.informers, wiring.members)
-        mount = application.mount(self._journal, self._server.registry.kinds, view, policies, spread)
+        listed = ObjectListView(wiring.objects, wiring.informers)
+        mount = application.mount(self._journal, self._server.registry.kinds, view, policies, spread, listed)
         self._server.mount("federation", mount)
+        sealer = Sealer((self._pki / TOKEN_KEY).read_bytes, clock)
+        self._server.mount("ui", uiapp.mount(sealer, OneTimeLinks(self.client, sealer, clock), clock))
         self._server.set_pod_locations(PodLocations(self._wiring.objects).find)
         finalizers = first_finalizers(self._wiring.types, self._wiring.policy_selection)
         self._server.registry.set_creation_finalizers(finalizers, manager=names.FIELD_MANAGER)

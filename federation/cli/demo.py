@@ -33,7 +33,9 @@ from federation.apimachinery.conditions import is_true
 from federation.apimachinery.errors import ClusterError, ConfigurationError, FederationError, NotFound
 from federation.apimachinery.resources import DEPLOYMENTS, Object, Resource
 from federation.cli.demoworkloads import wait_for_workloads
+from federation.cli.terminal.kubeconfigcontext import client_for
 from federation.cli.terminal.printing import make_console
+from federation.cli.weblink import make_link
 from federation.client.client import PatchType
 from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
@@ -104,6 +106,8 @@ async def demo(directory: Path, *, port: int, once: bool, timeout_s: float) -> i
             for client in (host, *members.values()):
                 await client.close()
         _print_next_steps(console, kubeconfig, once=once)
+        if not once:
+            await _print_link(kubeconfig, console)
         return 0 if once else await _until_interrupted(process)
 
 
@@ -114,6 +118,16 @@ async def _show_present(host: HTTPClient, members: dict[str, HTTPClient], consol
     with contextlib.suppress(NotFound):
         await _read_deployments(host, members, observed)
         console.print(_summary(observed))
+
+
+async def _print_link(kubeconfig: Path, console: Console) -> None:
+    connection = load_kubeconfig(kubeconfig, "")
+    async with client_for(connection) as host:
+        link = await make_link(host, connection.server)
+    console.print("\n[bold]Open in a browser[/bold] (works once, for 10 minutes; make another with: fedctl ui)")
+    console.print(f"  {link}", soft_wrap=True)
+    console.print("\nThe browser warns of a certificate that it does not know: the demo signs its own.")
+    console.print("\nThe federation keeps running until Ctrl-C.")
 
 
 async def _until_interrupted(process: asyncio.subprocess.Process) -> int:
@@ -295,5 +309,3 @@ def _print_next_steps(console: Console, kubeconfig: Path, *, once: bool) -> None
         "fedctl clusters",
     ):
         console.print(f"  {command}")
-    if not once:
-        console.print("\nThe federation keeps running until Ctrl-C.")

@@ -34,10 +34,15 @@ from federation.apiserver.store.interface import Store
 from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.assembly import protect_federated_objects
+from federation.client.local import LocalClient
 from federation.web import application
 from federation.web.delivery import DeliveryView
+from federation.web.objectlist import ObjectListView
 from federation.web.policyobjects import PolicyView
 from federation.web.shardtopology import TopologyView
+from federation.web.ui import uiapp
+from federation.web.ui.credentials import Sealer
+from federation.web.ui.links import OneTimeLinks
 from tests.support.memoryjournal import MemoryJournal
 
 T = TypeVar("T")
@@ -76,11 +81,12 @@ def build(
     view: DeliveryView | None = None,
     policies: PolicyView | None = None,
     spread: TopologyView | None = None,
+    listed: ObjectListView | None = None,
 ) -> Parts:
     """Build a server without starting it, over a given registry or its own. Call it in a running event loop.
 
     With a `view` it also serves the delivery of objects, with `policies` the objects of policies, with
-    `spread` sharded services.
+    `spread` sharded services, with `listed` the list of objects. The web UI is always there.
     """
     clock = SystemClock()
     pki = ensure_pki(directory / "pki", now=datetime.now(UTC))
@@ -91,7 +97,12 @@ def build(
     authenticator = Authenticator(registry, clock=clock, service_account_tokens=tokens, token_file=token_file)
     authorizer = RBACAuthorizer(registry, clock=clock, implied=HOST_RBAC.implied)
     journal = MemoryJournal()
-    mounts = {"federation": application.mount(journal, registry.kinds, view, policies, spread)}
+    sealer = Sealer(pki.token_key.read_bytes, clock)
+    links = OneTimeLinks(LocalClient(registry, user_agent="links"), sealer, clock)
+    mounts = {
+        "federation": application.mount(journal, registry.kinds, view, policies, spread, listed),
+        "ui": uiapp.mount(sealer, links, clock),
+    }
     aggregator = Aggregator(registry, identity=pki.front_proxy.read, clock=clock)
     trust = FrontProxyTrust(pki.front_proxy.ca_certificate.read_bytes, FRONT_PROXY_USER)
     publisher = CAPublisher(registry, ca=pki.ca_certificate.read_bytes, clock=clock, front_proxy=trust)

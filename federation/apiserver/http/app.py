@@ -26,7 +26,7 @@ from federation.apiserver.http.asgi import Disconnected, Receive, Request, Scope
 from federation.apiserver.http.bodies import BodyLimits
 from federation.apiserver.http.flowcontrol import FlowControl, FlowControlOptions
 from federation.apiserver.http.health import Check
-from federation.apiserver.http.nonresource import AUTHORIZE, PUBLIC, Mount, NonResourcePaths
+from federation.apiserver.http.nonresource import AUTHORIZE, PUBLIC, SERVER, Mount, NonResourcePaths
 from federation.apiserver.http.parameters import timeout_s
 from federation.apiserver.http.podcommands import Locate, PodCommands
 from federation.apiserver.http.requestinfo import to_verb
@@ -155,8 +155,11 @@ class App:
     async def _serve(self, request: Request, path: ResourcePath | None, verb: str) -> None:
         headers = request.headers
         root = request.path.lstrip("/").partition("/")[0] if path is None else ""
-        if root in PUBLIC and b"authorization" not in headers and request.peer is None:
-            # Probes send no credentials. Credentials that are sent are checked on public paths too.
+        is_probe = root in PUBLIC and b"authorization" not in headers and request.peer is None
+        if is_probe or self._paths.is_public(root):
+            # Probes send no credentials. Credentials that are sent are checked on public paths too, and by an app with
+            # a log-in of its own.
+            request.scope[SERVER] = self
             if request.trail is not None:
                 await request.trail.received()
             await self._paths.serve(request, root)
