@@ -21,6 +21,7 @@ from federation.admission.statusrules import compile_status_rule
 from federation.api import names
 from federation.api.crds import crd_manifests
 from federation.api.federatedtype import from_config
+from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Resource
@@ -82,6 +83,7 @@ from federation.dispatch.tombstones import Tombstones
 from federation.journal.decisions import Journal
 from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised
+from federation.memberproxy.connector import MemberProxy
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.runtime.events import EventRecorder
@@ -385,6 +387,7 @@ class ControlPlane:
         self._server.mount("federation", mount)
         sealer = Sealer((self._pki / TOKEN_KEY).read_bytes, clock)
         self._server.mount("ui", uiapp.mount(sealer, OneTimeLinks(self.client, sealer, clock), clock))
+        self._server.connect(FEDERATED_CLUSTERS, "proxy", MemberProxy(self._pool))
         self._server.set_pod_locations(PodLocations(self._wiring.objects).find)
         finalizers = first_finalizers(self._wiring.types, self._wiring.policy_selection)
         self._server.registry.set_creation_finalizers(finalizers, manager=names.FIELD_MANAGER)

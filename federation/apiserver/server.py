@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import Object, Resource
 from federation.apimachinery.tasks import Supervisor
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
 from federation.apimachinery.webhooks import REVIEW_BYTES_MAX, Answer, HTTPWebhookCaller, ServiceNetwork
@@ -40,6 +40,7 @@ from federation.apiserver.auth.tokencontroller import TokenController
 from federation.apiserver.auth.tokenfile import TokenFile
 from federation.apiserver.http.app import App, AppOptions
 from federation.apiserver.http.asgi import ASGIApp
+from federation.apiserver.http.connectors import Connector
 from federation.apiserver.http.health import Check
 from federation.apiserver.http.nonresource import Mount
 from federation.apiserver.http.podcommands import Locate
@@ -93,6 +94,7 @@ class APIServer:
         self._mounts: dict[str, Mount] = {}
         self._middleware: Callable[[ASGIApp], ASGIApp] | None = None
         self._locate_pods: Locate | None = None
+        self._connectors: dict[tuple[str, str, str, str], Connector] = {}
         self._options = options
         self._clock = clock
         self._pki: PKI | None = None
@@ -115,6 +117,10 @@ class APIServer:
     def mount(self, name: str, mount: Mount) -> None:
         """Serve an ASGI app below `/NAME/`. Call it before `run`."""
         self._mounts[name] = mount
+
+    def connect(self, resource: Resource, subresource: str, connector: Connector) -> None:
+        """Answer a subresource of a cluster-scoped resource by a connector. Call it before `run`."""
+        self._connectors[resource.group, resource.version, resource.plural, subresource] = connector
 
     def wrap(self, middleware: Callable[[ASGIApp], ASGIApp]) -> None:
         """Serve `middleware(app)` instead of the app. Call it before `run`."""
@@ -243,6 +249,7 @@ class APIServer:
             auditor=self._auditor,
             locate_pods=self._locate_pods,
             aggregator=aggregator,
+            connectors=self._connectors,
         )
 
     def _loops(

@@ -17,6 +17,7 @@ from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.client.local import LocalClient
 from federation.controllers.uniteddeployment.unitedservice import UnitedDeploymentService
 from federation.simulator.delay import Delay
+from federation.simulator.hostusers import admit_host_users
 from federation.simulator.options import MemberOptions
 from federation.simulator.workloads import Workloads
 from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
@@ -60,6 +61,7 @@ class SimulatedMember:
     async def run(self, on_started: Callable[[str], None]) -> None:
         """Serve and reconcile until cancelled; `on_started` gets the URL."""
         await self._server.prepare(definitions() if self._spreads is not None else ())
+        await admit_host_users(LocalClient(self._server.registry, user_agent="simulated-member"))
         await self._workloads.ensure_nodes()
         try:
             async with asyncio.TaskGroup() as group:

@@ -27,6 +27,7 @@ from federation.apiserver.auth.rbac import RBACAuthorizer
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
 from federation.apiserver.auth.tokenfile import TokenFile
 from federation.apiserver.http.app import App, AppOptions
+from federation.apiserver.http.connectors import Connectors
 from federation.apiserver.http.serving import ServingOptions, serve
 from federation.apiserver.registry.capublisher import CAPublisher, FrontProxyTrust
 from federation.apiserver.registry.registry import Registry
@@ -82,6 +83,7 @@ def build(
     policies: PolicyView | None = None,
     spread: TopologyView | None = None,
     listed: ObjectListView | None = None,
+    connectors: Connectors | None = None,
 ) -> Parts:
     """Build a server without starting it, over a given registry or its own. Call it in a running event loop.
 
@@ -113,6 +115,7 @@ def build(
         mounts=mounts,
         options=options,
         aggregator=aggregator,
+        connectors=connectors,
     )
     return Parts(
         registry,
@@ -183,6 +186,7 @@ def api_server(
     options: AppOptions | None = None,
     registry_options: RegistryOptions | None = None,
     serving: ServingOptions | None = None,
+    connectors: Connectors | None = None,
 ) -> Iterator[Parts]:
     """Run a server while the context is open. Errors of its thread are raised here."""
     ready = threading.Event()
@@ -196,7 +200,8 @@ def api_server(
         held["stop"] = stop = asyncio.Event()
         held["loop"] = asyncio.get_running_loop()
         limits = serving or ServingOptions(graceful_stop_s=1)
-        await _serve(directory, store(), stop, on_ready, limits, options=options, registry_options=registry_options)
+        arguments = {"options": options, "registry_options": registry_options, "connectors": connectors}
+        await _serve(directory, store(), stop, on_ready, limits, **arguments)
 
     def run() -> None:
         try:
