@@ -95,6 +95,7 @@ from federation.scheduling.framework.registry import PluginRegistry, load_plugin
 from federation.scheduling.policyusage import PolicyUsage
 from federation.settings import Settings
 from federation.spread.spreadadmission import RULES as SPREAD_RULES
+from federation.tracing.traces import Traces
 from federation.web import application
 from federation.web.delivery import DeliveryView
 from federation.web.podlocations import PodLocations
@@ -361,6 +362,9 @@ class ControlPlane:
         mount = application.mount(self._journal, self._server.registry.kinds, view, policies, spread)
         self._server.mount("federation", mount)
         self._server.set_pod_locations(PodLocations(self._wiring.objects).find)
+        self._traces = Traces(settings.otlp_endpoint, clock, __version__)
+        self._server.wrap(self._traces.wrap)
+        self._traces.follow(wiring.objects, wiring.informers, may_write or (lambda: True))
         finalizers = first_finalizers(self._wiring.types, self._wiring.policy_selection)
         self._server.registry.set_creation_finalizers(finalizers, manager=names.FIELD_MANAGER)
 
@@ -388,6 +392,7 @@ class ControlPlane:
             await self._wiring.gate_client.close()
             await self._pool.close()
             await self._store.close()
+            await self._traces.close()
 
     async def _run_controllers(self) -> None:
         """Run what only one process on a database may run; with a shared database, while this one leads."""

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
+from federation import __version__
 from federation.admission.plugins import admission_plugins
 from federation.admission.roles import HOST_RBAC
 from federation.api import names
@@ -48,6 +49,7 @@ from federation.leadership import Leadership, supervised
 from federation.settings import Settings
 from federation.spread.sharedcertificate import SecretName, SharedCertificate
 from federation.spread.spreadadmission import RULES as SPREAD_RULES
+from federation.tracing.traces import Traces
 from federation.web import application
 from federation.web.delivery import DeliveryView
 from federation.web.policyobjects import PolicyView
@@ -119,6 +121,8 @@ class ExistingHost:
         policies = PolicyView(wiring.objects, wiring.policy_usage)
         spread = TopologyView(wiring.informers, wiring.members)
         mount = application.mount(self._journal, self._kinds, view, policies, spread)
+        self._traces = Traces(settings.otlp_endpoint, clock, __version__)
+        self._traces.follow(wiring.objects, wiring.informers, self._leadership.may_act)
         self._endpoint = Endpoint(self._admission.answer, mount, self._access, wiring.unsynced)
 
     @property
@@ -143,6 +147,7 @@ class ExistingHost:
                 await self._pool.close()
                 await self._client.close()
                 await self._database.close()
+                await self._traces.close()
 
     async def _prepare(self) -> None:
         await self._cipher.open()
