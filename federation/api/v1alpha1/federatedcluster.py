@@ -156,6 +156,8 @@ class FederatedClusterStatus(Model):
     """The service account token in use; absent when the Secret's given credentials are used."""
     join_performed: bool | None = None
     """Whether the cluster has joined, so that leaving must clean it up."""
+    kubernetes_version: str | None = None
+    """The Kubernetes version of the member's API server. An extension of this project."""
     resources: Resources | None = None
     """The capacity of the cluster's schedulable nodes."""
 
