@@ -230,11 +230,11 @@ def _versions(facts: Facts) -> _Problems:
     found: dict[tuple[int, int], str] = {}
     for cluster in facts.clusters:
         name, text = cluster["metadata"]["name"], (cluster.get("status") or {}).get("kubernetesVersion", "")
-        if (version := _to_minor(text)) is None:
+        if (minor := _to_minor(text)) is None:
             continue
-        found[version] = name
-        if not MEMBER_VERSION_MIN <= version <= MEMBER_VERSION_MAX:
-            remedy = "upgrade the member" if version < MEMBER_VERSION_MIN else "upgrade the control plane"
+        found[minor] = name
+        if not MEMBER_VERSION_MIN <= minor <= MEMBER_VERSION_MAX:
+            remedy = "upgrade the member" if minor < MEMBER_VERSION_MIN else "upgrade the control plane"
             supported = f"{_shown(MEMBER_VERSION_MIN)} to {_shown(MEMBER_VERSION_MAX)}"
             yield Level.WARNING, f"member {name} runs Kubernetes {text}; supported are {supported}", remedy
     if len(found) > 1:
