@@ -48,6 +48,7 @@ from federation.controllers.cluster.controller import ClusterController, Cluster
 from federation.controllers.cluster.monitor import MonitorOptions
 from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, TokenOptions
 from federation.controllers.clustertaints.controller import ClusterTaintController
+from federation.controllers.cronautoscaler.controller import CronAutoscalerController
 from federation.controllers.federate.controller import FederateController, first_finalizers
 from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.fleetmetrics.controller import FleetMetrics
@@ -229,7 +230,7 @@ class Wiring:
                 objects, informers, recorder, clock=clock, options=OverrideOptions(guard=settings.guard)
             ),
             "policystatus": PolicyStatusController(client, objects, informers, self.policy_usage, clock=clock),
-            **self._autoscalers(clock),
+            **self._autoscalers(settings, clock),
             "follower": FollowerController(
                 objects, informers, recorder, clock=clock, options=FollowerOptions(guard=settings.guard)
             ),
@@ -262,11 +263,28 @@ class Wiring:
         }
         return [(name, controller.run) for name, controller in controllers.items()]
 
-    def _autoscalers(self, clock: Clock) -> dict[str, _Controller]:
+    def _autoscalers(self, settings: Settings, clock: Clock) -> dict[str, _Controller]:
         scalers = self.informers.for_resource(HORIZONTAL_POD_AUTOSCALERS)
-        scales = MemberScales(self.objects, self.informers, self.members)
+        scales = MemberScales(
+            self.client,
+            self.objects,
+            self.informers,
+            self.members,
+            acts_by_default=not settings.has_existing_host,
+        )
         return {
-            "autoscalers": AutoscalerController(self.client, self.objects, self.informers, clock=clock),
+            "cronautoscaler": CronAutoscalerController(
+                self.client, self.informers, self.types, self.recorder, clock=clock
+            ),
+            "autoscalers": AutoscalerController(
+                self.client,
+                self.objects,
+                self.informers,
+                clock=clock,
+                acts=scales.is_responsible,
+                usage=self.policy_usage,
+                recorder=self.recorder,
+            ),
             "horizontalautoscaler": HorizontalAutoscalerController(
                 self.client, scalers, scales, clock=clock, manager=names.AUTOSCALER_MANAGER
             ),

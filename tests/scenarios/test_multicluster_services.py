@@ -169,3 +169,14 @@ async def test_a_cluster_that_leaves_takes_its_endpoints_along() -> None:
         await world.user.delete(FEDERATED_CLUSTERS, "east")
         await world.until_equal(lambda: endpoints(north), {"west": 2})
         del world.members["east"]  # it keeps what it runs
+
+
+async def test_an_export_that_ends_while_the_control_plane_is_away_takes_its_endpoints_along() -> None:
+    async with a_world() as world:
+        await export(world)
+        north = world.members["north"]
+        await world.until_equal(lambda: endpoints(north), {"east": 2, "west": 2})
+        await world.stop()
+        await world.user.delete(SERVICE_EXPORTS, "web", "default")
+        await world.restart()
+        await world.until_equal(lambda: endpoints(north), {})

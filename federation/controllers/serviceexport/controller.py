@@ -97,9 +97,13 @@ class ServiceExportController:
     # -- events
 
     def _on_federated(self, old: Object | None, new: Object | None) -> None:
-        """Watch the members once there is a federated ServiceExport."""
         del old
-        if self._is_watching or new is None or not _is_export(new["spec"]["template"]):
+        if new is not None and _is_export(new["spec"]["template"]):
+            self._watch_members()
+
+    def _watch_members(self) -> None:
+        """Watch the members from the first federated ServiceExport, or copy of an EndpointSlice, on."""
+        if self._is_watching:
             return
         self._is_watching = True
         for kind in KINDS:
@@ -110,6 +114,7 @@ class ServiceExportController:
 
     def _on_copy(self, old: Object | None, new: Object | None) -> None:
         for value in service_of(new if new is not None else old or {}):
+            self._watch_members()
             self._enqueue(Key(*value.split("/")))
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:

@@ -97,6 +97,8 @@ class Reconciler:
                 continue
             if left_s is not None:
                 observed.recheck_s = min(left_s, observed.recheck_s or left_s)
+            if not _serves_exports(cluster):
+                continue
             if not all(self._members.is_synced(name, kind) for kind in KINDS):
                 observed.kept.add(source_label(name))
             elif (export := self._export_of(name, key)) is not None:
@@ -168,6 +170,14 @@ class Reconciler:
                 subresource="status",
                 field_manager=names.FIELD_MANAGER,
             )
+
+
+def _serves_exports(cluster: Mapping[str, Any]) -> bool:
+    """Return False if the cluster was seen without the kind ServiceExport."""
+    kinds = (cluster.get("status") or {}).get("apiResourceTypes") or ()
+    return not kinds or any(
+        (each.get("group"), each.get("kind")) == (SERVICE_EXPORTS.group, SERVICE_EXPORTS.kind) for each in kinds
+    )
 
 
 def index_value(key: Key) -> str:
