@@ -30,10 +30,11 @@ from federation.apiserver.http.serving import serve
 from federation.apiserver.store.databases import open_database
 from federation.apiserver.store.encryption import ValueCipher
 from federation.apiserver.store.options import StoreOptions
-from federation.assembly import Run, Wiring, pool_options
+from federation.assembly import Run, Wiring
 from federation.client.http import HTTPClient
 from federation.client.kubeconfig import in_cluster, load_kubeconfig
 from federation.client.pool import ClusterPool
+from federation.componentoptions import pool_options
 from federation.controllers.federate.controller import first_finalizers
 from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.hosting import installation, reachability
