@@ -65,7 +65,9 @@ class Facts:
     host_skew_s: float | None = None
     """How far the host's clock is ahead of this machine's."""
     missing: Sequence[str] = field(default=())
-    """What could not be read, and why."""
+    """What the user may not read."""
+    failures: Sequence[str] = field(default=())
+    """Errors of the host."""
 
     def values(self, metric: str) -> Iterator[tuple[str, float]]:
         """Yield the first label's value and the value of each series of a metric."""
@@ -107,6 +109,8 @@ _Problems = Iterator[tuple[Level, str, str]]
 
 
 def _host(facts: Facts) -> _Problems:
+    for text in dict.fromkeys(facts.failures):
+        yield Level.ERROR, text, "see the log of the `fedctl serve` that answers here"
     for line in facts.readiness.splitlines():
         if line.startswith("[-]"):
             yield Level.ERROR, line[3:], "the text names the cause; the log of `fedctl serve` has more"

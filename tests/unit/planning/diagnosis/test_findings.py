@@ -164,3 +164,10 @@ def test_supported_versions_are_no_problem_and_their_range_is_shown() -> None:
 def test_the_supported_versions_are_those_of_the_front_page() -> None:
     (first, last), texts = (MEMBER_VERSION_MIN, MEMBER_VERSION_MAX), (ROOT / "README.md").read_text()
     assert f"from {first[0]}.{first[1]} to {last[0]}.{last[1]} can be a member" in texts
+
+
+def test_an_error_of_the_host_is_no_lack_of_rights() -> None:
+    failed = diagnose(replace(HEALTHY, failures=["the store does not answer", "the store does not answer"]))
+    assert [(finding.level, finding.area, finding.text) for finding in failed if finding.level is not Level.OK] == [
+        (Level.ERROR, "host", "the store does not answer")
+    ]
