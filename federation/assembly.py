@@ -38,16 +38,13 @@ from federation.apiserver.store.options import StoreOptions
 from federation.apiserver.store.sql import SQLStore
 from federation.apiserver.verbs.requestoptions import SYSTEM_NAMESPACES, RegistryOptions
 from federation.client.client import Client
-from federation.client.guard import GuardOptions
 from federation.client.local import LocalClient
-from federation.client.pool import ClusterPool, PoolOptions
+from federation.client.pool import ClusterPool
 from federation.client.retryingwebhookclient import RetryingWebhookClient, WebhookTransport
-from federation.client.session import HTTPOptions
+from federation.componentoptions import cluster_options, pool_options, schedule_options
 from federation.controllers.automigration.controller import AutoMigrationController
 from federation.controllers.autoscalers.controller import AutoscalerController
-from federation.controllers.cluster.controller import ClusterController, ClusterOptions
-from federation.controllers.cluster.monitor import MonitorOptions
-from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, TokenOptions
+from federation.controllers.cluster.controller import ClusterController
 from federation.controllers.clustertaints.controller import ClusterTaintController
 from federation.controllers.cronautoscaler.controller import CronAutoscalerController
 from federation.controllers.federate.controller import FederateController, first_finalizers
@@ -62,7 +59,7 @@ from federation.controllers.override.controller import OverrideController, Overr
 from federation.controllers.policystatus.controller import PolicyStatusController
 from federation.controllers.rollout.controller import RolloutController
 from federation.controllers.rollout.httpgate import GateTransport
-from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions
+from federation.controllers.schedule.controller import ScheduleController
 from federation.controllers.schedule.remoteplugins import RemoteCaller
 from federation.controllers.serviceexport.controller import ServiceExportController, ServiceExportOptions
 from federation.controllers.serviceimport.controller import ServiceImportController
@@ -98,6 +95,7 @@ from federation.scheduling.framework.registry import PluginRegistry, load_plugin
 from federation.scheduling.policyusage import PolicyUsage
 from federation.settings import Settings
 from federation.spread.spreadadmission import RULES as SPREAD_RULES
+from federation.tracing.traces import Traces
 from federation.web import application
 from federation.web.delivery import DeliveryView
 from federation.web.objectlist import ObjectListView
@@ -132,16 +130,6 @@ class _Controller(Protocol):
     async def run(self) -> None:
         """Work until cancelled."""
         ...
-
-
-def _schedule_options(settings: Settings) -> ScheduleOptions:
-    return ScheduleOptions(
-        allows_annotations=settings.allows_scheduling_annotations,
-        writes_kubeadmiral_triggers=settings.writes_kubeadmiral_triggers,
-        units=settings.units,
-        guard=settings.guard,
-        failover=settings.failover,
-    )
 
 
 class Wiring:
@@ -207,7 +195,7 @@ class Wiring:
                 collectors,
                 recorder,
                 clock=clock,
-                options=_cluster_options(settings),
+                options=cluster_options(settings),
             ),
             "clustertaints": ClusterTaintController(client, informers, recorder, clock=clock, options=settings.holdout),
             "typeconfig": TypeConfigController(client, objects, informers, recorder, clock=clock),
@@ -227,7 +215,7 @@ class Wiring:
                 journal,
                 engine,
                 clock=clock,
-                options=_schedule_options(settings),
+                options=schedule_options(settings),
                 caller=caller,
                 tolerated=self.tolerated,
             ),
@@ -389,6 +377,9 @@ class ControlPlane:
         self._server.mount("ui", uiapp.mount(sealer, OneTimeLinks(self.client, sealer, clock), clock))
         self._server.connect(FEDERATED_CLUSTERS, "proxy", MemberProxy(self._pool))
         self._server.set_pod_locations(PodLocations(self._wiring.objects).find)
+        self._traces = Traces(settings.otlp_endpoint, clock, __version__)
+        self._server.wrap(self._traces.wrap)
+        self._traces.follow(wiring.objects, wiring.informers, may_write or (lambda: True))
         finalizers = first_finalizers(self._wiring.types, self._wiring.policy_selection)
         self._server.registry.set_creation_finalizers(finalizers, manager=names.FIELD_MANAGER)
 
@@ -416,6 +407,7 @@ class ControlPlane:
             await self._wiring.gate_client.close()
             await self._pool.close()
             await self._store.close()
+            await self._traces.close()
 
     async def _run_controllers(self) -> None:
         """Run what only one process on a database may run; with a shared database, while this one leads."""
@@ -455,19 +447,3 @@ class ControlPlane:
     def encrypts(self) -> bool:
         """Whether stored Secrets are encrypted; known once `run` has opened the store."""
         return self._store.cipher.is_enabled
-
-
-def _cluster_options(settings: Settings) -> ClusterOptions:
-    return ClusterOptions(
-        monitor=MonitorOptions(cadence=settings.cadence, damping=settings.damping),
-        token=TokenOptions(max(settings.member_token_lifetime_s, TOKEN_LIFETIME_S_MIN)),
-    )
-
-
-def pool_options(settings: Settings) -> PoolOptions:
-    return PoolOptions(
-        http=HTTPOptions(
-            request_timeout_s=settings.member_request_timeout_s, response_bytes_max=settings.member_response_bytes_max
-        ),
-        guard=GuardOptions(in_flight_max=settings.member_requests_in_flight_max),
-    )

@@ -43,6 +43,14 @@ Role = Annotated[
         help="Of several processes on one database: api, controllers or all [all].",
     ),
 ]
+OTLPEndpoint = Annotated[
+    str | None,
+    typer.Option(
+        "--otlp-endpoint",
+        metavar="URL",
+        help="OpenTelemetry collector for traces, over OTLP/HTTP [OTEL_EXPORTER_OTLP_ENDPOINT].",
+    ),
+]
 AdvertiseAddress = Annotated[
     str | None,
     typer.Option(

@@ -172,6 +172,7 @@ def serve(
     audit_log_maxsize: flags.AuditLogMaxsize = None,
     audit_log_maxbackup: flags.AuditLogMaxbackup = None,
     audit_log_mode: flags.AuditLogMode = None,
+    otlp_endpoint: flags.OTLPEndpoint = None,
     spread_webhook: flags.SpreadWebhook = None,
     log_format: flags.LogFormat = "text",
     log_level: flags.LogLevel = "info",

@@ -37,7 +37,8 @@ class Discovered:
 
     types: list[dict[str, str]]
     failed: tuple[str, ...] = ()
-    version: str = ""
+    kubernetes_version: str = ""
+    """As in `kubectl version`, "" if the member does not say it."""
 
 
 def to_served(types: Iterable[Mapping[str, str]]) -> frozenset[ServedType]:
@@ -92,7 +93,15 @@ async def discover(client: Client, known: list[dict[str, Any]]) -> Discovered:
     if max(count, len(types)) > _TYPES_MAX:
         raise ClusterLimitExceeded(f"the member serves more than {_TYPES_MAX} types")
     types.sort(key=lambda type_: (type_.get("group", ""), type_["version"], type_["kind"]))
-    return Discovered(types, tuple(failed), await _version(client))
+    return Discovered(types, tuple(failed), await _kubernetes_version(client))
+
+
+async def _kubernetes_version(client: Client) -> str:
+    """Return the version that the member reports, "" without a usable answer."""
+    try:
+        return _name((await _get(client, "/version") or {}).get("gitVersion"))
+    except (ClusterError, ValueError):
+        return ""
 
 
 async def _group_versions(client: Client) -> list[tuple[str, str]]:
@@ -108,14 +117,6 @@ async def _group_versions(client: Client) -> list[tuple[str, str]]:
     if len(found) > _GROUP_VERSIONS_MAX:
         raise ClusterLimitExceeded(f"the member serves more than {_GROUP_VERSIONS_MAX} API group versions")
     return found
-
-
-async def _version(client: Client) -> str:
-    """Return the version that the member reports, "" without a usable answer."""
-    try:
-        return _name((await _get(client, "/version") or {}).get("gitVersion"))
-    except (ClusterError, ValueError):
-        return ""
 
 
 async def _types_of(client: Client, group: str, version: str) -> list[dict[str, str]] | None:

@@ -329,7 +329,8 @@ class Monitor:
                     return health.not_usable(names.REASON_CLUSTER_API_DISCOVERY_FAILED, str(error)), more
             else:
                 more["apiResourceTypes"] = found.types
-                more["kubernetesVersion"] = found.version or None
+                if found.kubernetes_version:
+                    more["kubernetesVersion"] = found.kubernetes_version
                 self._served = to_served(found.types)
                 now_s = self._clock.monotonic()
                 late = {t: until_s for t, until_s in self._awaited.items() if t not in self._served and until_s > now_s}
