@@ -71,7 +71,10 @@ class Sampler:
             await asyncio.sleep(0.2)
 
     def rss_mb(self, name: str) -> float:
-        return sum(float(each.memory_info().rss) for each in self._processes[name]) / 1e6
+        try:
+            return sum(float(each.memory_info().rss) for each in self._processes[name]) / 1e6
+        except psutil.NoSuchProcess as error:
+            raise SystemExit(f"benchmark: a process of {name} has ended: {error}") from error
 
     def cpu_s(self, name: str) -> float:
         return sum(float(times.user + times.system) for times in (e.cpu_times() for e in self._processes[name]))
