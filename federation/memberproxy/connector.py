@@ -67,6 +67,8 @@ class MemberProxyOptions:
 class MemberProxy:
     """A `Connector` to the members of a pool."""
 
+    is_namespaced = False
+
     def __init__(self, pool: ClusterPool, options: MemberProxyOptions | None = None) -> None:
         self._pool = pool
         self._options = options or MemberProxyOptions()
