@@ -119,7 +119,7 @@ class APIServer:
         self._mounts[name] = mount
 
     def connect(self, resource: Resource, subresource: str, connector: Connector) -> None:
-        """Answer a subresource of a cluster-scoped resource by a connector. Call it before `run`."""
+        """Answer a subresource by a connector. Call it before `run`."""
         self._connectors[resource.group, resource.version, resource.plural, subresource] = connector
 
     def wrap(self, middleware: Callable[[ASGIApp], ASGIApp]) -> None:

@@ -21,6 +21,7 @@ from federation.apimachinery.errors import (
     BadRequest,
     ClusterError,
     Forbidden,
+    NotFound,
     ServiceUnavailable,
     Timeout,
     TooManyRequests,
@@ -35,7 +36,7 @@ from federation.apiserver.http.forwardedheaders import is_redirect, request_head
 from federation.apiserver.http.forwarding import Body, Forwarder, encoded_target
 from federation.apiserver.http.requestinfo import to_verb
 from federation.apiserver.http.websockets import WEBSOCKET, ClientSocket, WebSocket
-from federation.client.delegate import Headers
+from federation.client.delegate import Delegate, Headers
 from federation.client.pool import ClusterPool
 from federation.memberproxy.memberusers import to_member_user
 
@@ -66,6 +67,8 @@ class MemberProxyOptions:
 
 class MemberProxy:
     """A `Connector` to the members of a pool."""
+
+    is_namespaced = False
 
     def __init__(self, pool: ClusterPool, options: MemberProxyOptions | None = None) -> None:
         self._pool = pool
@@ -137,7 +140,7 @@ class MemberProxy:
         self, request: Request, cluster: str, target: str, headers: Headers, body: Body | None, *, is_stream: bool
     ) -> AsyncIterator[StreamedResponse]:
         """Send the request to the member and yield its response; an ApiError for what the client must not get."""
-        delegate = self._pool.delegate(cluster)
+        delegate = self._delegate(cluster)
         try:
             async with asyncio.timeout(self._options.head_s_max if is_stream else None) as head:
                 async with delegate.exchange(request.method, target, headers, body) as answer:
@@ -151,9 +154,15 @@ class MemberProxy:
         except ClusterError as problem:
             raise ServiceUnavailable(f'cluster "{cluster}": {problem}') from problem
 
+    def _delegate(self, cluster: str) -> Delegate:
+        try:
+            return self._pool.delegate(cluster)
+        except NotFound as error:
+            raise NotFound(f"{error.message}: it is not joined, or another process runs the controllers") from None
+
     async def _join(self, request: Request, client: ClientSocket, cluster: str, target: str, headers: Headers) -> None:
         """Connect the client's WebSocket to one of the member, and pass messages on until either side ends."""
-        delegate, head_s = self._pool.delegate(cluster), self._options.head_s_max
+        delegate, head_s = self._delegate(cluster), self._options.head_s_max
         try:
             async with asyncio.timeout(head_s) as head:
                 async with delegate.websocket(target, headers, client.subprotocols) as member:

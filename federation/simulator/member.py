@@ -10,6 +10,7 @@ from pathlib import Path
 
 from federation.admission.uniteddeployments import UnitedDeploymentAdmission
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import PODS
 from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.apiserver.server import APIServer, APIServerOptions
 from federation.apiserver.store.sql import SQLStore
@@ -19,6 +20,7 @@ from federation.controllers.uniteddeployment.unitedservice import UnitedDeployme
 from federation.simulator.delay import Delay
 from federation.simulator.hostusers import admit_host_users
 from federation.simulator.options import MemberOptions
+from federation.simulator.podconnections import PodExec, PodLogs
 from federation.simulator.workloads import Workloads
 from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
 from federation.spread.configurations import definitions
@@ -47,6 +49,8 @@ class SimulatedMember:
             clock=clock,
         )
         self._server.wrap(delay.wrap)
+        self._server.connect(PODS, "log", PodLogs(self._server.registry, clock))
+        self._server.connect(PODS, "exec", PodExec(self._server.registry, clock))
         self._workloads = Workloads(self._server.registry, options, clock)
         self._spreads: WorkloadSpreads | None = None
         self._uniteds: UnitedDeploymentService | None = None

@@ -112,7 +112,7 @@ class App:
         self._reviews = Reviews(authenticator, authorizer, limits=limits)
         self._token_requests = TokenRequests(registry, authenticator.tokens, clock=clock, limits=limits)
         self._aggregator = aggregator
-        self._connectors = connectors or {}
+        self._connectors = connectors if connectors is not None else {}
         self._apis = registry.apis
         self._paths = NonResourcePaths(
             registry.kinds,
@@ -166,10 +166,11 @@ class App:
         return found if is_forwarded or self._find_remote(path) is not None else None
 
     def _find_connector(self, path: ResourcePath) -> Connector | None:
-        """Return what answers a subresource; a path with a namespace would be authorized by roles of that namespace."""
-        if not path.subresource or path.namespace or path.is_watch:
+        """Return what answers a subresource, None for nearly all paths."""
+        if not path.subresource or path.is_watch:
             return None
-        return self._connectors.get((path.group, path.version, path.plural, path.subresource))
+        found = self._connectors.get((path.group, path.version, path.plural, path.subresource))
+        return found if found is not None and found.is_namespaced == bool(path.namespace) else None
 
     async def _serve(self, request: Request, path: ResourcePath | None, verb: str) -> None:
         headers = request.headers

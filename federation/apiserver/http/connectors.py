@@ -11,7 +11,12 @@ from federation.apiserver.http.asgi import Request
 
 
 class Connector(Protocol):
-    """Answers the requests of one subresource of a cluster-scoped kind."""
+    """Answers the requests of one subresource."""
+
+    @property
+    def is_namespaced(self) -> bool:
+        """Whether the kind is namespaced. A path of the other sort is not served: other roles would authorize it."""
+        ...
 
     def is_watch(self, request: Request, path: ResourcePath) -> bool:
         """Return whether the request is a watch, which only reads."""
