@@ -13,6 +13,7 @@ from tests.support.federation import start_federation
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("browser")]
 SCREENSHOTS = os.environ.get("FEDERATION_SCREENSHOTS", "")
 """A directory that gets pictures of all screens; docs/ui has the published ones."""
+expect.set_options(timeout=30_000)
 SCREENS = {
     "login": "/ui/login",
     "objects": "/ui/objects",

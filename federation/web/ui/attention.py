@@ -51,4 +51,4 @@ def _watched(page: Page) -> Sequence[Collection]:
     return [*watched_objects(page), (PLACEMENT_HOLDS.path(), {})]
 
 
-SCREEN = Screen("/ui/attention", "Needs attention", "attention.html", _load, _watched)
+SCREEN = Screen("/ui/attention", "Needs attention", "attention.html", _load, _watched, pause_s=3.0)

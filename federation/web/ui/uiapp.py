@@ -86,7 +86,9 @@ def _add_screen(ui: FastAPI, screen: Screen, sealer: Sealer, clock: Clock) -> No
         api = UserAPI(request.scope[SERVER], session.credentials, request.scope)
         page = Page(api, request.url.path, request.path_params, dict(request.query_params), clock.now())
         if "text/event-stream" in request.headers.get("accept", ""):
-            return StreamingResponse(live.events(api, screen.watched(page)), media_type="text/event-stream")
+            return StreamingResponse(
+                live.events(api, screen.watched(page), screen.pause_s), media_type="text/event-stream"
+            )
         try:
             found = await screen.load(page)
         except Unauthorized:
