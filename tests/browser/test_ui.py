@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.pages import OBJECT, Site, accessibility_faults, watch_for_faults
-from tests.support.federation import start_federation
+from tests.support.federation import fedctl, start_federation
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("browser")]
 SCREENSHOTS = os.environ.get("FEDERATION_SCREENSHOTS", "")
@@ -27,8 +27,11 @@ SCREENS = {
 def test_a_one_time_link_logs_in_and_log_out_ends_the_session(site: Site, page: Page) -> None:
     page.goto(f"{site.url}{OBJECT}")
     expect(page).to_have_url(f"{site.url}/ui/login?next=%2Fui%2Fobjects%2Fapps%2Fv1%2Fdeployments%2Fdefault%2Fnginx")
-    site.log_in(page)
+    printed = fedctl("ui", "--kubeconfig", str(site.running.kubectl.kubeconfig)).stdout.splitlines()
+    page.goto(printed[0])
+    page.get_by_role("button", name="Continue").click()
     expect(page.get_by_role("link", name="nginx").first).to_be_visible()
+    expect(page.get_by_text("federation-admin")).to_be_visible()
     cookies = page.context.cookies()
     assert [(each["httpOnly"], each["secure"], each["sameSite"]) for each in cookies] == [(True, True, "Strict")]
     page.get_by_role("button", name="Log out").click()
