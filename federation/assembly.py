@@ -103,8 +103,6 @@ from federation.web.podlocations import PodLocations
 from federation.web.policyobjects import PolicyView
 from federation.web.shardtopology import TopologyView
 from federation.web.ui import uiapp
-from federation.web.ui.credentials import Sealer
-from federation.web.ui.links import OneTimeLinks
 
 Run = Callable[[], Awaitable[None]]
 _KEY_SECRET = KeySecret(names.SYSTEM_NAMESPACE, "federation-keys")
@@ -363,8 +361,7 @@ class ControlPlane:
         self._fence = fence
         led_client = LocalClient(self._server.registry, user_agent="federation", fence=fence)
         self._pool = ClusterPool(clock=clock, options=pool_options(settings), may_write=may_write)
-        self._wiring = Wiring(led_client, self._pool, self._journal, settings, clock)
-        wiring = self._wiring
+        self._wiring = wiring = Wiring(led_client, self._pool, self._journal, settings, clock)
         view = DeliveryView(
             wiring.objects, wiring.informers, wiring.members, wiring.corrections, wiring.scalers, wiring.tolerated
         )
@@ -373,8 +370,7 @@ class ControlPlane:
         listed = ObjectListView(wiring.objects, wiring.informers)
         mount = application.mount(self._journal, self._server.registry.kinds, view, policies, spread, listed)
         self._server.mount("federation", mount)
-        sealer = Sealer((self._pki / TOKEN_KEY).read_bytes, clock)
-        self._server.mount("ui", uiapp.mount(sealer, OneTimeLinks(self.client, sealer, clock), clock))
+        self._server.mount("ui", uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, clock))
         self._server.connect(FEDERATED_CLUSTERS, "proxy", MemberProxy(self._pool))
         self._server.set_pod_locations(PodLocations(self._wiring.objects).find)
         self._traces = Traces(settings.otlp_endpoint, clock, __version__)

@@ -288,15 +288,8 @@ def kubeconfig_command(
 app.command("host-manifests")(hostcommands.host_manifests_command)
 app.command("certs")(servercommands.certs_command)
 app.command("ready")(servercommands.ready_command)
+app.command("ui")(servercommands.ui_command)
 app.command("spread-webhook")(spreadcommands.spread_webhook_command)
-
-
-@app.command("ui")
-def ui_command(kubeconfig: flags.Kubeconfig = None, context: flags.Context = "") -> None:
-    """Print a one-time link that opens the web UI with the credentials of the kubeconfig."""
-    from federation.cli import weblink  # see the module's docstring
-
-    _execute(weblink.show(KubeconfigContext(kubeconfig, context)))
 
 
 @app.command("doctor")

@@ -1,4 +1,4 @@
-"""The commands `fedctl certs` and `fedctl ready`; `certs.py` and `ready.py` do the work."""
+"""The commands `fedctl certs`, `ready` and `ui`; `certs.py`, `ready.py` and `weblink.py` do the work."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -64,3 +64,10 @@ def ready_command(
         client_for(Connection(server, insecure=True)) if server else KubeconfigContext(kubeconfig, context).client()
     )
     execute(ready.wait_ready(opened, SystemClock(), timeout))
+
+
+def ui_command(kubeconfig: flags.Kubeconfig = None, context: flags.Context = "") -> None:
+    """Print a one-time link that opens the web UI with the credentials of the kubeconfig."""
+    from federation.cli import weblink
+
+    execute(weblink.show(KubeconfigContext(kubeconfig, context)))

@@ -34,6 +34,8 @@ PATH = "/federation/v1/objects"
 _LIMIT_MAX = 500
 _PARAMETERS = frozenset(("namespace", "kind", "name", "cluster", "state", "countBy", "limit", "continue"))
 _STATES = ("attention", *Attention, *Stage)
+_LAST = "~"
+"""Sorts behind every namespace: cluster-scoped objects come last, because users look for workloads."""
 _SLICE = 500
 """Objects that are looked at before other requests get their turn."""
 
@@ -93,7 +95,7 @@ class ObjectListView:
         for federated in self._objects.of_kind(resource.api_version, resource.kind, namespace):
             _, _, where, name = source_key(federated)
             if wanted.names(federated, name) and (with_hand_written or not is_hand_written(federated)):
-                yield f"{where}/{resource.kind}/{name}/{resource.group}", federated
+                yield f"{where or _LAST}/{resource.kind}/{name}/{resource.group}", federated
 
     def summarize(self, type_: FederatedType, federated: Object, silent: frozenset[str]) -> ObjectSummary:
         """Return the row of a federated object."""

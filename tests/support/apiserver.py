@@ -42,8 +42,6 @@ from federation.web.objectlist import ObjectListView
 from federation.web.policyobjects import PolicyView
 from federation.web.shardtopology import TopologyView
 from federation.web.ui import uiapp
-from federation.web.ui.credentials import Sealer
-from federation.web.ui.links import OneTimeLinks
 from tests.support.memoryjournal import MemoryJournal
 
 T = TypeVar("T")
@@ -99,11 +97,9 @@ def build(
     authenticator = Authenticator(registry, clock=clock, service_account_tokens=tokens, token_file=token_file)
     authorizer = RBACAuthorizer(registry, clock=clock, implied=HOST_RBAC.implied)
     journal = MemoryJournal()
-    sealer = Sealer(pki.token_key.read_bytes, clock)
-    links = OneTimeLinks(LocalClient(registry, user_agent="links"), sealer, clock)
     mounts = {
         "federation": application.mount(journal, registry.kinds, view, policies, spread, listed),
-        "ui": uiapp.mount(sealer, links, clock),
+        "ui": uiapp.mount(pki.token_key.read_bytes, LocalClient(registry, user_agent="ui"), clock),
     }
     aggregator = Aggregator(registry, identity=pki.front_proxy.read, clock=clock)
     trust = FrontProxyTrust(pki.front_proxy.ca_certificate.read_bytes, FRONT_PROXY_USER)

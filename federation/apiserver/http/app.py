@@ -176,10 +176,11 @@ class App:
         headers = request.headers
         root = request.path.lstrip("/").partition("/")[0] if path is None else ""
         is_probe = root in PUBLIC and b"authorization" not in headers and request.peer is None
-        if is_probe or self._paths.is_public(root):
-            # Probes send no credentials. Credentials that are sent are checked on public paths too, and by an app with
-            # a log-in of its own.
+        has_own_login = self._paths.is_public(root)
+        if has_own_login:
             request.scope[SERVER] = self
+        if is_probe or has_own_login:
+            # Probes send no credentials. Credentials that are sent are checked on public paths too.
             if request.trail is not None:
                 await request.trail.received()
             await self._paths.serve(request, root)

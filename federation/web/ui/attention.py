@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from federation.api.resources import FEDERATED_CLUSTERS, PLACEMENT_HOLDS
+from federation.apimachinery.errors import Forbidden
 from federation.web import objectlist
 from federation.web.ui.clustercards import concerns_of
+from federation.web.ui.expiringcertificates import expiring
 from federation.web.ui.objectsscreen import watched_objects
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
 
@@ -26,6 +28,10 @@ async def _load(page: Page) -> Mapping[str, Any]:
     listed = await page.api.get(objectlist.PATH, **query, state=state, limit=str(PAGE_ROWS))
     clusters = (await page.get_optional(FEDERATED_CLUSTERS.path(), {"items": []}))["items"]
     holds = (await page.get_optional(PLACEMENT_HOLDS.path(), {"items": []}))["items"]
+    try:
+        certificates = expiring(await page.api.get_text("/metrics"), page.now)
+    except Forbidden:
+        certificates = []
     concerns = [concern for cluster in clusters for concern in concerns_of(cluster, page.now)]
     after = listed["metadata"].get("continue", "")
     return {
@@ -33,6 +39,7 @@ async def _load(page: Page) -> Mapping[str, Any]:
         "state": state,
         "kinds": KINDS,
         "concerns": sorted(concerns, key=lambda concern: concern.cluster)[:_CONCERNS_MAX],
+        "certificates": certificates,
         "concern_count": len(concerns),
         "holds": [hold for hold in holds if not hold["spec"].get("approval")],
         "next": page.link(**{"continue": after}) if after else "",
@@ -44,4 +51,4 @@ def _watched(page: Page) -> Sequence[Collection]:
     return [*watched_objects(page), (PLACEMENT_HOLDS.path(), {})]
 
 
-SCREEN = Screen("/ui/attention", "Needs attention", "attention.html", _load, _watched)
+SCREEN = Screen("/ui/attention", "Needs attention", "attention.html", _load, _watched, pause_s=3.0)

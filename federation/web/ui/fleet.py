@@ -43,7 +43,7 @@ def _watched(page: Page) -> Sequence[Collection]:
     return [(_PATH, {})]
 
 
-SCREEN = Screen("/ui/fleet", "Fleet", "fleet.html", _load, _watched)
+SCREEN = Screen("/ui/fleet", "Fleet", "fleet.html", _load, _watched, pause_s=3.0)
 
 
 async def _load_cluster(page: Page) -> Mapping[str, Any]:

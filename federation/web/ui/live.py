@@ -13,15 +13,16 @@ from federation.web.ui.screen import Collection
 from federation.web.ui.userapi import UserAPI
 
 STREAM_S = 300
-_PAUSE_S = 1.0
-"""Between two events: a page is rendered at most this often however fast the fleet changes."""
 _KEEP_ALIVE_S = 20.0
 CHANGED = b"event: changed\ndata: 1\n\n"
 KEEP_ALIVE = b": open\n\n"
 
 
-async def events(api: UserAPI, watched: Sequence[Collection]) -> AsyncGenerator[bytes, None]:
-    """Yield the stream until a watch ends. Collections that the user may not watch are left out."""
+async def events(api: UserAPI, watched: Sequence[Collection], pause_s: float) -> AsyncGenerator[bytes, None]:
+    """Yield the stream until a watch ends, at most one event in `pause_s`.
+
+    Collections that the user may not watch are left out.
+    """
     changed, ended = asyncio.Event(), asyncio.Event()
     changed.set()
 
@@ -45,7 +46,7 @@ async def events(api: UserAPI, watched: Sequence[Collection]) -> AsyncGenerator[
                 continue
             changed.clear()
             yield CHANGED
-            await asyncio.sleep(_PAUSE_S)
+            await asyncio.sleep(pause_s)
     finally:
         for follower in followers:
             follower.cancel()

@@ -110,12 +110,13 @@ def add_routes(ui: FastAPI, sealer: Sealer, links: OneTimeLinks) -> None:
             code = await links.create(user, credentials)
         except ApiError as error:
             return json_response(error.code, error.to_status())
-        return json_response(201, {"kind": "LoginLink", "user": user, "path": f"/ui/link?code={code}"})
+        return json_response(201, {"kind": "LoginLink", "user": user, "path": f"/ui/link#{code}"})
 
     @ui.get("/ui/link")
-    async def ask(request: Request) -> Response:
-        # A link is redeemed by a button: programs that look at links in messages do not use it up.
-        return render("link.html", code=request.query_params.get("code", ""), session=None, screen=None, screens=[])
+    async def ask() -> Response:
+        # A link is redeemed by a button: programs that look at links in messages do not use it up. Its code is in the
+        # fragment, which browsers do not send, so that no log has it.
+        return render("link.html", session=None, screen=None, screens=[])
 
     @ui.post("/ui/link")
     async def redeem(request: Request) -> Response:

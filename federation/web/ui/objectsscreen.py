@@ -39,4 +39,4 @@ def watched_objects(page: Page) -> Sequence[Collection]:
     return [(FEDERATED_OBJECTS.path(namespace), {}), (FEDERATED_CLUSTERS.path(), {})]
 
 
-SCREEN = Screen("/ui/objects", "Objects", "objects.html", _load, watched_objects)
+SCREEN = Screen("/ui/objects", "Objects", "objects.html", _load, watched_objects, pause_s=3.0)

@@ -54,6 +54,8 @@ class Screen:
     load: Callable[[Page], Awaitable[Mapping[str, Any]]]
     watched: Callable[[Page], Sequence[Collection]]
     is_listed: bool = True
+    pause_s: float = 1.0
+    """Shortest time between two live updates; longer for a screen that costs the control plane more."""
 
 
 def problem_of(error: ApiError) -> str:

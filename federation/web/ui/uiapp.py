@@ -5,7 +5,7 @@ shows through `userapi.py` with the credentials of the session. It needs no requ
 a module with a `SCREEN`, its template, and its name to `SCREENS`.
 """
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -16,6 +16,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, Unauthorized
 from federation.apiserver.http.asgi import ASGIApp, Receive, Scope, Send
 from federation.apiserver.http.nonresource import SERVER, Mount
+from federation.client.client import Client
 from federation.web.ui import attention, fleet, live, login, objectscreen, objectsscreen
 from federation.web.ui.credentials import Sealer, Session
 from federation.web.ui.links import OneTimeLinks
@@ -27,10 +28,14 @@ SCREENS = (objectsscreen.SCREEN, fleet.SCREEN, attention.SCREEN, objectscreen.SC
 _STATIC_AGE = "public, max-age=3600"
 
 
-def mount(sealer: Sealer, links: OneTimeLinks, clock: Clock) -> Mount:
-    """Return the app as the API server mounts it below `/ui`."""
+def mount(read_key: Callable[[], bytes], client: Client, clock: Clock) -> Mount:
+    """Return the app as the API server mounts it below `/ui`.
+
+    `read_key` returns the secret behind sessions, and `client` stores one-time links with the federation's own rights.
+    """
+    sealer = Sealer(read_key, clock)
     ui = FastAPI(title="federation web UI", docs_url=None, redoc_url=None, openapi_url=None)
-    login.add_routes(ui, sealer, links)
+    login.add_routes(ui, sealer, OneTimeLinks(client, sealer, clock))
     _add_static(ui)
     for screen in SCREENS:
         _add_screen(ui, screen, sealer, clock)
@@ -81,7 +86,9 @@ def _add_screen(ui: FastAPI, screen: Screen, sealer: Sealer, clock: Clock) -> No
         api = UserAPI(request.scope[SERVER], session.credentials, request.scope)
         page = Page(api, request.url.path, request.path_params, dict(request.query_params), clock.now())
         if "text/event-stream" in request.headers.get("accept", ""):
-            return StreamingResponse(live.events(api, screen.watched(page)), media_type="text/event-stream")
+            return StreamingResponse(
+                live.events(api, screen.watched(page), screen.pause_s), media_type="text/event-stream"
+            )
         try:
             found = await screen.load(page)
         except Unauthorized:

@@ -33,22 +33,29 @@ class UserAPI:
         """Return the JSON value of a successful response; ApiError otherwise."""
         return await self._send("GET", path, query, b"")
 
+    async def get_text(self, path: str) -> str:
+        """Return the text of a successful response; ApiError otherwise."""
+        return (await self._read("GET", path, {}, b"")).decode()
+
     async def post(self, path: str, value: Any) -> Any:
         """Send a JSON value and return that of the response; ApiError without success."""
         return await self._send("POST", path, {}, orjson.dumps(value))
 
     async def _send(self, method: str, path: str, query: Mapping[str, str], body: bytes) -> Any:
+        return orjson.loads(await self._read(method, path, query, body))
+
+    async def _read(self, method: str, path: str, query: Mapping[str, str], body: bytes) -> bytes:
         status, content = 0, bytearray()
         async for message in self._messages(method, path, query, body):
             status = message.get("status", status)
             content += message.get("body", b"")
+        if 200 <= status < 300:
+            return bytes(content)
         try:
             value = orjson.loads(bytes(content))
         except orjson.JSONDecodeError:
             value = {}
-        if not 200 <= status < 300:
-            raise from_status(value if isinstance(value, dict) else {}, status or 500)
-        return value
+        raise from_status(value if isinstance(value, dict) else {}, status or 500)
 
     async def changes(self, path: str, **query: str) -> AsyncGenerator[None, None]:
         """Yield for every change of a collection from now on, until the server ends the watch; ApiError if refused."""

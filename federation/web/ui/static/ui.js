@@ -1,6 +1,9 @@
 // Keeps the part of the page with the id "live" current: the server says when it has changed, htmx fetches it again.
+// On the page of a one-time link, it puts the code into the form.
 (() => {
   "use strict";
+  const code = document.getElementById("link-code");
+  if (code) code.value = location.hash.slice(1);
   if (!document.querySelector("[data-live]")) return;
   const lamp = document.getElementById("live-state");
   const pauseMin = 1000;
