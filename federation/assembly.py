@@ -93,10 +93,13 @@ from federation.scheduling.framework.registry import PluginRegistry, load_plugin
 from federation.scheduling.policyusage import PolicyUsage
 from federation.settings import Settings
 from federation.spread.spreadadmission import RULES as SPREAD_RULES
+from federation.tunnel.tunnels import Tunnels
 from federation.web import application
+from federation.web.agents import AgentEndpoint
 from federation.web.delivery import DeliveryView
 from federation.web.podlocations import PodLocations
 from federation.web.policyobjects import PolicyView
+from federation.web.registration import Registration
 from federation.web.shardtopology import TopologyView
 
 Run = Callable[[], Awaitable[None]]
@@ -334,7 +337,8 @@ class ControlPlane:
         lead = self._leadership
         fence, may_write = (lead.fence(self._server.registry), lead.may_act) if lead is not None else (None, None)
         led_client = LocalClient(self._server.registry, user_agent="federation", fence=fence)
-        self._pool = ClusterPool(clock=clock, options=pool_options(settings), may_write=may_write)
+        tunnels = Tunnels()
+        self._pool = ClusterPool(clock=clock, options=pool_options(settings), may_write=may_write, tunnels=tunnels)
         self._wiring = Wiring(led_client, self._pool, self._journal, settings, clock)
         wiring = self._wiring
         view = DeliveryView(
@@ -344,6 +348,9 @@ class ControlPlane:
         spread = TopologyView(wiring.informers, wiring.members)
         mount = application.mount(self._journal, self._server.registry.kinds, view, policies, spread)
         self._server.mount("federation", mount)
+        self._agent_events = EventRecorder(self.client, clock=clock)
+        registration = Registration(self.client, self._server.certify_client, self._agent_events, clock)
+        self._server.mount("agents", AgentEndpoint(registration, tunnels, self._leads).mount())
         self._server.set_pod_locations(PodLocations(self._wiring.objects).find)
         finalizers = first_finalizers(self._wiring.types, self._wiring.policy_selection)
         self._server.registry.set_creation_finalizers(finalizers, manager=names.FIELD_MANAGER)
@@ -357,7 +364,11 @@ class ControlPlane:
             await self._open_store()
             await self._server.prepare(crd_manifests())
             await ensure_types(self.client)
-            shared = [("journal", self._journal.run), ("journal-encryption", self._journal.reencrypt)]
+            shared = [
+                ("journal", self._journal.run),
+                ("journal-encryption", self._journal.reencrypt),
+                ("agent-events", self._agent_events.run),
+            ]
             background = [supervised([*shared, *self._wiring.caches], self._clock)]
             if self._runs_controllers:
                 lead = supervised(self._wiring.loops, self._clock)
@@ -373,6 +384,9 @@ class ControlPlane:
             await self._wiring.gate_client.close()
             await self._pool.close()
             await self._store.close()
+
+    def _leads(self) -> bool:
+        return self._runs_controllers and (self._leadership is None or self._leadership.may_act())
 
     async def _open_store(self) -> None:
         """Open the database; ConfigurationError when it or the keys are lost, which must not look like a new start."""

@@ -9,7 +9,7 @@ import asyncio
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from federation.apimachinery.clock import Clock
@@ -30,7 +30,7 @@ from federation.apiserver.auth.clusterroleaggregation import ClusterRoleAggregat
 from federation.apiserver.auth.kubeconfigfile import write_kubeconfig
 from federation.apiserver.auth.oidc import OIDCAuthenticator, SigningKeys
 from federation.apiserver.auth.oidcclaims import OIDCOptions
-from federation.apiserver.auth.pki import FRONT_PROXY_USER, PKI, ensure_pki, has_authority
+from federation.apiserver.auth.pki import FRONT_PROXY_USER, PKI, Authority, ensure_pki, has_authority
 from federation.apiserver.auth.rbac import RBACAuthorizer
 from federation.apiserver.auth.serveridentity import SELF_ISSUED, ServerIdentity
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
@@ -112,6 +112,12 @@ class APIServer:
     def mount(self, name: str, mount: Mount) -> None:
         """Serve an ASGI app below `/NAME/`. Call it before `run`."""
         self._mounts[name] = mount
+
+    async def certify_client(self, request: bytes, user: str, groups: Sequence[str], validity: timedelta) -> bytes:
+        """Return a client certificate of this server's CA, for the key of a signing request; BadRequest."""
+        directory, name, now = self._options.directory / "pki", self._options.name, self._clock.now()
+        authority = await asyncio.to_thread(Authority.ensure, directory, now=now, common_name=name)
+        return authority.certify_client(request, user=user, groups=groups, now=now, validity=validity)
 
     def wrap(self, middleware: Callable[[ASGIApp], ASGIApp]) -> None:
         """Serve `middleware(app)` instead of the app. Call it before `run`."""

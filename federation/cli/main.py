@@ -15,6 +15,7 @@ import typer
 from federation import __version__
 from federation.apimachinery.errors import ApiError, FederationError
 from federation.cli import (
+    agentcommands,
     convert,
     databasecommands,
     deliverycommands,
@@ -220,6 +221,10 @@ def join(
         name, member_kubeconfig, member_context, labels, taints, use_service_account=use_service_account
     )
     _execute(clusters.join(host, request, wait=wait, timeout_s=timeout))
+
+
+app.command("agent")(agentcommands.agent_command)
+app.add_typer(agentcommands.token_app, name="token")
 
 
 @app.command()

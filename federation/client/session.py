@@ -7,12 +7,14 @@ of the client that sees aiohttp's exceptions.
 
 import asyncio
 import io
+import socket
 import ssl
 from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +93,17 @@ class Stream:
             yield chunk
 
 
-class Session:
-    """One server and one identity."""
+Dial = Callable[[str], Awaitable[socket.socket]]
+"""Returns a socket to the API server of a cluster, through the tunnel of its agent; ClusterUnreachable."""
 
-    def __init__(self, connection: Connection, options: HTTPOptions, clock: Clock | None = None) -> None:
+
+class Session:
+    """One server and one identity. `dial` connects when the connection names a tunnel."""
+
+    def __init__(
+        self, connection: Connection, options: HTTPOptions, clock: Clock | None = None, dial: Dial | None = None
+    ) -> None:
+        self._dial = dial
         self._connection = connection
         self._options = options
         self._clock = clock or SystemClock()
@@ -236,8 +245,13 @@ class Session:
             return
         if self._session is not None:
             self._retired.append(self._session)  # its watches continue until they end
-        tls: ssl.SSLContext | bool = found.to_tls() or True
-        connector = _CheckedConnector(self._connected, limit=0, ssl=tls, keepalive_timeout=self._options.keep_alive_s)
+        tls, keep_alive_s = found.to_tls(), self._options.keep_alive_s
+        connector: aiohttp.BaseConnector
+        if found.tunnel:
+            dial = partial(self._dial_tunnel, found.tunnel)
+            connector = _TunnelConnector(dial, tls, self._connected, limit=0, keepalive_timeout=keep_alive_s)
+        else:
+            connector = _CheckedConnector(self._connected, limit=0, ssl=tls or True, keepalive_timeout=keep_alive_s)
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -247,6 +261,13 @@ class Session:
             auto_decompress=False,  # aiohttp decompresses without a limit; `read_body` has one
         )
         self._tls_for = found
+
+    async def _dial_tunnel(self, cluster: str) -> socket.socket:
+        if self._dial is None:
+            raise ClusterUnreachable(
+                f"cluster {cluster} is reached through its agent, which this process does not serve"
+            )
+        return await self._dial(cluster)
 
     async def _connected(self) -> None:
         if self.on_connected is not None and not is_checking.get():
@@ -279,6 +300,32 @@ class _CheckedConnector(aiohttp.TCPConnector):
     async def _create_connection(self, *args: Any, **kwargs: Any) -> Any:
         # A hook of aiohttp's trace configuration would leak the connection when it raises.
         protocol = await super()._create_connection(*args, **kwargs)
+        try:
+            await self._check()
+        except BaseException:
+            protocol.close()
+            raise
+        return protocol
+
+
+class _TunnelConnector(aiohttp.BaseConnector):
+    """Connects through a tunnel; TLS is between us and the server behind it, and `check` as above."""
+
+    def __init__(
+        self,
+        dial: Callable[[], Awaitable[socket.socket]],
+        tls: ssl.SSLContext | None,
+        check: Callable[[], Awaitable[None]],
+        **arguments: Any,
+    ) -> None:
+        super().__init__(**arguments)
+        self._dial, self._tls, self._check = dial, tls, check
+
+    async def _create_connection(self, req: aiohttp.ClientRequest, traces: Any, timeout: Any) -> Any:  # noqa: ARG002, ASYNC109  # aiohttp's signature
+        host = (req.server_hostname or req.url.raw_host) if self._tls is not None else None
+        _, protocol = await self._loop.create_unix_connection(
+            self._factory, sock=await self._dial(), ssl=self._tls, server_hostname=host
+        )
         try:
             await self._check()
         except BaseException:

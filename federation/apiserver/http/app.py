@@ -26,7 +26,7 @@ from federation.apiserver.http.asgi import Disconnected, Receive, Request, Scope
 from federation.apiserver.http.bodies import BodyLimits
 from federation.apiserver.http.flowcontrol import FlowControl, FlowControlOptions
 from federation.apiserver.http.health import Check
-from federation.apiserver.http.nonresource import AUTHORIZE, PUBLIC, Mount, NonResourcePaths
+from federation.apiserver.http.nonresource import AUTHORIZE, PUBLIC, USER, Mount, NonResourcePaths
 from federation.apiserver.http.parameters import timeout_s
 from federation.apiserver.http.podcommands import Locate, PodCommands
 from federation.apiserver.http.requestinfo import to_verb
@@ -166,7 +166,7 @@ class App:
             await request.trail.received()
         if b"impersonate-user" in headers or b"impersonate-group" in headers or b"impersonate-uid" in headers:
             request.user = await impersonate(self._authorizer, request.user, request.scope["headers"])
-        if request.user is ANONYMOUS and root not in PUBLIC:
+        if request.user is ANONYMOUS and root not in PUBLIC and not self._paths.is_public(request.path, root):
             raise Unauthorized("Unauthorized")
         if path is None:
             await self._serve_path(request, root)
@@ -185,9 +185,17 @@ class App:
             return
         if self._paths.authorizes(request.path, root):
             request.scope[AUTHORIZE] = partial(self._authorize_mounted, request)
+            request.scope[USER] = request.user
         else:
             await authorize(self._authorizer, request.user, attributes, request.audit_annotations)
         flow, request.flow_headers = self._flow_control.classify(request.user, attributes)
+        if self._paths.is_stream(request.path, root):
+            self._flow_control.open_watch(request.user, flow)
+            try:
+                await self._paths.serve(request, root)
+            finally:
+                self._flow_control.close_watch(request.user)
+            return
         await self._flow_control.acquire(flow)
         try:
             if (remote := self._find_remote(request.path)) is not None:

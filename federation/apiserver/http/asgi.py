@@ -39,6 +39,10 @@ WHOLE_RESPONSE = "federation.whole_response"
 """An ASGI extension: `(status, headers, body) -> bool` sends a complete response in one write, which halves the cost of
 a small one. False means that nothing was sent and the caller must use `send` (HEAD, or a client that reads slowly)."""
 
+WEBSOCKET = "federation.websocket"
+"""An ASGI extension of requests that are WebSocket handshakes: `await take()` accepts the WebSocket and returns its own
+`receive` and `send`, for handlers that are no watches."""
+
 
 class Trail(Protocol):
     """The audit trail of one request; `audit/trail.py` is the implementation."""

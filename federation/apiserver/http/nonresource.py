@@ -24,6 +24,8 @@ AUTHORIZE = "federation.authorize"
 """Key in the ASGI scope of a mounted app: `await scope[AUTHORIZE](required)` raises Forbidden unless the user may get
 the request's path or may do everything in `required`, a sequence of Attributes. With `is_path_enough=False` the path is
 enough only when nothing is required."""
+USER = "federation.user"
+"""Key in the ASGI scope of a mounted app: the authenticated `User`, for paths that the app authorizes itself."""
 _TEXT = b"text/plain; version=0.0.4; charset=utf-8"
 _INDEX = (
     "/api",
@@ -48,6 +50,10 @@ class Mount:
     authorizes: frozenset[str] = frozenset()
     """Paths whose handlers call `scope[AUTHORIZE]`, because the required permissions depend on the query. Every other
     path needs the permission on its non-resource URL."""
+    public: frozenset[str] = frozenset()
+    """Those of them that need no credentials."""
+    streams: frozenset[str] = frozenset()
+    """Those of them whose requests last: they are counted as watches and occupy no seat."""
 
 
 class NonResourcePaths:
@@ -74,6 +80,16 @@ class NonResourcePaths:
         """Return whether a mounted app authorizes requests of this path itself."""
         mount = self._mounts.get(root)
         return mount is not None and path in mount.authorizes
+
+    def is_public(self, path: str, root: str) -> bool:
+        """Return whether a mounted app serves this path without credentials."""
+        mount = self._mounts.get(root)
+        return mount is not None and path in mount.public
+
+    def is_stream(self, path: str, root: str) -> bool:
+        """Return whether a mounted app serves requests of this path that last."""
+        mount = self._mounts.get(root)
+        return mount is not None and path in mount.streams
 
     async def serve(self, request: Request, root: str) -> None:
         """Answer a path whose first segment is `root`; NotFound or MethodNotAllowed when it is not served."""

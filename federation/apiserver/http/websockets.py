@@ -2,8 +2,8 @@
 
 Dashboards in browsers watch this way, and since browsers set no headers they send a bearer token as a subprotocol. The
 rest of the server sees an HTTP request, so authentication, audit and limits are the same. Requests other than watches
-get their ordinary response instead of an upgrade. Frames from the client are ignored. `connection.py` upgrades
-connections.
+get their ordinary response instead of an upgrade, unless their handler takes the WebSocket over. Frames from the client
+of a watch are ignored. `connection.py` upgrades connections.
 """
 
 import base64
@@ -11,7 +11,7 @@ import binascii
 from collections.abc import Awaitable, MutableMapping, Sequence
 from typing import Any, Final
 
-from federation.apiserver.http.asgi import ASGIApp, Header, Receive, Scope, Send, is_true, parse_query
+from federation.apiserver.http.asgi import WEBSOCKET, ASGIApp, Header, Receive, Scope, Send, is_true, parse_query
 
 _TOKEN: Final = "base64url.bearer.authorization.k8s.io."  # noqa: S105  # the prefix of a subprotocol, not a secret
 _LINE_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -48,8 +48,22 @@ class _Bridge:
         headers: list[Header] = list(self._scope["headers"])
         if self._token:
             headers = [*(entry for entry in headers if entry[0] != b"authorization"), (b"authorization", self._token)]
-        request = {**self._scope, "type": "http", "method": "GET", "headers": headers, "extensions": {}}
+        request = {
+            **self._scope,
+            "type": "http",
+            "method": "GET",
+            "headers": headers,
+            "extensions": {WEBSOCKET: self.take},
+        }
         await app(request, self.receive, self.send)
+
+    async def take(self) -> tuple[Receive, Send]:
+        """Accept the WebSocket and return its own channels."""
+        if not self._has_connected:
+            await self._receive()
+            self._has_connected = True
+        await self._send({"type": "websocket.accept", "subprotocol": self._subprotocol or None})
+        return self._receive, self._send
 
     async def receive(self) -> _Message:
         """Return an empty body, then wait for the end of the connection."""
