@@ -186,10 +186,10 @@ class Tunnel:
         try:
             await asyncio.wait((sending, delivering), return_when=asyncio.FIRST_COMPLETED)
         finally:
+            writer.close()  # it sends what is buffered; first, because what follows can be cancelled
             for task in (sending, delivering):
                 task.cancel()
             results = await asyncio.gather(sending, delivering, return_exceptions=True)
-            writer.close()
             await self._end(stream)
         for result in results:
             if isinstance(result, Exception) and not isinstance(result, CarrierClosed):
