@@ -41,7 +41,7 @@ async def create(
             "labels": json.dumps(joining.parse_labels(labels)),
             "taints": json.dumps(joining.parse_taints(taints)),
         }
-        await host.create(SECRETS, _to_secret(token_id, values), field_manager="fedctl")
+        await host.create(SECRETS, to_secret(token_id, values), field_manager="fedctl")
     bundle = Bundle(server or connection.server, connection.ca_data.decode(), name, token_id, secret)
     if output == "token":
         print(bundle.encode())
@@ -70,7 +70,8 @@ async def _remove_expired(host: Client, now: str) -> None:
             await host.delete(SECRETS, secret["metadata"]["name"], names.SYSTEM_NAMESPACE)
 
 
-def _to_secret(token_id: str, values: dict[str, str]) -> Object:
+def to_secret(token_id: str, values: dict[str, str]) -> Object:
+    """Return the Secret of a token; the values are its cluster, hash, expiry, labels and taints."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
