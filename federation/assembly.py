@@ -48,6 +48,7 @@ from federation.controllers.cluster.controller import ClusterController, Cluster
 from federation.controllers.cluster.monitor import MonitorOptions
 from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, TokenOptions
 from federation.controllers.clustertaints.controller import ClusterTaintController
+from federation.controllers.cronautoscaler.controller import CronAutoscalerController
 from federation.controllers.federate.controller import FederateController, first_finalizers
 from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.fleetmetrics.controller import FleetMetrics
@@ -62,6 +63,8 @@ from federation.controllers.rollout.controller import RolloutController
 from federation.controllers.rollout.httpgate import GateTransport
 from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions
 from federation.controllers.schedule.remoteplugins import RemoteCaller
+from federation.controllers.serviceexport.controller import ServiceExportController, ServiceExportOptions
+from federation.controllers.serviceimport.controller import ServiceImportController
 from federation.controllers.statusaggregate.controller import StatusAggregateController
 from federation.controllers.statuscollect.controller import StatusCollectController
 from federation.controllers.sync.controller import SyncController, SyncOptions
@@ -229,7 +232,7 @@ class Wiring:
                 objects, informers, recorder, clock=clock, options=OverrideOptions(guard=settings.guard)
             ),
             "policystatus": PolicyStatusController(client, objects, informers, self.policy_usage, clock=clock),
-            **self._autoscalers(clock),
+            **self._autoscalers(settings, clock),
             "follower": FollowerController(
                 objects, informers, recorder, clock=clock, options=FollowerOptions(guard=settings.guard)
             ),
@@ -255,19 +258,48 @@ class Wiring:
             "uniteddeployment": UnitedDeploymentController(
                 client, informers, pods, recorder=recorder, patch_pod=patch_pod, clock=clock
             ),
+            **self._services(settings, clock),
             "topologyspread": TopologySpreadController(client, informers, members, recorder, clock=clock),
             "workloadspreads": WorkloadSpreadController(client, objects, informers, members, clock=clock),
             "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),
         }
         return [(name, controller.run) for name, controller in controllers.items()]
 
-    def _autoscalers(self, clock: Clock) -> dict[str, _Controller]:
+    def _autoscalers(self, settings: Settings, clock: Clock) -> dict[str, _Controller]:
         scalers = self.informers.for_resource(HORIZONTAL_POD_AUTOSCALERS)
-        scales = MemberScales(self.objects, self.informers, self.members)
+        scales = MemberScales(
+            self.client,
+            self.objects,
+            self.informers,
+            self.members,
+            acts_by_default=not settings.has_existing_host,
+        )
         return {
-            "autoscalers": AutoscalerController(self.client, self.objects, self.informers, clock=clock),
+            "cronautoscaler": CronAutoscalerController(
+                self.client, self.informers, self.types, self.recorder, clock=clock
+            ),
+            "autoscalers": AutoscalerController(
+                self.client,
+                self.objects,
+                self.informers,
+                clock=clock,
+                acts=scales.is_responsible,
+                usage=self.policy_usage,
+                recorder=self.recorder,
+            ),
             "horizontalautoscaler": HorizontalAutoscalerController(
                 self.client, scalers, scales, clock=clock, manager=names.AUTOSCALER_MANAGER
+            ),
+        }
+
+    def _services(self, settings: Settings, clock: Clock) -> dict[str, _Controller]:
+        options = ServiceExportOptions(toleration_s=settings.failover_toleration_s)
+        return {
+            "serviceexport": ServiceExportController(
+                self.client, self.objects, self.informers, self.members, clock=clock, options=options
+            ),
+            "serviceimport": ServiceImportController(
+                self.client, self.objects, self.informers, self.recorder, clock=clock
             ),
         }
 

@@ -16,6 +16,7 @@ from federation.api.schema.structural import to_structural
 from federation.api.v1alpha1.base import Column, Kind
 from federation.api.v1alpha1.clusterdisruptionbudget import ClusterDisruptionBudget
 from federation.api.v1alpha1.collectedstatus import ClusterCollectedStatus, CollectedStatus
+from federation.api.v1alpha1.cronfederatedhpa import CronFederatedHPA
 from federation.api.v1alpha1.federatedcluster import FederatedCluster
 from federation.api.v1alpha1.federatedobject import ClusterFederatedObject, FederatedObject
 from federation.api.v1alpha1.federatedrollout import FederatedRollout
@@ -53,6 +54,7 @@ KINDS: tuple[type[Kind], ...] = (
     ServiceExport,
     ServiceImport,
     StatefulSet,
+    CronFederatedHPA,
     TopologySpreadPlan,
     UnitedDeployment,
     WorkloadSpread,
