@@ -37,16 +37,12 @@ from federation.apiserver.store.options import StoreOptions
 from federation.apiserver.store.sql import SQLStore
 from federation.apiserver.verbs.requestoptions import SYSTEM_NAMESPACES, RegistryOptions
 from federation.client.client import Client
-from federation.client.guard import GuardOptions
 from federation.client.local import LocalClient
-from federation.client.pool import ClusterPool, PoolOptions
+from federation.client.pool import ClusterPool
 from federation.client.retryingwebhookclient import RetryingWebhookClient, WebhookTransport
-from federation.client.session import HTTPOptions
 from federation.controllers.automigration.controller import AutoMigrationController
 from federation.controllers.autoscalers.controller import AutoscalerController
-from federation.controllers.cluster.controller import ClusterController, ClusterOptions
-from federation.controllers.cluster.monitor import MonitorOptions
-from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, TokenOptions
+from federation.controllers.cluster.controller import ClusterController
 from federation.controllers.clustertaints.controller import ClusterTaintController
 from federation.controllers.cronautoscaler.controller import CronAutoscalerController
 from federation.controllers.federate.controller import FederateController, first_finalizers
@@ -61,7 +57,7 @@ from federation.controllers.override.controller import OverrideController, Overr
 from federation.controllers.policystatus.controller import PolicyStatusController
 from federation.controllers.rollout.controller import RolloutController
 from federation.controllers.rollout.httpgate import GateTransport
-from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions
+from federation.controllers.schedule.controller import ScheduleController
 from federation.controllers.schedule.remoteplugins import RemoteCaller
 from federation.controllers.serviceexport.controller import ServiceExportController, ServiceExportOptions
 from federation.controllers.serviceimport.controller import ServiceImportController
@@ -104,6 +100,7 @@ from federation.web.podlocations import PodLocations
 from federation.web.policyobjects import PolicyView
 from federation.web.registration import Registration
 from federation.web.shardtopology import TopologyView
+from federation.wiredoptions import cluster_options, pool_options, schedule_options
 
 Run = Callable[[], Awaitable[None]]
 _KEY_SECRET = KeySecret(names.SYSTEM_NAMESPACE, "federation-keys")
@@ -129,16 +126,6 @@ class _Controller(Protocol):
     async def run(self) -> None:
         """Work until cancelled."""
         ...
-
-
-def _schedule_options(settings: Settings) -> ScheduleOptions:
-    return ScheduleOptions(
-        allows_annotations=settings.allows_scheduling_annotations,
-        writes_kubeadmiral_triggers=settings.writes_kubeadmiral_triggers,
-        units=settings.units,
-        guard=settings.guard,
-        failover=settings.failover,
-    )
 
 
 class Wiring:
@@ -204,7 +191,7 @@ class Wiring:
                 collectors,
                 recorder,
                 clock=clock,
-                options=_cluster_options(settings),
+                options=cluster_options(settings),
             ),
             "clustertaints": ClusterTaintController(client, informers, recorder, clock=clock, options=settings.holdout),
             "typeconfig": TypeConfigController(client, objects, informers, recorder, clock=clock),
@@ -224,7 +211,7 @@ class Wiring:
                 journal,
                 engine,
                 clock=clock,
-                options=_schedule_options(settings),
+                options=schedule_options(settings),
                 caller=caller,
                 tolerated=self.tolerated,
             ),
@@ -443,19 +430,3 @@ class ControlPlane:
     def encrypts(self) -> bool:
         """Whether stored Secrets are encrypted; known once `run` has opened the store."""
         return self._store.cipher.is_enabled
-
-
-def _cluster_options(settings: Settings) -> ClusterOptions:
-    return ClusterOptions(
-        monitor=MonitorOptions(cadence=settings.cadence, damping=settings.damping),
-        token=TokenOptions(max(settings.member_token_lifetime_s, TOKEN_LIFETIME_S_MIN)),
-    )
-
-
-def pool_options(settings: Settings) -> PoolOptions:
-    return PoolOptions(
-        http=HTTPOptions(
-            request_timeout_s=settings.member_request_timeout_s, response_bytes_max=settings.member_response_bytes_max
-        ),
-        guard=GuardOptions(in_flight_max=settings.member_requests_in_flight_max),
-    )

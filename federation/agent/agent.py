@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from federation.agent import registration
-from federation.agent.identity import Identity
+from federation.agent.agentfiles import Identity
 from federation.api.agents import TUNNEL_PATH, Bundle
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import (

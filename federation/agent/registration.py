@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from federation.agent.identity import Host, Identity
+from federation.agent.agentfiles import Host, Identity
 from federation.api import agents, names
 from federation.api.agents import Bundle
 from federation.api.federatedtype import parse_configs

@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 from federation.agent.agent import Agent
-from federation.agent.identity import Identity
+from federation.agent.agentfiles import Identity
 from federation.api.agents import Bundle
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ConfigurationError

@@ -395,22 +395,7 @@ def support_bundle_command(
     _execute(supportbundle.write(KubeconfigContext(kubeconfig, context), file.expanduser(), log))
 
 
-@app.command("encryption-key")
-def encryption_key_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The key file of `fedctl serve`.")],
-    rotate: Annotated[bool, typer.Option("--rotate", help="Put a new key first in an existing file.")] = False,
-) -> None:
-    """Create the key that encrypts stored Secrets.
-
-    After --rotate, restart `fedctl serve`. It encrypts all stored values again; remove old keys from the file when the
-    metric federation_store_reencryption_pending is 0. Keep a copy of the file: without it, the values are lost.
-    """
-    from federation.apimachinery.clock import SystemClock
-    from federation.cli import encryptionkey
-
-    encryptionkey.create(file, SystemClock().now(), is_rotation=rotate)
-
-
+app.command("encryption-key")(databasecommands.encryption_key_command)
 app.add_typer(databasecommands.app, name="db")
 app.command("backup")(databasecommands.backup_command)
 app.command("restore")(databasecommands.restore_command)

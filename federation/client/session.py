@@ -321,8 +321,9 @@ class _TunnelConnector(aiohttp.BaseConnector):
         super().__init__(**arguments)
         self._dial, self._tls, self._check = dial, tls, check
 
-    async def _create_connection(self, req: aiohttp.ClientRequest, traces: Any, timeout: Any) -> Any:  # noqa: ARG002, ASYNC109  # aiohttp's signature
-        host = (req.server_hostname or req.url.raw_host) if self._tls is not None else None
+    async def _create_connection(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002  # aiohttp's signature
+        request = args[0]
+        host = (request.server_hostname or request.url.raw_host) if self._tls is not None else None
         _, protocol = await self._loop.create_unix_connection(
             self._factory, sock=await self._dial(), ssl=self._tls, server_hostname=host
         )

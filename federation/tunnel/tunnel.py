@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from federation.apimachinery.errors import ClusterUnreachable
+from federation.apimachinery.errors import ClusterUnreachable, FederationError
 from federation.tunnel.flow import Flow
 from federation.tunnel.frames import DATA_BYTES_MAX, Frame, FrameType, TunnelError, credit, credit_of, decode, encode
 
@@ -247,5 +247,5 @@ class Tunnel:
                 return
 
 
-class _Ended(Exception):
+class _Ended(FederationError):
     """Ends the task group of a tunnel."""
