@@ -96,11 +96,14 @@ from federation.scheduling.policyusage import PolicyUsage
 from federation.settings import Settings
 from federation.spread.spreadadmission import RULES as SPREAD_RULES
 from federation.tracing.traces import Traces
+from federation.tunnel.tunnels import Tunnels
 from federation.web import application
+from federation.web.agents import AgentEndpoint
 from federation.web.delivery import DeliveryView
 from federation.web.objectlist import ObjectListView
 from federation.web.podlocations import PodLocations
 from federation.web.policyobjects import PolicyView
+from federation.web.registration import Registration
 from federation.web.shardtopology import TopologyView
 from federation.web.ui import uiapp
 
@@ -360,7 +363,8 @@ class ControlPlane:
         fence, may_write = (lead.fence(self._server.registry), lead.may_act) if lead is not None else (None, None)
         self._fence = fence
         led_client = LocalClient(self._server.registry, user_agent="federation", fence=fence)
-        self._pool = ClusterPool(clock=clock, options=pool_options(settings), may_write=may_write)
+        tunnels = Tunnels()
+        self._pool = ClusterPool(clock=clock, options=pool_options(settings), may_write=may_write, tunnels=tunnels)
         self._wiring = wiring = Wiring(led_client, self._pool, self._journal, settings, clock)
         view = DeliveryView(
             wiring.objects, wiring.informers, wiring.members, wiring.corrections, wiring.scalers, wiring.tolerated
@@ -372,6 +376,9 @@ class ControlPlane:
         self._server.mount("federation", mount)
         self._server.mount("ui", uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, clock))
         self._server.connect(FEDERATED_CLUSTERS, "proxy", MemberProxy(self._pool))
+        self._agent_events = EventRecorder(self.client, clock=clock)
+        registration = Registration(self.client, self._server.certify_client, self._agent_events, clock)
+        self._server.mount("agents", AgentEndpoint(registration, tunnels, self._leads).mount())
         self._server.set_pod_locations(PodLocations(self._wiring.objects).find)
         self._traces = Traces(settings.otlp_endpoint, clock, __version__)
         self._server.wrap(self._traces.wrap)
@@ -388,7 +395,11 @@ class ControlPlane:
             await self._open_store()
             await self._server.prepare(crd_manifests())
             await ensure_types(self.client)
-            shared = [("journal", self._journal.run), ("journal-encryption", self._journal.reencrypt)]
+            shared = [
+                ("journal", self._journal.run),
+                ("journal-encryption", self._journal.reencrypt),
+                ("agent-events", self._agent_events.run),
+            ]
             background = [supervised([*shared, *self._wiring.caches], self._clock)]
             if self._runs_controllers:
                 background.append(self._run_controllers)
@@ -419,6 +430,9 @@ class ControlPlane:
                 await controllers()
 
         await self._leadership.run(lead)
+
+    def _leads(self) -> bool:
+        return self._runs_controllers and (self._leadership is None or self._leadership.may_act())
 
     async def _open_store(self) -> None:
         """Open the database; ConfigurationError when it or the keys are lost, which must not look like a new start."""

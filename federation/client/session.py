@@ -7,12 +7,14 @@ of the client that sees aiohttp's exceptions.
 
 import asyncio
 import io
+import socket
 import ssl
 from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +104,10 @@ class Stream:
             yield chunk
 
 
+Dial = Callable[[str], Awaitable[socket.socket]]
+"""Returns a socket to the API server of a cluster, through the tunnel of its agent; ClusterUnreachable."""
+
+
 class MemberSocket:
     """An open WebSocket connection to the server."""
 
@@ -130,9 +136,12 @@ class MemberSocket:
 
 
 class Session:
-    """One server and one identity."""
+    """One server and one identity. `dial` connects when the connection names a tunnel."""
 
-    def __init__(self, connection: Connection, options: HTTPOptions, clock: Clock | None = None) -> None:
+    def __init__(
+        self, connection: Connection, options: HTTPOptions, clock: Clock | None = None, dial: Dial | None = None
+    ) -> None:
+        self._dial = dial
         self._connection = connection
         self._options = options
         self._clock = clock or SystemClock()
@@ -330,8 +339,13 @@ class Session:
             return
         if self._session is not None:
             self._retired.append(self._session)  # its watches continue until they end
-        tls: ssl.SSLContext | bool = found.to_tls() or True
-        connector = _CheckedConnector(self._connected, limit=0, ssl=tls, keepalive_timeout=self._options.keep_alive_s)
+        tls, keep_alive_s = found.to_tls(), self._options.keep_alive_s
+        connector: aiohttp.BaseConnector
+        if found.tunnel:
+            dial = partial(self._dial_tunnel, found.tunnel)
+            connector = _TunnelConnector(dial, tls, self._connected, limit=0, keepalive_timeout=keep_alive_s)
+        else:
+            connector = _CheckedConnector(self._connected, limit=0, ssl=tls or True, keepalive_timeout=keep_alive_s)
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -342,6 +356,13 @@ class Session:
             middlewares=(_refuse_redirected_handshake,),
         )
         self._tls_for = found
+
+    async def _dial_tunnel(self, cluster: str) -> socket.socket:
+        if self._dial is None:
+            raise ClusterUnreachable(
+                f"cluster {cluster} is reached through its agent, which this process does not serve"
+            )
+        return await self._dial(cluster)
 
     async def _connected(self) -> None:
         if self.on_connected is not None and not is_checking.get():
@@ -385,6 +406,33 @@ class _CheckedConnector(aiohttp.TCPConnector):
     async def _create_connection(self, *args: Any, **kwargs: Any) -> Any:
         # A hook of aiohttp's trace configuration would leak the connection when it raises.
         protocol = await super()._create_connection(*args, **kwargs)
+        try:
+            await self._check()
+        except BaseException:
+            protocol.close()
+            raise
+        return protocol
+
+
+class _TunnelConnector(aiohttp.BaseConnector):
+    """Connects through a tunnel; TLS is between us and the server behind it, and `check` as above."""
+
+    def __init__(
+        self,
+        dial: Callable[[], Awaitable[socket.socket]],
+        tls: ssl.SSLContext | None,
+        check: Callable[[], Awaitable[None]],
+        **arguments: Any,
+    ) -> None:
+        super().__init__(**arguments)
+        self._dial, self._tls, self._check = dial, tls, check
+
+    async def _create_connection(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002  # aiohttp's signature
+        request = args[0]
+        host = (request.server_hostname or request.url.raw_host) if self._tls is not None else None
+        _, protocol = await self._loop.create_unix_connection(
+            self._factory, sock=await self._dial(), ssl=self._tls, server_hostname=host
+        )
         try:
             await self._check()
         except BaseException:
