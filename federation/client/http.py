@@ -23,7 +23,8 @@ from federation.apimachinery.resources import Object, Resource
 from federation.apimachinery.webhookclient import StreamedResponse
 from federation.client.client import Client, Request, Watch, WatchBatch
 from federation.client.delegate import Headers
-from federation.client.session import Dial, HTTPOptions, MemberSocket, Session
+from federation.client.session import Dial, HTTPOptions, Session
+from federation.client.streams import MemberSocket
 from federation.client.watchdecoder import LineSplitter, to_event
 
 _METHODS = {
