@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 import yaml
 from lupa.lua51 import LuaRuntime  # type: ignore[import-untyped]  # it has no stubs
-
 from tests.support.sources import ROOT
 
 FOLDER = ROOT / "examples" / "gitops"

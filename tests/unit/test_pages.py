@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.support.sources import ROOT
 
 from federation.api.v1alpha1.overridepolicy import OverridePolicy
 from federation.api.v1alpha1.propagationpolicy import PropagationPolicy
-from tests.support.sources import ROOT
 
 MODELS = {"PropagationPolicy": PropagationPolicy, "OverridePolicy": OverridePolicy}
 
