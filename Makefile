@@ -63,7 +63,7 @@ generate: env ## Regenerate committed data: built-in schemas, CRD manifests, JSO
 	$(BIN)/python tools/generate_monitoring.py
 	$(BIN)/python tools/generate_references.py
 
-bench: env ## Run all benchmarks: store, API server, scheduling, propagation, utilisation, WorkloadSpreads, failover
+bench: env ## Run all benchmarks: store, API server, scheduling, propagation, utilisation, WorkloadSpreads, failover, sizing
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/apiserver.py
 	$(BIN)/python benchmarks/scheduling.py
@@ -71,6 +71,7 @@ bench: env ## Run all benchmarks: store, API server, scheduling, propagation, ut
 	$(BIN)/python benchmarks/utilisation.py
 	$(BIN)/python benchmarks/spread.py
 	$(BIN)/python benchmarks/failover.py
+	$(BIN)/python benchmarks/sizing.py
 
 clean: ## Remove the environment, caches and the demo's state
 	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
