@@ -19,7 +19,7 @@ from federation.apiserver.store.changetail import ChangeTail
 from federation.apiserver.store.compaction import Compactor
 from federation.apiserver.store.databases import open_database
 from federation.apiserver.store.encryption import ValueCipher
-from federation.apiserver.store.history import SQLHistory, read_snapshot
+from federation.apiserver.store.history import Snapshot, SQLHistory, read_snapshot
 from federation.apiserver.store.interface import Body, Entry, EventBatch, EventType, Page, WakeSignal
 from federation.apiserver.store.options import StoreOptions
 from federation.apiserver.store.quota import SpaceQuota
@@ -160,7 +160,17 @@ class SQLStore:
             await self._tail.sync()
 
     async def _load(self) -> None:
-        snapshot = await self.database.read(lambda connection: read_snapshot(connection, self.cipher))
+        self._adopt(await self.database.read(lambda connection: read_snapshot(connection, self.cipher)))
+
+    def _adopt(self, snapshot: Snapshot) -> None:
+        """Replace the cached state, unless what was published since the snapshot was read is as new.
+
+        Watches end in the same step: one that begins before it would miss what the snapshot skips.
+        """
+        if self._is_open and snapshot.revision <= self._watch_cache.cache.revision:
+            return
+        error = WatchCanceled("changes were missed that are compacted by now; list and watch again")
+        self._watch_cache.fail_watches(error)
         self._watch_cache.load(snapshot.entries, snapshot.revision, snapshot.compacted, snapshot.damaged)
         for entry in snapshot.damaged:
             _log.error(
@@ -185,7 +195,4 @@ class SQLStore:
         while True:
             await self._reload_needed.wait()
             self._reload_needed.clear()
-            self._watch_cache.fail_watches(
-                WatchCanceled("changes were missed that are compacted by now; list and watch again")
-            )
             await self._load()

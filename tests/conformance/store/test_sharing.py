@@ -7,9 +7,18 @@ import pytest
 from tests.support.postgres import PostgresServer
 from tests.support.stores import StoreBackend, a_body, eventually, recording
 
-from federation.apimachinery.errors import KeyExists, RevisionConflict, StoreError, StoreUnavailable, WriteFenced
+from federation.apimachinery.errors import (
+    KeyExists,
+    RevisionConflict,
+    StoreError,
+    StoreUnavailable,
+    WatchCanceled,
+    WriteFenced,
+)
 from federation.apiserver.store.fencing import Fence, fenced
+from federation.apiserver.store.history import read_snapshot
 from federation.apiserver.store.interface import Entry
+from federation.apiserver.store.sql import SQLStore
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
 
@@ -122,6 +131,41 @@ async def test_a_process_that_fell_behind_compaction_loads_again(shared: StoreBa
                 await asyncio.sleep(0.01)
     assert page == await one.list("/")
     assert (await sleeper.create("/new", a_body())).revision == 22
+
+
+async def test_a_snapshot_that_is_older_than_what_was_published_meanwhile_changes_nothing(
+    shared: StoreBackend,
+) -> None:
+    store = await shared.open()
+    assert isinstance(store, SQLStore)
+    for number in range(5):
+        await store.create(f"/{number}", a_body())
+    snapshot = await store.database.read(lambda connection: read_snapshot(connection, store.cipher))
+    async with recording(store) as watch:
+        await watch.wait_for(5)
+        await store.create("/later", a_body())
+        await watch.wait_for(6)
+        store._adopt(snapshot)
+        assert await store.get("/later") is not None
+        await store.create("/last", a_body())
+        events = await watch.wait_for(7)
+    assert [event.revision for event in events] == list(range(1, 8)), "no gap and no repetition"
+
+
+async def test_a_watch_that_begins_while_a_snapshot_is_read_misses_nothing(shared: StoreBackend) -> None:
+    one, sleeper = await shared.open(), await shared.open(tail_interval_s=60)
+    assert isinstance(sleeper, SQLStore)
+    async with sleeper._tail._lock:  # the other does not follow
+        for number in range(20):
+            await one.create(f"/{number}", a_body())
+        snapshot = await sleeper.database.read(lambda connection: read_snapshot(connection, sleeper.cipher))
+        watch = sleeper._watch_cache.watch("/", sleeper._watch_cache.cache.revision, None)
+        begun = asyncio.ensure_future(anext(watch))
+        await asyncio.sleep(0)
+        sleeper._adopt(snapshot)
+        with pytest.raises(WatchCanceled):
+            await begun
+    assert await sleeper.list("/") == await one.list("/")
 
 
 async def test_a_write_of_a_process_that_fell_behind_is_refused_until_it_has_loaded_again(shared: StoreBackend) -> None:
