@@ -55,9 +55,10 @@ format: env ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-generate: env ## Regenerate committed data: built-in schemas, CRD manifests, the table of rights, references, dashboard and alerts
+generate: env ## Regenerate committed data: built-in schemas, CRD manifests, JSON schemas, the table of rights, references, dashboard and alerts
 	$(BIN)/python tools/generate_schema.py
 	$(BIN)/python tools/generate_crds.py
+	$(BIN)/python tools/generate_json_schemas.py
 	$(BIN)/python tools/generate_rights.py
 	$(BIN)/python tools/generate_monitoring.py
 	$(BIN)/python tools/generate_references.py

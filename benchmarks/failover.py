@@ -22,15 +22,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+from processes import Sampler, process, read_until
 from propagation import (
     NAMESPACE,
-    Sampler,
     conduct,
     in_parallel,
     join_members,
     percentile,
-    process,
-    read_until,
     revision,
     to_deployment,
     to_policy,

@@ -8,6 +8,7 @@ and no control plane. The last line on standard output is one JSON object.
     python benchmarks/propagation.py --deployments 30 --rate 1           unloaded latency
     python benchmarks/propagation.py --deployments 300 --hang 1          latency of the others with an unresponsive member
     python benchmarks/propagation.py --deployments 300 --real-members    real Kubernetes clusters (`make kubernetes`)
+    python benchmarks/propagation.py --store postgresql --processes 3    two API servers and one process for the controllers
 """
 
 import argparse
@@ -15,16 +16,27 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
+from hangingproxy import HangingProxy
+from processes import (
+    ControlPlane,
+    Database,
+    Sampler,
+    add_server_options,
+    check_server_options,
+    control_planes,
+    database,
+    process,
+    read_until,
+)
 from realclusters import real_members, server_processes
 
 from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
@@ -98,98 +110,6 @@ def to_override(value: str) -> Object:
             ],
         },
     }
-
-
-class HangingProxy:
-    """Forwards TCP to a member until it is set to hang; then connections stay open without responses."""
-
-    def __init__(self, target: tuple[str, int]) -> None:
-        self._target = target
-        self._flowing = asyncio.Event()
-        self._flowing.set()
-        self._server: asyncio.Server | None = None
-        self._streams: set[asyncio.StreamWriter] = set()
-
-    async def start(self) -> int:
-        self._server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
-
-    def hang(self) -> None:
-        self._flowing.clear()
-
-    async def stop(self) -> None:
-        assert self._server is not None
-        self._flowing.set()
-        self._server.close()
-        for writer in self._streams:
-            writer.close()
-
-    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError):
-            upstream_reader, upstream_writer = await asyncio.open_connection(*self._target)
-            self._streams |= {writer, upstream_writer}
-            await asyncio.gather(self._pump(reader, upstream_writer), self._pump(upstream_reader, writer))
-
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError):
-            while data := await reader.read(65536):
-                await self._flowing.wait()
-                writer.write(data)
-                await writer.drain()
-            writer.close()
-
-
-class Sampler:
-    """CPU seconds and peak resident memory of groups of processes."""
-
-    def __init__(self, processes: dict[str, list[psutil.Process]]) -> None:
-        self._processes = processes
-        self.rss_peak_mb = dict.fromkeys(processes, 0.0)
-
-    async def run(self) -> None:
-        while True:
-            for name in self._processes:
-                self.rss_peak_mb[name] = max(self.rss_peak_mb[name], self.rss_mb(name))
-            await asyncio.sleep(0.2)
-
-    def rss_mb(self, name: str) -> float:
-        return sum(float(each.memory_info().rss) for each in self._processes[name]) / 1e6
-
-    def cpu_s(self, name: str) -> float:
-        return sum(float(times.user + times.system) for times in (e.cpu_times() for e in self._processes[name]))
-
-
-@contextlib.asynccontextmanager
-async def process(
-    *arguments: str, environment: Mapping[str, str] | None = None
-) -> AsyncIterator[asyncio.subprocess.Process]:
-    child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        *arguments,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env=environment,
-    )
-    try:
-        yield child
-    finally:
-        if child.returncode is None:
-            child.send_signal(signal.SIGTERM)
-            await child.wait()
-
-
-async def read_until(child: asyncio.subprocess.Process, prefix: bytes) -> list[bytes]:
-    assert child.stdout is not None
-    lines = []
-    while True:
-        line = await child.stdout.readline()
-        if not line:
-            raise SystemExit(f"benchmark: a process ended before it was ready (exit code {await child.wait()})")
-        lines.append(line)
-        if line.startswith(prefix):
-            return lines
 
 
 class Arrivals:
@@ -291,32 +211,58 @@ async def running_members(
 
 
 async def run(options: argparse.Namespace, directory: Path) -> dict[str, float | int]:
-    async with (
-        running_members(options, directory) as (kubeconfigs, processes),
-        process(
-            "federation.cli.main", "serve", "--dir", str(directory / "host"), "--port", "0", "--log-level", "warning"
-        ) as control,
-    ):
-        await read_until(control, b"ready")
-        host = HTTPClient(load_kubeconfig(directory / "host" / "kubeconfig", ""))
-        connections = {name: load_kubeconfig(path, "") for name, path in kubeconfigs.items()}
-        clients = {name: HTTPClient(connection) for name, connection in connections.items()}
-        sampler = Sampler({"control": [psutil.Process(control.pid)], "members": processes})
-        try:
-            return await measure(options, host, clients, connections, sampler)
-        finally:
-            for client in (host, *clients.values()):
-                await client.close()
+    with database(options.store) as store:
+        async with (
+            running_members(options, directory) as (kubeconfigs, processes),
+            control_planes(directory, store, options.processes) as planes,
+        ):
+            hosts = [HTTPClient(load_kubeconfig(each.kubeconfig, "")) for each in planes if each.serves_clients]
+            connections = {name: load_kubeconfig(path, "") for name, path in kubeconfigs.items()}
+            clients = {name: HTTPClient(connection) for name, connection in connections.items()}
+            sampler = Sampler({**to_groups(planes), "members": processes})
+            try:
+                return await measure(options, Federation(hosts, clients, connections, sampler, store))
+            finally:
+                for client in (*hosts, *clients.values()):
+                    await client.close()
 
 
-async def measure(
-    options: argparse.Namespace,
-    host: HTTPClient,
-    clients: dict[str, HTTPClient],
-    connections: dict[str, Connection],
-    sampler: Sampler,
-) -> dict[str, float | int]:
-    proxies = await join_members(host, connections, options.hang)
+def to_groups(planes: list[ControlPlane]) -> dict[str, list[psutil.Process]]:
+    """Return the processes of the control plane: all of them, and by number."""
+    groups = {"control": [each.process for each in planes]}
+    if len(planes) > 1:
+        groups |= {f"{each.role}_{number}": [each.process] for number, each in enumerate(planes, 1)}
+    return groups
+
+
+@dataclass(frozen=True, slots=True)
+class Federation:
+    """What a run measures."""
+
+    hosts: list[HTTPClient]
+    """A client for each process that serves the API."""
+    clients: dict[str, HTTPClient]
+    connections: dict[str, Connection]
+    sampler: Sampler
+    store: Database
+
+    @property
+    def host(self) -> HTTPClient:
+        return self.hosts[0]
+
+    def host_of(self, index: int) -> HTTPClient:
+        """Return the process that gets the requests about one Deployment."""
+        return self.hosts[index % len(self.hosts)]
+
+    def cpu_s(self) -> dict[str, float]:
+        """Return the CPU seconds so far of every group of processes, and of the database's server if it has one."""
+        used = {name: self.sampler.cpu_s(name) for name in self.sampler.rss_peak_mb}
+        return used if self.store.server is None else {**used, "database": self.store.cpu_s()}
+
+
+async def measure(options: argparse.Namespace, federation: Federation) -> dict[str, float | int]:
+    host, clients, sampler = federation.host, federation.clients, federation.sampler
+    proxies = await join_members(host, federation.connections, options.hang)
     healthy = [name for name in clients if name not in proxies]
     await host.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     await wait_for_namespace(clients)
@@ -329,16 +275,15 @@ async def measure(
         background = [group.create_task(sampler.run())]
         background += [group.create_task(arrivals.run(name)) for name in clients]
         if options.hang:
-            results.update(await measure_hang(options, host, arrivals, healthy, proxies))
+            results.update(await measure_hang(options, federation, arrivals, healthy, proxies))
         else:
-            results.update(await measure_create(options, host, arrivals, healthy, sampler))
+            results.update(await measure_create(options, federation, arrivals, healthy))
             if not options.rate:
-                results.update(await measure_fan_out(options, host, arrivals, healthy, sampler))
+                results.update(await measure_fan_out(options, federation, arrivals, healthy))
             results["bare_client_s"] = round(await bare_client_s(clients, options.deployments, options.replicas), 3)
         for task in background:
             task.cancel()
-    results["rss_peak_mb"] = round(sampler.rss_peak_mb["control"], 1)
-    results["members_rss_peak_mb"] = round(sampler.rss_peak_mb["members"], 1)
+    results |= {f"{name}_rss_peak_mb": round(peak, 1) for name, peak in sampler.rss_peak_mb.items()}
     for proxy in proxies.values():
         await proxy.stop()
     return results
@@ -371,7 +316,7 @@ async def revision(host: HTTPClient) -> int:
 
 
 async def create_all(
-    options: argparse.Namespace, host: HTTPClient, start: int, count: int
+    options: argparse.Namespace, federation: Federation, start: int, count: int
 ) -> tuple[dict[str, float], float]:
     acknowledged: dict[str, float] = {}
 
@@ -379,7 +324,7 @@ async def create_all(
         if options.rate:
             await asyncio.sleep(max(0.0, began + index / options.rate - time.monotonic()))
         body = to_deployment(start + index, options.replicas)
-        await host.create(DEPLOYMENTS, body)
+        await federation.host_of(index).create(DEPLOYMENTS, body)
         acknowledged[body["metadata"]["name"]] = time.monotonic()
 
     began = time.monotonic()
@@ -388,18 +333,19 @@ async def create_all(
 
 
 async def measure_create(
-    options: argparse.Namespace, host: HTTPClient, arrivals: Arrivals, members: list[str], sampler: Sampler
+    options: argparse.Namespace, federation: Federation, arrivals: Arrivals, members: list[str]
 ) -> dict[str, float | int]:
-    writes, cpu, members_cpu = await revision(host), sampler.cpu_s("control"), sampler.cpu_s("members")
+    host = federation.host
+    writes, before = await revision(host), federation.cpu_s()
     count = options.deployments
-    acknowledged, began = await create_all(options, host, 0, count)
+    acknowledged, began = await create_all(options, federation, 0, count)
     created = time.monotonic()
     await arrivals.wait(count, members, options.timeout)
     makespan_s = max(arrivals.last(name, members) for name in acknowledged) - began
     latencies_ms = [(arrivals.last(name, members) - at) * 1000 for name, at in acknowledged.items()]
-    cpu_s = sampler.cpu_s("control") - cpu
-    members_cpu_s = sampler.cpu_s("members") - members_cpu
+    arrived = federation.cpu_s()
     settled_s = await wait_for_status(host, count, options.timeout) - began
+    settled = federation.cpu_s()
     return {
         "create_per_s": round(count / (created - began), 1),
         "makespan_s": round(makespan_s, 3),
@@ -408,10 +354,9 @@ async def measure_create(
         "latency_p99_ms": round(percentile(latencies_ms, 0.99), 1),
         "status_lag_s": round(settled_s - makespan_s, 3),
         "host_writes_per_deployment": round((await revision(host) - writes) / count, 2),
-        "cpu_s": round(cpu_s, 2),
-        "members_cpu_s": round(members_cpu_s, 2),
-        "cpu_until_settled_s": round(sampler.cpu_s("control") - cpu, 2),
-        "rss_settled_mb": round(sampler.rss_mb("control"), 1),
+        **{f"{name}_cpu_s": round(used - before[name], 2) for name, used in arrived.items()},
+        **{f"{name}_cpu_until_settled_s": round(used - before[name], 2) for name, used in settled.items()},
+        "rss_settled_mb": round(federation.sampler.rss_mb("control"), 1),
     }
 
 
@@ -432,10 +377,10 @@ async def wait_for_status(host: HTTPClient, count: int, timeout_s: float) -> flo
 
 
 async def measure_fan_out(
-    options: argparse.Namespace, host: HTTPClient, arrivals: Arrivals, members: list[str], sampler: Sampler
+    options: argparse.Namespace, federation: Federation, arrivals: Arrivals, members: list[str]
 ) -> dict[str, float]:
     """Scale every Deployment, then change the override policy; return the seconds until the last member has it."""
-    count, replicas = options.deployments, options.replicas * 2
+    sampler, count, replicas = federation.sampler, options.deployments, options.replicas * 2
     share = -(-replicas // len(members))
     arrivals.expect(lambda d: d["spec"]["replicas"] >= share - 1 and d["spec"]["replicas"] * len(members) >= replicas)
     began, cpu = time.monotonic(), sampler.cpu_s("control")
@@ -443,6 +388,7 @@ async def measure_fan_out(
     async def scale(index: int) -> None:
         body = {"spec": {"replicas": replicas}}
         name = f"app-{index:05d}"
+        host = federation.host_of(index)
         await host.patch(DEPLOYMENTS, name, body, patch_type=PatchType.MERGE, namespace=NAMESPACE)
 
     await in_parallel(count, scale)
@@ -451,7 +397,7 @@ async def measure_fan_out(
     arrivals.expect(lambda d: d["spec"]["template"]["spec"]["containers"][0]["image"].endswith(":3.0"))
     began, cpu = time.monotonic(), sampler.cpu_s("control")
     patch = {"spec": to_override("3.0")["spec"]}
-    await host.patch(OVERRIDE_POLICIES, "bench", patch, patch_type=PatchType.MERGE, namespace=NAMESPACE)
+    await federation.host.patch(OVERRIDE_POLICIES, "bench", patch, patch_type=PatchType.MERGE, namespace=NAMESPACE)
     await arrivals.wait(count, members, options.timeout)
     return {
         "scale_fan_out_s": round(scale_s, 3),
@@ -463,7 +409,7 @@ async def measure_fan_out(
 
 async def measure_hang(
     options: argparse.Namespace,
-    host: HTTPClient,
+    federation: Federation,
     arrivals: Arrivals,
     members: list[str],
     proxies: dict[str, HangingProxy],
@@ -475,7 +421,7 @@ async def measure_hang(
             for proxy in proxies.values():
                 proxy.hang()
         arrivals.expect(lambda _: True)
-        acknowledged, _ = await create_all(options, host, start, options.deployments)
+        acknowledged, _ = await create_all(options, federation, start, options.deployments)
         async with asyncio.timeout(options.timeout):
             while any(name not in arrivals.seen[m] for name in acknowledged for m in members):
                 await asyncio.sleep(0.02)
@@ -513,8 +459,11 @@ def main() -> None:
     parser.add_argument("--pod-start", type=float, default=0.3, help="seconds until a simulated pod runs")
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("--dir", type=Path, help="directory in which to keep the state")
+    add_server_options(parser)
     options = parser.parse_args()
-    conduct("propagation", run, options, {"realMembers": options.real_members})
+    check_server_options(parser, options)
+    shape = {"realMembers": options.real_members, "store": options.store, "processes": options.processes}
+    conduct("propagation", run, options, shape)
 
 
 if __name__ == "__main__":

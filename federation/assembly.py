@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,32 +21,32 @@ from federation.admission.statusrules import compile_status_rule
 from federation.api import names
 from federation.api.crds import crd_manifests
 from federation.api.federatedtype import from_config
+from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Resource
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
-from federation.apiserver.auth.pki import has_authority
+from federation.apiserver.auth.pki import TOKEN_KEY, has_authority
 from federation.apiserver.auth.sharedkeys import KeySecret
 from federation.apiserver.http.app import AppOptions
 from federation.apiserver.http.flowcontrol import FlowControlOptions
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.apiserver.server import APIServer, APIServerOptions
+from federation.apiserver.store.fencing import fenced
 from federation.apiserver.store.options import StoreOptions
 from federation.apiserver.store.sql import SQLStore
 from federation.apiserver.verbs.requestoptions import SYSTEM_NAMESPACES, RegistryOptions
 from federation.client.client import Client
-from federation.client.guard import GuardOptions
 from federation.client.local import LocalClient
-from federation.client.pool import ClusterPool, PoolOptions
+from federation.client.pool import ClusterPool
 from federation.client.retryingwebhookclient import RetryingWebhookClient, WebhookTransport
-from federation.client.session import HTTPOptions
+from federation.componentoptions import cluster_options, pool_options, schedule_options
 from federation.controllers.automigration.controller import AutoMigrationController
 from federation.controllers.autoscalers.controller import AutoscalerController
-from federation.controllers.cluster.controller import ClusterController, ClusterOptions
-from federation.controllers.cluster.monitor import MonitorOptions
-from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, TokenOptions
+from federation.controllers.cluster.controller import ClusterController
 from federation.controllers.clustertaints.controller import ClusterTaintController
+from federation.controllers.cronautoscaler.controller import CronAutoscalerController
 from federation.controllers.federate.controller import FederateController, first_finalizers
 from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.fleetmetrics.controller import FleetMetrics
@@ -60,8 +59,10 @@ from federation.controllers.override.controller import OverrideController, Overr
 from federation.controllers.policystatus.controller import PolicyStatusController
 from federation.controllers.rollout.controller import RolloutController
 from federation.controllers.rollout.httpgate import GateTransport
-from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions
+from federation.controllers.schedule.controller import ScheduleController
 from federation.controllers.schedule.remoteplugins import RemoteCaller
+from federation.controllers.serviceexport.controller import ServiceExportController, ServiceExportOptions
+from federation.controllers.serviceimport.controller import ServiceImportController
 from federation.controllers.statusaggregate.controller import StatusAggregateController
 from federation.controllers.statuscollect.controller import StatusCollectController
 from federation.controllers.sync.controller import SyncController, SyncOptions
@@ -79,6 +80,7 @@ from federation.dispatch.tombstones import Tombstones
 from federation.journal.decisions import Journal
 from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised
+from federation.memberproxy.connector import MemberProxy
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.runtime.events import EventRecorder
@@ -93,11 +95,14 @@ from federation.scheduling.framework.registry import PluginRegistry, load_plugin
 from federation.scheduling.policyusage import PolicyUsage
 from federation.settings import Settings
 from federation.spread.spreadadmission import RULES as SPREAD_RULES
+from federation.tracing.traces import Traces
 from federation.web import application
 from federation.web.delivery import DeliveryView
+from federation.web.objectlist import ObjectListView
 from federation.web.podlocations import PodLocations
 from federation.web.policyobjects import PolicyView
 from federation.web.shardtopology import TopologyView
+from federation.web.ui import uiapp
 
 Run = Callable[[], Awaitable[None]]
 _KEY_SECRET = KeySecret(names.SYSTEM_NAMESPACE, "federation-keys")
@@ -123,16 +128,6 @@ class _Controller(Protocol):
     async def run(self) -> None:
         """Work until cancelled."""
         ...
-
-
-def _schedule_options(settings: Settings) -> ScheduleOptions:
-    return ScheduleOptions(
-        allows_annotations=settings.allows_scheduling_annotations,
-        writes_kubeadmiral_triggers=settings.writes_kubeadmiral_triggers,
-        units=settings.units,
-        guard=settings.guard,
-        failover=settings.failover,
-    )
 
 
 class Wiring:
@@ -198,7 +193,7 @@ class Wiring:
                 collectors,
                 recorder,
                 clock=clock,
-                options=_cluster_options(settings),
+                options=cluster_options(settings),
             ),
             "clustertaints": ClusterTaintController(client, informers, recorder, clock=clock, options=settings.holdout),
             "typeconfig": TypeConfigController(client, objects, informers, recorder, clock=clock),
@@ -218,7 +213,7 @@ class Wiring:
                 journal,
                 engine,
                 clock=clock,
-                options=_schedule_options(settings),
+                options=schedule_options(settings),
                 caller=caller,
                 tolerated=self.tolerated,
             ),
@@ -226,7 +221,7 @@ class Wiring:
                 objects, informers, recorder, clock=clock, options=OverrideOptions(guard=settings.guard)
             ),
             "policystatus": PolicyStatusController(client, objects, informers, self.policy_usage, clock=clock),
-            **self._autoscalers(clock),
+            **self._autoscalers(settings, clock),
             "follower": FollowerController(
                 objects, informers, recorder, clock=clock, options=FollowerOptions(guard=settings.guard)
             ),
@@ -252,19 +247,48 @@ class Wiring:
             "uniteddeployment": UnitedDeploymentController(
                 client, informers, pods, recorder=recorder, patch_pod=patch_pod, clock=clock
             ),
+            **self._services(settings, clock),
             "topologyspread": TopologySpreadController(client, informers, members, recorder, clock=clock),
             "workloadspreads": WorkloadSpreadController(client, objects, informers, members, clock=clock),
             "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),
         }
         return [(name, controller.run) for name, controller in controllers.items()]
 
-    def _autoscalers(self, clock: Clock) -> dict[str, _Controller]:
+    def _autoscalers(self, settings: Settings, clock: Clock) -> dict[str, _Controller]:
         scalers = self.informers.for_resource(HORIZONTAL_POD_AUTOSCALERS)
-        scales = MemberScales(self.objects, self.informers, self.members)
+        scales = MemberScales(
+            self.client,
+            self.objects,
+            self.informers,
+            self.members,
+            acts_by_default=not settings.has_existing_host,
+        )
         return {
-            "autoscalers": AutoscalerController(self.client, self.objects, self.informers, clock=clock),
+            "cronautoscaler": CronAutoscalerController(
+                self.client, self.informers, self.types, self.recorder, clock=clock
+            ),
+            "autoscalers": AutoscalerController(
+                self.client,
+                self.objects,
+                self.informers,
+                clock=clock,
+                acts=scales.is_responsible,
+                usage=self.policy_usage,
+                recorder=self.recorder,
+            ),
             "horizontalautoscaler": HorizontalAutoscalerController(
                 self.client, scalers, scales, clock=clock, manager=names.AUTOSCALER_MANAGER
+            ),
+        }
+
+    def _services(self, settings: Settings, clock: Clock) -> dict[str, _Controller]:
+        options = ServiceExportOptions(toleration_s=settings.failover_toleration_s)
+        return {
+            "serviceexport": ServiceExportController(
+                self.client, self.objects, self.informers, self.members, clock=clock, options=options
+            ),
+            "serviceimport": ServiceImportController(
+                self.client, self.objects, self.informers, self.recorder, clock=clock
             ),
         }
 
@@ -308,6 +332,7 @@ class ControlPlane:
                 is_published=processrole.is_published(settings.role),
                 tls=settings.tls,
                 identity=settings.identity if self._store.database.is_shared else "",
+                runs_controllers=not self._store.database.is_shared,
                 key_secret=_KEY_SECRET if self._store.database.is_shared else None,
                 registry=replace(
                     HOST_REGISTRY,
@@ -333,18 +358,24 @@ class ControlPlane:
             self._leadership = Leadership(self.client, settings.leader_election, clock)
         lead = self._leadership
         fence, may_write = (lead.fence(self._server.registry), lead.may_act) if lead is not None else (None, None)
+        self._fence = fence
         led_client = LocalClient(self._server.registry, user_agent="federation", fence=fence)
         self._pool = ClusterPool(clock=clock, options=pool_options(settings), may_write=may_write)
-        self._wiring = Wiring(led_client, self._pool, self._journal, settings, clock)
-        wiring = self._wiring
+        self._wiring = wiring = Wiring(led_client, self._pool, self._journal, settings, clock)
         view = DeliveryView(
             wiring.objects, wiring.informers, wiring.members, wiring.corrections, wiring.scalers, wiring.tolerated
         )
         policies = PolicyView(wiring.objects, wiring.policy_usage)
         spread = TopologyView(wiring.informers, wiring.members)
-        mount = application.mount(self._journal, self._server.registry.kinds, view, policies, spread)
+        listed = ObjectListView(wiring.objects, wiring.informers)
+        mount = application.mount(self._journal, self._server.registry.kinds, view, policies, spread, listed)
         self._server.mount("federation", mount)
+        self._server.mount("ui", uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, clock))
+        self._server.connect(FEDERATED_CLUSTERS, "proxy", MemberProxy(self._pool))
         self._server.set_pod_locations(PodLocations(self._wiring.objects).find)
+        self._traces = Traces(settings.otlp_endpoint, clock, __version__)
+        self._server.wrap(self._traces.wrap)
+        self._traces.follow(wiring.objects, wiring.informers, may_write or (lambda: True))
         finalizers = first_finalizers(self._wiring.types, self._wiring.policy_selection)
         self._server.registry.set_creation_finalizers(finalizers, manager=names.FIELD_MANAGER)
 
@@ -360,8 +391,7 @@ class ControlPlane:
             shared = [("journal", self._journal.run), ("journal-encryption", self._journal.reencrypt)]
             background = [supervised([*shared, *self._wiring.caches], self._clock)]
             if self._runs_controllers:
-                lead = supervised(self._wiring.loops, self._clock)
-                background.append(partial(self._leadership.run, lead) if self._leadership else lead)
+                background.append(self._run_controllers)
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(run(), name="control-plane-loops") for run in background]
                 # Not awaited here: when this task is cancelled, the Lease is released while connections are drained.
@@ -373,6 +403,22 @@ class ControlPlane:
             await self._wiring.gate_client.close()
             await self._pool.close()
             await self._store.close()
+            await self._traces.close()
+
+    async def _run_controllers(self) -> None:
+        """Run what only one process on a database may run; with a shared database, while this one leads."""
+        loops = self._wiring.loops
+        if self._leadership is None:
+            await supervised(loops, self._clock)()
+            return
+        controllers = supervised([*self._server.registry.controllers, *loops], self._clock)
+
+        async def lead() -> None:
+            # The registry's controllers write without a client; their tasks inherit the fence.
+            with fenced(self._fence):
+                await controllers()
+
+        await self._leadership.run(lead)
 
     async def _open_store(self) -> None:
         """Open the database; ConfigurationError when it or the keys are lost, which must not look like a new start."""
@@ -397,19 +443,3 @@ class ControlPlane:
     def encrypts(self) -> bool:
         """Whether stored Secrets are encrypted; known once `run` has opened the store."""
         return self._store.cipher.is_enabled
-
-
-def _cluster_options(settings: Settings) -> ClusterOptions:
-    return ClusterOptions(
-        monitor=MonitorOptions(cadence=settings.cadence, damping=settings.damping),
-        token=TokenOptions(max(settings.member_token_lifetime_s, TOKEN_LIFETIME_S_MIN)),
-    )
-
-
-def pool_options(settings: Settings) -> PoolOptions:
-    return PoolOptions(
-        http=HTTPOptions(
-            request_timeout_s=settings.member_request_timeout_s, response_bytes_max=settings.member_response_bytes_max
-        ),
-        guard=GuardOptions(in_flight_max=settings.member_requests_in_flight_max),
-    )

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
+from federation import __version__
 from federation.admission.plugins import admission_plugins
 from federation.admission.roles import HOST_RBAC
 from federation.api import names
@@ -29,10 +30,11 @@ from federation.apiserver.http.serving import serve
 from federation.apiserver.store.databases import open_database
 from federation.apiserver.store.encryption import ValueCipher
 from federation.apiserver.store.options import StoreOptions
-from federation.assembly import Run, Wiring, pool_options
+from federation.assembly import Run, Wiring
 from federation.client.http import HTTPClient
 from federation.client.kubeconfig import in_cluster, load_kubeconfig
 from federation.client.pool import ClusterPool
+from federation.componentoptions import pool_options
 from federation.controllers.federate.controller import first_finalizers
 from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.hosting import installation, reachability
@@ -48,6 +50,7 @@ from federation.leadership import Leadership, supervised
 from federation.settings import Settings
 from federation.spread.sharedcertificate import SecretName, SharedCertificate
 from federation.spread.spreadadmission import RULES as SPREAD_RULES
+from federation.tracing.traces import Traces
 from federation.web import application
 from federation.web.delivery import DeliveryView
 from federation.web.policyobjects import PolicyView
@@ -119,6 +122,8 @@ class ExistingHost:
         policies = PolicyView(wiring.objects, wiring.policy_usage)
         spread = TopologyView(wiring.informers, wiring.members)
         mount = application.mount(self._journal, self._kinds, view, policies, spread)
+        self._traces = Traces(settings.otlp_endpoint, clock, __version__)
+        self._traces.follow(wiring.objects, wiring.informers, self._leadership.may_act)
         self._endpoint = Endpoint(self._admission.answer, mount, self._access, wiring.unsynced)
 
     @property
@@ -143,6 +148,7 @@ class ExistingHost:
                 await self._pool.close()
                 await self._client.close()
                 await self._database.close()
+                await self._traces.close()
 
     async def _prepare(self) -> None:
         await self._cipher.open()

@@ -29,6 +29,7 @@ from federation.planning.guard.ledger import GuardOptions
 from federation.runtime.leaderelection import LeaderOptions
 from federation.scheduling.annotationswitch import DISABLED, ENABLED
 from federation.scheduling.attempt import UnitOptions
+from federation.settingtexts import to_value
 
 ALL_REQUESTS, GPU_REQUESTS = "all", "gpus"
 OBJECT_VALUES_MIN = 10_000
@@ -187,6 +188,10 @@ class Settings:
     oidc_ca_file: str = ""
     """PEM file of the issuer's certificate authority; empty for the system's authorities."""
     oidc_signing_algs: tuple[str, ...] = ("RS256",)
+
+    otlp_endpoint: str = ""
+    """URL of an OpenTelemetry collector that receives traces over OTLP/HTTP, for example http://127.0.0.1:4318; empty
+    for OTEL_EXPORTER_OTLP_ENDPOINT, and for no traces without it. Needs the extra `otel`."""
 
     audit_policy_file: str = ""
     """audit.k8s.io/v1 Policy file; empty for no audit log."""
@@ -405,8 +410,14 @@ class Settings:
         )
 
 
+_OTHER_VARIABLES = {"otlp_endpoint": ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")}
+"""Variables of other projects, which count after ours."""
+
+
 def from_environment(overrides: Mapping[str, object], environ: Mapping[str, str] | None = None) -> Settings:
     """Return the settings: `overrides` (None and [] mean not given), then FEDERATION_<FIELD>, then the default.
+
+    The endpoint of traces is also read from OpenTelemetry's variables.
 
     A list in one text has its entries separated by commas. ConfigurationError names the variable of a malformed value.
     """
@@ -414,35 +425,16 @@ def from_environment(overrides: Mapping[str, object], environ: Mapping[str, str]
     values: dict[str, object] = {}
     for field in fields(Settings):
         given = overrides.get(field.name)
-        text = environ.get(f"FEDERATION_{field.name.upper()}")
+        variables = (f"FEDERATION_{field.name.upper()}", *_OTHER_VARIABLES.get(field.name, ()))
+        text = next((environ[name] for name in variables if name in environ), None)
         if given is not None and given != []:
-            values[field.name] = _convert(field.name, field.type, given) if isinstance(given, (str, list)) else given
+            values[field.name] = to_value(field.name, field.type, given) if isinstance(given, (str, list)) else given
         elif text is not None:
-            values[field.name] = _convert(field.name, field.type, text)
-    return Settings(**values)  # type: ignore[arg-type]  # each value has its field's type by _convert or by the caller
+            values[field.name] = to_value(field.name, field.type, text)
+    return Settings(**values)  # type: ignore[arg-type]  # each value has its field's type by to_value or by the caller
 
 
 def _is_first(name: str, value: str, first: str, second: str) -> bool:
     if value not in (first, second):
         raise ConfigurationError(f"{name}: {value!r} is neither {first} nor {second}")
     return value == first
-
-
-def _convert(name: str, kind: object, text: str | list[str]) -> object:
-    if isinstance(text, list):
-        return tuple(text)
-    if kind is bool:
-        if text not in ("true", "false"):
-            raise ConfigurationError(f"FEDERATION_{name.upper()}={text!r} is neither true nor false")
-        return text == "true"
-    try:
-        if kind is int:
-            return int(text)
-        if kind is float:
-            return float(text)
-    except ValueError:
-        expected = "a whole number" if kind is int else "a number"
-        raise ConfigurationError(f"FEDERATION_{name.upper()}={text!r} is not {expected}") from None
-    if kind == tuple[str, ...]:
-        return tuple(entry.strip() for entry in text.split(",") if entry.strip())
-    return Path(text) if kind is Path else text

@@ -1,7 +1,7 @@
 """Admission of HorizontalPodAutoscalers on the host: a warning where one does not act.
 
-The host runs no pods, so an autoscaler scales a federated workload only in members that it is delivered to. One that no
-policy selects would be accepted without a word and do nothing.
+The host runs no pods, so an autoscaler scales a federated workload in members that it is delivered to, or its total if
+the workload is divided. Where no policy does either, it would be accepted without a word and do nothing.
 """
 
 from federation.admission.policyselectors import ListObjects
@@ -30,20 +30,21 @@ class AutoscalerAdmission:
         return request.obj or {}
 
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:  # noqa: ARG002  # a plugin's signature
-        """Warn about an autoscaler of a federated workload that no policy delivers to members."""
+        """Warn about an autoscaler of a federated workload if no policy delivers it, and none divides workloads."""
         scaler = request.obj or {}
         if request.subresource or (request.old is not None and request.old.get("spec") == scaler.get("spec")):
             return
         target = (scaler.get("spec") or {}).get("scaleTargetRef") or {}
         try:
-            if not await self._is_federated(target) or await self._is_selected(scaler, request.namespace):
+            if not await self._is_federated(target) or await self._may_act(scaler, request.namespace):
                 return
         except ApiError:
             return  # An autoscaler is not refused because a warning could not be computed.
         request.warnings.append(
             f"spec.scaleTargetRef: {target.get('kind')} {target.get('name')} is federated and runs no pods on the host,"
-            " so this autoscaler does not act; it acts in members if a propagation policy selects it, or if the"
-            f" workload lists it in the annotation {names.FOLLOWERS}"
+            " so this autoscaler does not act; it scales the total if the workload's policy divides it (schedulingMode:"
+            " Divide), and each member if a propagation policy selects it, or the workload lists it in the annotation"
+            f" {names.FOLLOWERS}"
         )
 
     async def _is_federated(self, target: Object) -> bool:
@@ -51,13 +52,15 @@ class AutoscalerAdmission:
         wanted = (target.get("apiVersion"), target.get("kind"))
         return any((type_.resource.api_version, type_.resource.kind) == wanted for type_ in types)
 
-    async def _is_selected(self, scaler: Object, namespace: str) -> bool:
-        """Return whether a label names a policy, or a policy selects autoscalers here."""
+    async def _may_act(self, scaler: Object, namespace: str) -> bool:
+        """Return whether a label names a policy, or a policy divides workloads or selects autoscalers here."""
         if any(label in (scaler["metadata"].get("labels") or {}) for label in _LABELS):
             return True
         policies = [
             *await self._list(PROPAGATION_POLICIES, namespace),
             *await self._list(CLUSTER_PROPAGATION_POLICIES, ""),
         ]
+        if any(policy["spec"].get("schedulingMode") == "Divide" for policy in policies):
+            return True
         selectors = [entry for policy in policies for entry in policy["spec"].get("resourceSelectors") or ()]
         return any(entry.get("kind") == _KIND for entry in selectors)

@@ -3,6 +3,7 @@
 from functools import partial
 
 from federation.admission.autoscalers import AutoscalerAdmission
+from federation.admission.cronautoscalers import CronAutoscalerAdmission
 from federation.admission.federatedobjects import FederatedObjectAdmission, FindResource
 from federation.admission.federatedspreads import WorkloadSpreadAdmission
 from federation.admission.placementholds import PlacementHoldAdmission
@@ -37,6 +38,7 @@ def admission_plugins(
         PlacementHoldAdmission(clock),
         PolicyAdmission(find, list_objects),
         AutoscalerAdmission(list_objects),
+        CronAutoscalerAdmission(),
         UnitedDeploymentAdmission(list_objects),
         WorkloadSpreadAdmission(find, list_objects, read_object, spread_rules),
         TypeConfigAdmission(find, partial(list_objects, FEDERATED_TYPE_CONFIGS)),

@@ -13,6 +13,7 @@ from federation.api.resources import (
     CLUSTER_PROPAGATED_VERSIONS,
     COLLECTED_STATUSES,
     CORE_GROUP,
+    CRON_AUTOSCALERS,
     FEDERATED_OBJECTS,
     FEDERATED_ROLLOUTS,
     KRUISE_GROUP,
@@ -28,7 +29,8 @@ REPORTS = (COLLECTED_STATUSES, CLUSTER_COLLECTED_STATUSES, PROPAGATED_VERSIONS, 
 """Kinds in which the control plane reports; only it writes them."""
 _STEERED = [FEDERATED_ROLLOUTS.plural]
 """Kinds that the control plane creates, and that users steer by their spec."""
-_POLICIES = [OVERRIDE_POLICIES.plural, PROPAGATION_POLICIES.plural]
+_WRITTEN = [CRON_AUTOSCALERS.plural, OVERRIDE_POLICIES.plural, PROPAGATION_POLICIES.plural]
+"""Kinds that users write in their namespaces. One that scales can do what a HorizontalPodAutoscaler can."""
 _WORKLOADS = [
     f"{resource.plural}{suffix}" for resource in (CLONE_SETS, ADVANCED_STATEFUL_SETS) for suffix in ("", "/scale")
 ]
@@ -38,11 +40,11 @@ _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 HOST_RBAC = RBACOptions(
     rules={
         "view": [
-            {"verbs": _READ, "apiGroups": [CORE_GROUP], "resources": [*_POLICIES, *_STEERED]},
+            {"verbs": _READ, "apiGroups": [CORE_GROUP], "resources": [*_WRITTEN, *_STEERED]},
             {"verbs": _READ, "apiGroups": [KRUISE_GROUP], "resources": _WORKLOADS},
         ],
         "edit": [
-            {"verbs": _WRITE, "apiGroups": [CORE_GROUP], "resources": _POLICIES},
+            {"verbs": _WRITE, "apiGroups": [CORE_GROUP], "resources": _WRITTEN},
             {"verbs": ["patch", "update"], "apiGroups": [CORE_GROUP], "resources": _STEERED},
             {"verbs": _WRITE, "apiGroups": [KRUISE_GROUP], "resources": _WORKLOADS},
         ],

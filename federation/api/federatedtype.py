@@ -226,7 +226,7 @@ _SHIPPED: tuple[tuple[str, str, str, str, bool, tuple[str, ...] | None], ...] = 
 _REPLICATED = frozenset({"clonesets", "deployments", "statefulsets"})
 _PARALLELISM = {"jobs": "spec.parallelism", "cronjobs": "spec.jobTemplate.spec.parallelism"}
 
-_OWN_STATUS = frozenset({"namespaces", "workloadspreads"})
+_OWN_STATUS = frozenset({"endpointslices", "namespaces", "serviceexports", "serviceimports", "workloadspreads"})
 """Kinds whose status is the host's, or is written by the controller in their pipeline."""
 
 _PIPELINES: Mapping[str, tuple[tuple[str, ...], ...]] = {
@@ -239,8 +239,8 @@ _PIPELINES: Mapping[str, tuple[tuple[str, ...], ...]] = {
 def default_type_configs() -> list[Object]:
     """Return the FederatedTypeConfigs that ship, as manifests; each call builds new ones.
 
-    Differences from KubeAdmiral's sample are noted in docs/decisions/0002: HPAs have no federatedhpa stage until that
-    controller exists, because a stage without a controller would block every object for ever.
+    Differences from KubeAdmiral's sample are noted in docs/decisions/0002: HPAs have no federatedhpa stage, because no
+    controller decides about them before the scheduler does.
     """
     return [_config(row) for row in _SHIPPED]
 

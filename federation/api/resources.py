@@ -30,6 +30,7 @@ PLACEMENT_HOLDS = _ours("PlacementHold", "placementholds", namespaced=False)
 CLUSTER_DISRUPTION_BUDGETS = _ours("ClusterDisruptionBudget", "clusterdisruptionbudgets", namespaced=False)
 CLUSTER_PROPAGATED_VERSIONS = _ours("ClusterPropagatedVersion", "clusterpropagatedversions", namespaced=False)
 FEDERATED_ROLLOUTS = _ours("FederatedRollout", "federatedrollouts")
+CRON_AUTOSCALERS = _ours("CronFederatedHPA", "cronfederatedhpas")
 TOPOLOGY_SPREAD_PLANS = _ours("TopologySpreadPlan", "topologyspreadplans")
 
 WORKLOAD_SPREADS = Resource(KRUISE_GROUP, "v1beta1", "WorkloadSpread", "workloadspreads")

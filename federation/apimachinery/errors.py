@@ -12,7 +12,8 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     │   ├── Expired: 410
     │   │   └── ContinuationExpired
     │   ├── UnsupportedMediaType, Invalid: 415, 422
-    │   └── TooManyRequests *, InternalError *, ServiceUnavailable *, Timeout *: 429, 500, 503, 504
+    │   ├── TooManyRequests *, InternalError *, ServiceUnavailable *, Timeout *: 429, 500, 503, 504
+    │   └── _BackendFailed: an aggregated API server did not answer
     ├── StoreError: from the store, translated by the registry
     │   ├── KeyExists, KeyNotFound, RevisionConflict, WriteFenced, RevisionCompacted, WatchCanceled
     │   └── ValueDamaged, StoreFull *, StoreUnavailable *

@@ -15,7 +15,10 @@ _MIDDLE_PER_FULL = 50
 
 
 def tune_collector() -> None:
-    """Set the thresholds of this process, and exclude all objects that exist now from later collections."""
-    gc.collect()
+    """Set the thresholds of this process, and exclude all objects that exist now from later collections.
+
+    It may be called again, when more objects exist. Garbage that exists now is never collected: looking for it would
+    delay the start.
+    """
     gc.freeze()
     gc.set_threshold(_YOUNG_CONTAINERS, _YOUNG_PER_MIDDLE, _MIDDLE_PER_FULL)

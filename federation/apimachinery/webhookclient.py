@@ -104,7 +104,7 @@ class WebhookClient:
                 async for chunk in response.content.iter_any():
                     received += chunk
                     if len(received) > self._options.response_bytes_max:
-                        _drop_unread(response)
+                        drop_unread(response)
                         return WebhookResponse(
                             0, error=f"the answer is larger than {self._options.response_bytes_max} bytes"
                         )
@@ -146,7 +146,7 @@ class WebhookClient:
                 try:
                     yield StreamedResponse(response.status, response.raw_headers, response.content.iter_any())
                 finally:
-                    _drop_unread(response)
+                    drop_unread(response)
         except aiohttp.ClientConnectorError as problem:
             raise ServiceUnavailable(_connection_error(problem)) from problem
         except (aiohttp.ClientError, ConfigurationError, ValueError, OSError) as problem:
@@ -215,7 +215,7 @@ def _open_public_socket(info: aiohttp.AddrInfoType) -> socket.socket:
     return socket.socket(family=family, type=type_, proto=protocol)
 
 
-def _drop_unread(response: aiohttp.ClientResponse) -> None:
+def drop_unread(response: aiohttp.ClientResponse) -> None:
     """Abort the connection of a response that was not read to its end.
 
     Closing it properly would receive and discard the rest for as long as the other side sends.

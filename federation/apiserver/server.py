@@ -10,10 +10,11 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import Object, Resource
 from federation.apimachinery.tasks import Supervisor
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
 from federation.apimachinery.webhooks import REVIEW_BYTES_MAX, Answer, HTTPWebhookCaller, ServiceNetwork
@@ -39,6 +40,7 @@ from federation.apiserver.auth.tokencontroller import TokenController
 from federation.apiserver.auth.tokenfile import TokenFile
 from federation.apiserver.http.app import App, AppOptions
 from federation.apiserver.http.asgi import ASGIApp
+from federation.apiserver.http.connectors import Connector
 from federation.apiserver.http.health import Check
 from federation.apiserver.http.nonresource import Mount
 from federation.apiserver.http.podcommands import Locate
@@ -80,6 +82,8 @@ class APIServerOptions:
     """The OIDC issuer whose ID tokens are accepted."""
     audit: AuditOptions | None = None
     """The audit log; None disables it."""
+    runs_controllers: bool = True
+    """Whether this server always runs `Registry.controllers`; with a shared database its process may run them."""
 
 
 class APIServer:
@@ -90,6 +94,7 @@ class APIServer:
         self._mounts: dict[str, Mount] = {}
         self._middleware: Callable[[ASGIApp], ASGIApp] | None = None
         self._locate_pods: Locate | None = None
+        self._connectors: dict[tuple[str, str, str, str], Connector] = {}
         self._options = options
         self._clock = clock
         self._pki: PKI | None = None
@@ -112,6 +117,10 @@ class APIServer:
     def mount(self, name: str, mount: Mount) -> None:
         """Serve an ASGI app below `/NAME/`. Call it before `run`."""
         self._mounts[name] = mount
+
+    def connect(self, resource: Resource, subresource: str, connector: Connector) -> None:
+        """Answer a subresource by a connector. Call it before `run`."""
+        self._connectors[resource.group, resource.version, resource.plural, subresource] = connector
 
     def wrap(self, middleware: Callable[[ASGIApp], ASGIApp]) -> None:
         """Serve `middleware(app)` instead of the app. Call it before `run`."""
@@ -240,6 +249,7 @@ class APIServer:
             auditor=self._auditor,
             locate_pods=self._locate_pods,
             aggregator=aggregator,
+            connectors=self._connectors,
         )
 
     def _loops(
@@ -250,7 +260,7 @@ class APIServer:
         loops = Supervisor(self._clock)
         for name, loop in (
             ("store", self._store.run),
-            ("registry", self.registry.run),
+            ("registry", partial(self.registry.run, has_controllers=self._options.runs_controllers)),
             ("rbac", self.authorizer.run),
             ("rbac-aggregation", ClusterRoleAggregationController(self.registry, self._clock).run),
             ("token-secrets", token_secrets.run),

@@ -1,28 +1,13 @@
-"""The commands `fedctl join`, `unjoin`, `clusters` and `kubeconfig`."""
+"""The commands `fedctl join`, `unjoin` and `kubeconfig`."""
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-from federation.api import names
-from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.clock import SystemClock, from_rfc3339
-from federation.apimachinery.conditions import find
+from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ConfigurationError
-from federation.apimachinery.quantity import to_int_ceil, to_milli
-from federation.apimachinery.resources import Object
 from federation.cli import joining, membercredentials
 from federation.cli.joining import JoinRequest
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import make_console, print_rows, to_age, to_amount
 from federation.client.kubeconfig import load_kubeconfig
-from federation.planning.clusters.clustertaints import describe_taint
-from federation.planning.clusters.health import PROBE_TIME_REFRESH_S
-from federation.planning.failover.halts import halt_of
-
-_WIDE = 120
-"""Terminals of at least this many columns show several labels on one line."""
 
 
 def to_join_request(
@@ -70,83 +55,6 @@ async def unjoin(context: KubeconfigContext, name: str, *, reason: str, timeout_
     print(f'cluster "{name}" left the federation')
     if reason:
         print(f"what it holds stays there; see: fedctl leftovers --cluster {name}")
-
-
-async def show(context: KubeconfigContext, output: str) -> None:
-    """Print the members."""
-    async with context.client() as host:
-        items = (await host.list(FEDERATED_CLUSTERS)).items
-    console, now = make_console(), SystemClock().now()
-    separator = "," if not console.is_terminal else ", " if console.width >= _WIDE else "\n"
-    rows = (_row(item, now, separator) for item in sorted(items, key=lambda item: str(item["metadata"]["name"])))
-    empty = "no member clusters; add one with: fedctl join NAME --kubeconfig FILE"
-    headings = "NAME, STATUS, SINCE, NODES, CPU FREE, MEMORY FREE, AGE"
-    print_rows(items, output, empty, rows, headings, "TAINTS, LABELS")
-    if output != "json":
-        for line in filter(None, map(_halt, items)):
-            print(line)
-
-
-def _halt(cluster: Object) -> str:
-    """Return why no replicas leave a lost or drained cluster, "" if they may."""
-    reason = halt_of(cluster)
-    return f"failover of {cluster['metadata']['name']} halts: {reason}" if reason else ""
-
-
-def _row(cluster: Object, now: datetime, separator: str) -> list[str]:
-    status = cluster.get("status") or {}
-    resources = status.get("resources") or {}
-    free, total = resources.get("available") or {}, resources.get("allocatable") or {}
-    # The domain of our own keys would make the column too wide for a terminal.
-    described = map(describe_taint, cluster["spec"].get("taints") or ())
-    taints = separator.join(text.removeprefix(names.TAINT_PREFIX) for text in described)
-    labels = separator.join(f"{k}={v}" for k, v in sorted((cluster["metadata"].get("labels") or {}).items()))
-    return [
-        cluster["metadata"]["name"],
-        _state(status.get("conditions")) + _silence(status.get("conditions"), now),
-        _since(status.get("conditions"), now),
-        str(resources.get("schedulableNodes", "-")),
-        *(_free(free.get(resource), total.get(resource), resource) for resource in ("cpu", "memory")),
-        to_age(now, from_rfc3339(cluster["metadata"]["creationTimestamp"])),
-        taints or "-",
-        labels or "-",
-    ]
-
-
-def _state(conditions: Sequence[Mapping[str, Any]] | None) -> str:
-    """Return Ready, or the condition that is not fulfilled with its reason; missing rights hold single kinds only."""
-    for type_, text in ((names.CLUSTER_JOINED, "NotJoined"), (names.CLUSTER_READY, "NotReady")):
-        condition = find(conditions, type_)
-        if condition is None:
-            return "Unknown"
-        if condition["status"] != "True":
-            reason = condition.get("reason")
-            return f"{text} ({reason})" if reason else text
-    authorized = find(conditions, names.CLUSTER_AUTHORIZED)
-    if authorized is not None and authorized["status"] == "False":
-        return f"Ready ({authorized.get('reason') or 'NotAuthorized'})"
-    return "Ready"
-
-
-def _since(conditions: Sequence[Mapping[str, Any]] | None, now: datetime) -> str:
-    """Return for how long the cluster has been ready or not, "-" before the first probe."""
-    changed = (find(conditions, names.CLUSTER_READY) or {}).get("lastTransitionTime")
-    return to_age(now, from_rfc3339(changed)) if changed else "-"
-
-
-def _silence(conditions: Sequence[Mapping[str, Any]] | None, now: datetime) -> str:
-    """Return a note if the control plane has missed two of its reports: it may not be running."""
-    probed = (find(conditions, names.CLUSTER_READY) or {}).get("lastProbeTime")
-    if not probed or (now - from_rfc3339(probed)).total_seconds() < 2 * PROBE_TIME_REFRESH_S:
-        return ""
-    return f" (not probed for {to_age(now, from_rfc3339(probed))})"
-
-
-def _free(free: str | None, total: str | None, resource: str) -> str:
-    """Return `FREE/TOTAL`."""
-    to_int = to_milli if resource == "cpu" else to_int_ceil
-    amounts = ("-" if quantity is None else to_amount(resource, to_int(str(quantity))) for quantity in (free, total))
-    return "/".join(amounts)
 
 
 def print_kubeconfig(directory: Path, *, is_raw: bool = False) -> None:

@@ -1,6 +1,7 @@
 """`fedctl convert`: manifests with API versions that Kubernetes has removed, in the versions that replace them.
 
-The API server refuses such manifests, as Kubernetes does.
+The API server refuses such manifests, as Kubernetes does. Every command line imports this module, so PyYAML is imported
+when it is needed.
 """
 
 import sys
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object
@@ -31,6 +31,8 @@ def convert_command(
 
 
 async def _convert_files(files: list[str]) -> int:
+    import yaml  # noqa: PLC0415  # see the module's docstring
+
     converted = [convert(document, file) for file in files for document in _read(file)]
     print(yaml.safe_dump_all(converted, sort_keys=False), end="")
     return 0
@@ -65,6 +67,8 @@ _CONVERTERS: dict[tuple[Any, Any], Callable[[Object], Object]] = {
 
 
 def _read(file: str) -> list[Any]:
+    import yaml  # noqa: PLC0415  # see the module's docstring
+
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
         return [document for document in yaml.safe_load_all(text) if document is not None]

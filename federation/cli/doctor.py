@@ -8,9 +8,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from federation import __version__
 from federation.api.resources import FEDERATED_CLUSTERS, LEFTOVERS, PLACEMENT_HOLDS
 from federation.apimachinery.clock import SystemClock
-from federation.apimachinery.errors import ApiError, ConfigurationError
+from federation.apimachinery.errors import ApiError, ConfigurationError, Forbidden, NotFound, Unauthorized
 from federation.apimachinery.resources import Object, Resource
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, find_host_problem
 from federation.cli.terminal.printing import make_console, print_document, print_wrapped, to_count
 from federation.client.http import HTTPClient
 from federation.planning.diagnosis.findings import Facts, Finding, Level, Sample, diagnose
@@ -22,7 +22,7 @@ async def run(context: KubeconfigContext, output: str) -> int:
     """Print the findings; return 1 if one is an error."""
     async with context.client() as host:
         findings = diagnose(await collect(host))
-    if output == "json":
+    if output != "table":
         print_document([finding._asdict() for finding in findings], output)
     else:
         _print(findings)
@@ -32,11 +32,12 @@ async def run(context: KubeconfigContext, output: str) -> int:
 async def collect(host: HTTPClient) -> Facts:
     """Return the facts; what the user may not read is listed as missing."""
     missing: list[str] = []
+    failures: list[str] = []
     readiness = (await _text(host, "/readyz?verbose", missing)).decode(errors="replace")
     samples = to_samples((await _text(host, "/metrics", missing)).decode(errors="replace"))
-    clusters = await _items(host, FEDERATED_CLUSTERS, missing)
-    leftovers = await _items(host, LEFTOVERS, missing)
-    holds = await _items(host, PLACEMENT_HOLDS, missing)
+    clusters = await _items(host, FEDERATED_CLUSTERS, missing, failures)
+    leftovers = await _items(host, LEFTOVERS, missing, failures)
+    holds = await _items(host, PLACEMENT_HOLDS, missing, failures)
     return Facts(
         now=SystemClock().now(),
         client_version=__version__,
@@ -47,6 +48,7 @@ async def collect(host: HTTPClient) -> Facts:
         holds=sum(not hold["spec"].get("approval") for hold in holds),
         host_skew_s=host.clock_skew_s,
         missing=missing,
+        failures=failures,
     )
 
 
@@ -62,7 +64,7 @@ def to_samples(text: str) -> dict[str, list[Sample]]:
 async def _text(host: HTTPClient, path: str, missing: list[str]) -> bytes:
     code, body = await host.raw("GET", path)
     if code == 404:
-        raise ConfigurationError("this API server is not a federation; point --kubeconfig at DIR/kubeconfig")
+        raise await find_host_problem(host) or ConfigurationError(f"this federation is too old to answer {path}")
     if code in (401, 403):
         missing.append(f"{path.partition('?')[0]}: {_message(body)}")
         return b""
@@ -76,12 +78,16 @@ def _message(body: bytes) -> str:
         return "forbidden"
 
 
-async def _items(host: HTTPClient, resource: Resource, missing: list[str]) -> list[Object]:
+async def _items(host: HTTPClient, resource: Resource, missing: list[str], failures: list[str]) -> list[Object]:
     try:
         return (await host.list(resource)).items
-    except ApiError as error:
+    except (Unauthorized, Forbidden) as error:
         missing.append(error.message)
-        return []
+    except ApiError as error:
+        if isinstance(error, NotFound) and (problem := await find_host_problem(host)) is not None:
+            raise problem from error
+        failures.append(error.message)
+    return []
 
 
 def _print(findings: Sequence[Finding]) -> None:

@@ -1,6 +1,8 @@
-"""Run the work of a command, and report an error: one line on standard error and an exit code."""
+"""Run the work of a command, and report an error: one line on standard error and an exit code.
 
-import asyncio
+asyncio and uvloop are imported when a command runs: every command line imports this module.
+"""
+
 import os
 import signal
 import sys
@@ -8,13 +10,16 @@ from collections.abc import Coroutine
 from typing import Any, NoReturn
 
 import typer
-import uvloop
 
 from federation.apimachinery import memory
 
 
 def execute(command: Coroutine[Any, Any, int | None]) -> None:
     """Run the command and exit with the code that it returns."""
+    import asyncio  # noqa: PLC0415  # see the module's docstring
+
+    import uvloop  # noqa: PLC0415
+
     memory.tune_collector()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         code = runner.run(command)
@@ -24,6 +29,8 @@ def execute(command: Coroutine[Any, Any, int | None]) -> None:
 
 async def until_signal(work: Coroutine[None, None, None]) -> int:
     """Run the coroutine until it ends, or until SIGINT or SIGTERM cancels it, which counts as success."""
+    import asyncio  # noqa: PLC0415  # see the module's docstring
+
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

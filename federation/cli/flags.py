@@ -8,7 +8,28 @@ from typing import Annotated, Literal
 
 import typer
 
-Dir = Annotated[Path, typer.Option("--dir", metavar="DIR", help="Directory for state, keys and kubeconfigs.")]
+from federation.cli import completion
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+
+
+def to_directory(given: str | Path) -> Path:
+    """Return the path; an empty one, such as that of an unset variable, would be the working directory."""
+    if not str(given):
+        raise typer.BadParameter("the name is empty; give the directory for state, keys and kubeconfigs")
+    return Path(given)
+
+
+def _namespace(context: typer.Context, given: str) -> str:
+    """Return the given namespace, or that of the context in the kubeconfig; both options are parsed before."""
+    if given or context.resilient_parsing:
+        return given
+    return KubeconfigContext(context.params.get("kubeconfig"), context.params.get("context") or "").namespace
+
+
+Dir = Annotated[
+    Path,
+    typer.Option("--dir", metavar="DIR", parser=to_directory, help="Directory for state, keys and kubeconfigs."),
+]
 Port = Annotated[
     int | None,
     typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port of the API; 0 picks a free one [7443]."),
@@ -20,6 +41,14 @@ Role = Annotated[
         "--role",
         metavar="ROLE",
         help="Of several processes on one database: api, controllers or all [all].",
+    ),
+]
+OTLPEndpoint = Annotated[
+    str | None,
+    typer.Option(
+        "--otlp-endpoint",
+        metavar="URL",
+        help="OpenTelemetry collector for traces, over OTLP/HTTP [OTEL_EXPORTER_OTLP_ENDPOINT].",
     ),
 ]
 AdvertiseAddress = Annotated[
@@ -104,20 +133,52 @@ LogLevel = Annotated[
 ]
 Kubeconfig = Annotated[
     Path | None,
-    typer.Option("--kubeconfig", metavar="FILE", help="The federation's kubeconfig [$KUBECONFIG, ~/.kube/config]."),
+    typer.Option(
+        "--kubeconfig",
+        metavar="FILE",
+        is_eager=True,
+        help="The federation's kubeconfig [$KUBECONFIG, ~/.kube/config].",
+    ),
 ]
 Context = Annotated[
-    str, typer.Option("--context", metavar="NAME", help="Context in the kubeconfig [its current context].")
+    str,
+    typer.Option(
+        "--context",
+        metavar="NAME",
+        autocompletion=completion.contexts,
+        is_eager=True,
+        help="Context in the kubeconfig [its current context].",
+    ),
 ]
+_NAMESPACE_HELP = "Namespace of objects named without one [that of the context]."
 Namespace = Annotated[
-    str, typer.Option("-n", "--namespace", metavar="NAMESPACE", help="Namespace of objects named without one.")
+    str,
+    typer.Option(
+        "-n",
+        "--namespace",
+        metavar="NAMESPACE",
+        autocompletion=completion.namespaces,
+        callback=_namespace,
+        help=_NAMESPACE_HELP,
+    ),
 ]
+GlobalNamespace = Annotated[
+    str,
+    typer.Option("-n", "--namespace", metavar="NAMESPACE", autocompletion=completion.namespaces, help=_NAMESPACE_HELP),
+]
+"""The namespace before the command; the command's own option completes it."""
+AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Objects of all namespaces.")]
+Selector = Annotated[
+    str, typer.Option("-l", "--selector", metavar="SELECTOR", help="Only those with these labels, such as region=eu.")
+]
+Watch = Annotated[bool, typer.Option("-w", "--watch", help="After the list, print what changes, until Ctrl-C.")]
 Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=1, help="How long to wait.")]
-TableOrJSON = Annotated[
-    Literal["table", "json"], typer.Option("-o", "--output", metavar="FORMAT", help="table or json.")
-]
 OutputFormat = Annotated[
     Literal["table", "json", "yaml"], typer.Option("-o", "--output", metavar="FORMAT", help="table, json or yaml.")
+]
+ListFormat = Annotated[
+    Literal["table", "wide", "json", "yaml", "name"],
+    typer.Option("-o", "--output", metavar="FORMAT", help="table, wide, json, yaml or name."),
 ]
 
 EncryptionKeyFile = Annotated[

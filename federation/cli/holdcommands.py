@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from federation.cli import flags
+from federation.cli import completion, flags
 from federation.cli.execution import execute
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 
@@ -12,7 +12,7 @@ from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 def holds_command(
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
-    output: flags.TableOrJSON = "table",
+    output: flags.OutputFormat = "table",
 ) -> None:
     """List moves that the guard holds.
 
@@ -42,8 +42,11 @@ def approve_command(
 
 
 def undo_command(
-    target: Annotated[str, typer.Argument(metavar="KIND/NAME", help="An object, or what moved many.")],
-    namespace: flags.Namespace = "default",
+    target: Annotated[
+        str,
+        typer.Argument(metavar="KIND/NAME", autocompletion=completion.objects, help="An object, or what moved many."),
+    ],
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
     timeout: flags.Timeout = 60,

@@ -1,20 +1,22 @@
 """The commands of `fedctl` (also installed as `kubectl-fed`) and their exit codes.
 
-Every `FederationError` becomes one line, `fedctl: …`, on standard error and exit code 1; typer reports wrong usage
-itself, with exit code 2. The work of each command is in a module of its own, which the command imports when it runs:
+Every `FederationError` becomes one line, `fedctl: …`, on standard error and exit code 1, wrong usage exit code 2. The
+work of each command is in a module of its own, which the command imports when it runs:
 all of them together take a second to import.
 """
 
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
 from federation import __version__
 from federation.apimachinery.errors import ApiError, FederationError
 from federation.cli import (
+    clustercommands,
+    completion,
     convert,
     databasecommands,
     deliverycommands,
@@ -46,11 +48,40 @@ app = typer.Typer(
 )
 
 
+def _print_version(is_wanted: bool) -> None:  # a callback of typer
+    if is_wanted:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def global_options(
+    ctx: typer.Context,
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    namespace: flags.GlobalNamespace = "",
+    show_version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    # No docstring: it would replace the help of the app. The options may stand before a command, whose own ones win.
+    del show_version
+    given = {"kubeconfig": kubeconfig, "context": context, "namespace": namespace}
+    ctx.default_map = _for_all(ctx.command, {name: value for name, value in given.items() if value})
+
+
+def _for_all(command: object, defaults: dict[str, Any]) -> dict[str, Any]:
+    """Return the defaults of every command of a group, in the form of typer's default map."""
+    commands: dict[str, object] | None = getattr(command, "commands", None)
+    return defaults if commands is None else {name: _for_all(each, defaults) for name, each in commands.items()}
+
+
 @app.command("demo")
 def demo_command(
-    directory: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Directory for the demo's state.")] = Path(
-        ".demo"
-    ),
+    directory: Annotated[
+        Path,
+        typer.Option("--dir", metavar="DIR", parser=flags.to_directory, help="Directory for the demo's state."),
+    ] = Path(".demo"),
     once: Annotated[bool, typer.Option("--once", help="Exit after convergence; non-zero on a timeout.")] = False,
     port: Annotated[
         int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port of the API; 0 picks a free one.")
@@ -141,6 +172,7 @@ def serve(
     audit_log_maxsize: flags.AuditLogMaxsize = None,
     audit_log_maxbackup: flags.AuditLogMaxbackup = None,
     audit_log_mode: flags.AuditLogMode = None,
+    otlp_endpoint: flags.OTLPEndpoint = None,
     spread_webhook: flags.SpreadWebhook = None,
     log_format: flags.LogFormat = "text",
     log_level: flags.LogLevel = "info",
@@ -160,112 +192,10 @@ def serve(
     _execute(run.serve(from_environment(given), spread_webhook or ()))
 
 
-@app.command()
-def join(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new member.")],
-    member_kubeconfig: Annotated[
-        Path | None,
-        typer.Option(
-            "--kubeconfig",
-            metavar="FILE",
-            help="Kubeconfig of an administrator of the member; the federation's is --host-kubeconfig.",
-        ),
-    ] = None,
-    member_context: Annotated[
-        str, typer.Option("--context", metavar="NAME", help="Context in the member's kubeconfig.")
-    ] = "",
-    labels: Annotated[
-        str, typer.Option("--labels", metavar="LABELS", help="key=value,… for the selectors of policies.")
-    ] = "",
-    taints: Annotated[str, typer.Option("--taints", metavar="TAINTS", help="key=value:Effect,…")] = "",
-    use_service_account: Annotated[
-        bool,
-        typer.Option(
-            "--use-service-account/--use-given-credentials",
-            help="Store the token of a new service account, or the kubeconfig's own credentials.",
-        ),
-    ] = True,
-    update_credentials: Annotated[
-        bool,
-        typer.Option("--update-credentials", help="Replace the credentials and the CA of a cluster that has joined."),
-    ] = False,
-    host_kubeconfig: Annotated[
-        Path | None,
-        typer.Option("--host-kubeconfig", metavar="FILE", help="The federation's kubeconfig [$KUBECONFIG]."),
-    ] = None,
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the member is Ready.")] = True,
-    timeout: flags.Timeout = 60,
-) -> None:
-    """Add a cluster to the federation.
-
-    Uses the member's kubeconfig once, to create a service account that has the rights of the federated types, and
-    stores only the account's token. The control plane renews it.
-
-    \b
-    fedctl join NAME --kubeconfig FILE --labels region=eu
-    fedctl join --update-credentials NAME --kubeconfig FILE    replaces it all
-    fedctl join --update-credentials NAME                      new token only
-    """  # noqa: D301  # the backspace keeps lines apart in the help
-    from federation.cli import clusters
-
-    host = KubeconfigContext(host_kubeconfig, "")
-    if update_credentials:
-        if labels or taints or not use_service_account:
-            raise typer.BadParameter("--update-credentials excludes --labels, --taints and --use-given-credentials")
-        _execute(clusters.update_credentials(host, name, member_kubeconfig, member_context, timeout_s=timeout))
-        return
-    if member_kubeconfig is None:
-        raise typer.BadParameter("give the member's kubeconfig with --kubeconfig FILE")
-    request = clusters.to_join_request(
-        name, member_kubeconfig, member_context, labels, taints, use_service_account=use_service_account
-    )
-    _execute(clusters.join(host, request, wait=wait, timeout_s=timeout))
-
-
-@app.command()
-def unjoin(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the member.")],
-    force: Annotated[
-        bool, typer.Option("--force", help="Remove it although it does not answer; needs --reason.")
-    ] = False,
-    reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="Why; kept in an event and in the leftovers.")
-    ] = "",
-    kubeconfig: flags.Kubeconfig = None,
-    context: flags.Context = "",
-    timeout: flags.Timeout = 60,
-) -> None:
-    """Remove a cluster from the federation.
-
-    Its workloads keep running, unless the FederatedCluster is annotated for cascading deletion.
-
-    A cluster that is lost can only leave by force: nothing is cleaned up in it. `fedctl leftovers` lists what it holds;
-    if it joins again, that is managed again or removed.
-    """
-    from federation.cli import clusters
-
-    if force is not bool(reason.strip()):
-        raise typer.BadParameter("--force and --reason TEXT belong together")
-    _execute(clusters.unjoin(KubeconfigContext(kubeconfig, context), name, reason=reason.strip(), timeout_s=timeout))
-
-
-@app.command("leftovers")
-def leftovers_command(
-    cluster: Annotated[str, typer.Option("--cluster", metavar="NAME", help="Only those of this cluster.")] = "",
-    kubeconfig: flags.Kubeconfig = None,
-    context: flags.Context = "",
-    output: flags.TableOrJSON = "table",
-) -> None:
-    """List what is left in members.
-
-    Objects that were deleted while their cluster did not answer, objects in clusters that left by force, and managed
-    objects that the federation does not know. To forget one: kubectl delete leftover NAME.
-    """
-    from federation.cli import leftovers
-
-    _execute(leftovers.show(KubeconfigContext(kubeconfig, context), cluster, output))
-
-
+app.command("join")(clustercommands.join_command)
+app.command("unjoin")(clustercommands.unjoin_command)
+app.command("clusters")(clustercommands.clusters_command)
+app.command("leftovers")(clustercommands.leftovers_command)
 app.command("holds")(holdcommands.holds_command)
 app.command("approve")(holdcommands.approve_command)
 app.command("undo")(holdcommands.undo_command)
@@ -277,25 +207,21 @@ app.command("drain")(taintcommands.drain_command)
 app.command("taint")(taintcommands.taint_command)
 
 
-@app.command("clusters")
-def clusters_command(
-    kubeconfig: flags.Kubeconfig = None,
-    context: flags.Context = "",
-    output: flags.TableOrJSON = "table",
-) -> None:
-    """List the members, their health, taints and free resources.
-
-    SINCE says for how long a cluster has been ready or not.
-    """
-    from federation.cli import clusters
-
-    _execute(clusters.show(KubeconfigContext(kubeconfig, context), output))
-
-
 @app.command("why")
 def why_command(
-    target: Annotated[list[str], typer.Argument(metavar="KIND/NAME", help="For example deployment/nginx.")],
-    namespace: flags.Namespace = "default",
+    target: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KIND/NAME]",
+            autocompletion=completion.objects,
+            help="For example deployment/nginx; [all objects].",
+        ),
+    ] = None,
+    namespace: flags.Namespace = "",
+    everywhere: flags.AllNamespaces = False,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Of all objects, those with a problem; exit code 1 if there are some.")
+    ] = False,
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
     at: Annotated[
@@ -303,23 +229,32 @@ def why_command(
         typer.Option("--at", metavar="TIME", help="Decision in force at 2026-01-01T12:00:00Z, or 10m or 3d ago."),
     ] = "",
     diff: Annotated[bool, typer.Option("--diff", help="Compare with the previous decision.")] = False,
-    output: flags.OutputFormat = "table",
+    output: flags.ListFormat = "table",
 ) -> None:
     """Explain where an object runs, and why.
 
     Shows for every cluster its replicas and scores, or the plugin that rejected it and the reason; then each step of
-    the division.
+    the division. Without an object, lists all of the namespace, or of all namespaces with -A, and what keeps them.
 
     \b
     fedctl why deployment/web                 the newest decision
     fedctl why deployment/web --at 2h         the decision in force two hours ago
     fedctl why deployment/web --diff          what the newest decision changed
     fedctl why propagationpolicy/web          the objects that a policy applies to
+    fedctl why -A --failed                    everything with a problem
     """  # noqa: D301  # the backspace keeps lines apart in the help
-    from federation.cli import why
+    from federation.cli import why, whylist
 
+    host = KubeconfigContext(kubeconfig, context)
+    if not target:
+        if at or diff:
+            raise typer.BadParameter("--at and --diff need KIND/NAME")
+        _execute(whylist.why_all(host, "" if everywhere else namespace, output, only_failed=failed))
+        return
+    if everywhere or failed or output in ("wide", "name"):
+        raise typer.BadParameter("KIND/NAME excludes -A, --failed, -o wide and -o name")
     written = "/".join(target)  # accepts `deployment nginx` too, as kubectl does
-    _execute(why.why(KubeconfigContext(kubeconfig, context), why.Query(written, namespace, at, diff, output)))
+    _execute(why.why(host, why.Query(written, namespace, at, diff, output)))
 
 
 app.command("render")(deliverycommands.render_command)
@@ -343,7 +278,7 @@ def kubeconfig_command(
 ) -> None:
     """Print the kubeconfig's path, or the file.
 
-    For: export KUBECONFIG=$(fedctl kubeconfig --dir DIR)
+    For: export KUBECONFIG="$(fedctl kubeconfig --dir DIR)"
     """
     from federation.cli import clusters
 
@@ -353,6 +288,7 @@ def kubeconfig_command(
 app.command("host-manifests")(hostcommands.host_manifests_command)
 app.command("certs")(servercommands.certs_command)
 app.command("ready")(servercommands.ready_command)
+app.command("ui")(servercommands.ui_command)
 app.command("spread-webhook")(spreadcommands.spread_webhook_command)
 
 
@@ -360,7 +296,7 @@ app.command("spread-webhook")(spreadcommands.spread_webhook_command)
 def doctor_command(
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
-    output: flags.TableOrJSON = "table",
+    output: flags.OutputFormat = "table",
 ) -> None:
     """Check host, store, certificates, members, deliveries, clocks and versions, and say what to do.
 
@@ -411,17 +347,51 @@ app.command("backup")(databasecommands.backup_command)
 app.command("restore")(databasecommands.restore_command)
 
 
+@app.command("completion")
+def completion_command(
+    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
+) -> None:
+    """Print a script that completes commands, options and names.
+
+    For `kubectl fed`, kubectl uses the program kubectl_complete-fed, which is installed beside fedctl.
+
+    \b
+    source <(fedctl completion bash)
+    fedctl completion zsh > "${fpath[1]}/_fedctl"
+    fedctl completion fish > ~/.config/fish/completions/fedctl.fish
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    print(completion.script(shell))
+
+
 @app.command()
 def version() -> None:
     """Print the version."""
     print(__version__)
 
 
-def main() -> None:
-    """Run fedctl and exit."""
+_UsageError: Any = typer.BadParameter.__mro__[1]
+"""typer's base of all errors of usage, which it does not export."""
+
+
+def _fail_usage(error: Any) -> NoReturn:
+    """Report wrong usage as one line; print the help of a group of commands that was called without a command."""
+    message = error.format_message().replace("Value error, ", "")
+    if "\n" in message:
+        print(message, file=sys.stderr)
+        sys.exit(2)
+    hint = f" (see: {error.ctx.command_path} --help)" if error.ctx is not None else ""
+    _fail(f"{message.rstrip('.')}{hint}", code=2)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run fedctl with these arguments, those of the process by default, and exit."""
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # replaces the handler that `entry.py` installed
-        app()
+        completion.prepare()
+        name = "kubectl fed" if Path(sys.argv[0]).name == "kubectl-fed" else "fedctl"
+        sys.exit(app(arguments, prog_name=name, complete_var=completion.VARIABLE, standalone_mode=False))
+    except _UsageError as error:
+        _fail_usage(error)
     except ApiError as error:
         _fail(f"{error.message} ({error.reason})")
     except FederationError as error:

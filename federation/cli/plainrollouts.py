@@ -29,7 +29,7 @@ async def status(host: HTTPClient, resource: Resource, workload: Object, text: s
     rows = delivery["clusters"]
     waits = {row["cluster"]: _waits(row) for row in rows}
     is_complete = bool(rows) and not any(waits.values())
-    if output == "json":
+    if output != "table":
         print_document({**delivery, "state": _state(resource, workload, is_complete=is_complete)}, output)
         return 0 if is_complete else 1
     console = make_console()

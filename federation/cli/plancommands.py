@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from federation.apimachinery.errors import FederationError
-from federation.cli import flags
+from federation.cli import completion, flags
 from federation.cli.execution import execute, fail, fail_output
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 
@@ -20,7 +20,12 @@ def plan_command(
     ] = None,
     cluster_down: Annotated[
         list[str] | None,
-        typer.Option("--cluster-down", metavar="CLUSTER", help="Assume that the cluster does not respond."),
+        typer.Option(
+            "--cluster-down",
+            metavar="CLUSTER",
+            autocompletion=completion.clusters,
+            help="Assume that the cluster does not respond.",
+        ),
     ] = None,
     taint: Annotated[
         list[str] | None,
@@ -38,7 +43,7 @@ def plan_command(
         list[str] | None,
         typer.Option("--delete", metavar="OBJECT", help="KIND/NAME[.NAMESPACE]: delete the object."),
     ] = None,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     diff: Annotated[bool, typer.Option("--diff", help="Show how the manifests change per cluster.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show scores and division, as `fedctl why` does.")] = False,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Objects to print; 0 is all.")] = 50,

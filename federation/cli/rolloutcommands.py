@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from federation.cli import flags
+from federation.cli import completion, flags
 from federation.cli.execution import execute
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 
@@ -13,16 +13,21 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-_Workload = Annotated[str, typer.Argument(metavar="KIND/NAME", help="The workload, for example deployment/web.")]
+_Workload = Annotated[
+    str,
+    typer.Argument(
+        metavar="KIND/NAME", autocompletion=completion.objects, help="The workload, for example deployment/web."
+    ),
+]
 
 
 @app.command("status")
 def status_command(
     workload: _Workload,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
-    output: flags.TableOrJSON = "table",
+    output: flags.OutputFormat = "table",
 ) -> None:
     """Show the pods of each cluster and what its update waits for; with waves, its wave too.
 
@@ -37,10 +42,10 @@ def status_command(
 @app.command("history")
 def history_command(
     workload: _Workload,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
-    output: flags.TableOrJSON = "table",
+    output: flags.OutputFormat = "table",
 ) -> None:
     """List the pod templates that the workload had."""
     from federation.cli import waverollouts
@@ -55,7 +60,7 @@ def undo_command(
     to_revision: Annotated[
         int, typer.Option("--to-revision", metavar="N", min=0, help="Revision in the history; 0 is the previous one.")
     ] = 0,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
 ) -> None:
@@ -69,7 +74,7 @@ def undo_command(
 @app.command("pause")
 def pause_command(
     workload: _Workload,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
 ) -> None:
@@ -83,7 +88,7 @@ def pause_command(
 @app.command("resume")
 def resume_command(
     workload: _Workload,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
 ) -> None:
@@ -97,7 +102,7 @@ def resume_command(
 @app.command("approve")
 def approve_command(
     workload: _Workload,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
 ) -> None:
@@ -111,7 +116,7 @@ def approve_command(
 @app.command("abort")
 def abort_command(
     workload: _Workload,
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
 ) -> None:

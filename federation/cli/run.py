@@ -8,6 +8,7 @@ run in a separate process, which ends with this one even after kill -9: it exits
 import asyncio
 import contextlib
 import json
+import shlex
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -210,4 +211,4 @@ async def _join(host: Client, member: dict[str, object]) -> None:
 
 
 def _announce(url: str, kubeconfig: Path, what: str) -> None:
-    print(f"ready {url}{what}; export KUBECONFIG={kubeconfig}", flush=True)
+    print(f"ready {url}{what}; export KUBECONFIG={shlex.quote(str(kubeconfig))}", flush=True)

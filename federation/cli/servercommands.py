@@ -1,4 +1,4 @@
-"""The commands `fedctl certs` and `fedctl ready`; `certs.py` and `ready.py` do the work."""
+"""The commands `fedctl certs`, `ready` and `ui`; `certs.py`, `ready.py` and `weblink.py` do the work."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ConfigurationError
 from federation.cli import flags
 from federation.cli.execution import execute
@@ -15,14 +14,15 @@ from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, client_
 
 def certs_command(
     directory: Annotated[
-        Path | None, typer.Option("--dir", metavar="DIR", help="Also the files of this state directory.")
+        Path | None,
+        typer.Option("--dir", metavar="DIR", parser=flags.to_directory, help="Also the files of this state directory."),
     ] = None,
     within_days: Annotated[
         int, typer.Option("--within-days", metavar="DAYS", min=0, help="Fail if one expires within this time.")
     ] = 14,
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
-    output: flags.TableOrJSON = "table",
+    output: flags.OutputFormat = "table",
 ) -> None:
     """List certificates and when they expire.
 
@@ -54,6 +54,7 @@ def ready_command(
 
     Prints the readiness checks. Exit code 1 when one fails or the server does not answer.
     """
+    from federation.apimachinery.clock import SystemClock
     from federation.apimachinery.connection import Connection
     from federation.cli import ready
 
@@ -63,3 +64,10 @@ def ready_command(
         client_for(Connection(server, insecure=True)) if server else KubeconfigContext(kubeconfig, context).client()
     )
     execute(ready.wait_ready(opened, SystemClock(), timeout))
+
+
+def ui_command(kubeconfig: flags.Kubeconfig = None, context: flags.Context = "") -> None:
+    """Print a one-time link that opens the web UI with the credentials of the kubeconfig."""
+    from federation.cli import weblink
+
+    execute(weblink.show(KubeconfigContext(kubeconfig, context)))

@@ -33,7 +33,7 @@ async def plan(context: KubeconfigContext, target: str, namespace: str, output: 
         name, document = _plan_file(target)
     else:
         name, document = target, (await _evaluate(context, namespace, target))["plan"]
-    if output == "json":
+    if output != "table":
         print_document({"name": name, **document}, output)
     else:
         print_plan(name, document)
@@ -43,7 +43,7 @@ async def plan(context: KubeconfigContext, target: str, namespace: str, output: 
 async def check(context: KubeconfigContext, name: str, namespace: str, output: str) -> int:
     """Print pods per node and violations of a named plan; return the exit code."""
     evaluation = await _evaluate(context, namespace, name)
-    if output == "json":
+    if output != "table":
         print_document(evaluation, output)
     else:
         print_evaluation(evaluation)

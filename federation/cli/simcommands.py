@@ -11,7 +11,6 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.cli import flags
 from federation.cli.execution import execute
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.simulator.control import send_command
 from federation.simulator.failures import FailureCommand, Verb
 
 app = typer.Typer(
@@ -23,7 +22,9 @@ app = typer.Typer(
 _Member = Annotated[str, typer.Argument(metavar="MEMBER", help="For example member-2.")]
 _Dir = Annotated[
     Path | None,
-    typer.Option("--dir", metavar="DIR", help="State directory of `fedctl up` [that of $KUBECONFIG]."),
+    typer.Option(
+        "--dir", metavar="DIR", parser=flags.to_directory, help="State directory of `fedctl up` [that of $KUBECONFIG]."
+    ),
 ]
 
 
@@ -71,12 +72,14 @@ def flap_command(
 
 
 @app.command("status")
-def status_command(directory: _Dir = None, output: flags.TableOrJSON = "table") -> None:
+def status_command(directory: _Dir = None, output: flags.OutputFormat = "table") -> None:
     """List the simulated members and their failures."""
     execute(_show(directory, output))
 
 
 async def _simulate(directory: Path | None, command: FailureCommand, outcome: str) -> None:
+    from federation.simulator.control import send_command
+
     await send_command(_members_directory(directory), command)
     print(f"{command.member} {outcome}")
 
@@ -84,6 +87,7 @@ async def _simulate(directory: Path | None, command: FailureCommand, outcome: st
 async def _show(directory: Path | None, output: str) -> None:
     from federation.apimachinery.clock import SystemClock
     from federation.cli.terminal.printing import print_rows
+    from federation.simulator.control import send_command
 
     members = await send_command(_members_directory(directory), FailureCommand(Verb.STATUS))
     now = SystemClock().now()

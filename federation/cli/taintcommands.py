@@ -5,11 +5,13 @@ from typing import Annotated
 import typer
 
 from federation.apimachinery.durations import parse_duration
-from federation.cli import flags
+from federation.cli import completion, flags
 from federation.cli.execution import execute
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 
-Cluster = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name of the member.")]
+Cluster = Annotated[
+    str, typer.Argument(metavar="CLUSTER", autocompletion=completion.clusters, help="Name of the member.")
+]
 
 
 def taint_command(

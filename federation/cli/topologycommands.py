@@ -24,10 +24,10 @@ def plan_command(
     target: Annotated[
         str, typer.Argument(metavar="FILE|NAME", help="A manifest, - for standard input, or a TopologySpreadPlan.")
     ],
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
-    output: flags.TableOrJSON = "table",
+    output: flags.OutputFormat = "table",
 ) -> None:
     """Show the constraints of each StatefulSet, and whether pods can deadlock.
 
@@ -47,10 +47,10 @@ def plan_command(
 @app.command("check")
 def check_command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the TopologySpreadPlan.")],
-    namespace: flags.Namespace = "default",
+    namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
-    output: flags.TableOrJSON = "table",
+    output: flags.OutputFormat = "table",
 ) -> None:
     """Check the live pods of a service in all members.
 

@@ -44,7 +44,7 @@ async def status(context: KubeconfigContext, target: Target, output: str) -> int
         if rollout is None:
             return await plainrollouts.status(host, resource, workload, target.text, output)
     state = rollout.get("status") or {}
-    if output == "json":
+    if output != "table":
         print_document(rollout, output)
     else:
         _print_status(target, rollout)

@@ -6,7 +6,8 @@ successful probe closes the circuit.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -23,9 +24,12 @@ from federation.apimachinery.errors import (
 )
 from federation.apimachinery.metrics import LATENCY_BUCKETS_S
 from federation.apimachinery.resources import Object
+from federation.apimachinery.webhookclient import StreamedResponse
 from federation.client.breaker import Breaker, BreakerOptions, Circuit
 from federation.client.client import Request, Transport, Watch
+from federation.client.delegate import Delegate, Headers
 from federation.client.identity import Identity, check_identity, is_checking
+from federation.client.session import MemberSocket
 
 _requests = Counter("federation_client_requests_total", "Calls by how they ended", ["cluster", "verb", "code"])
 _durations = Histogram(
@@ -215,14 +219,48 @@ class GuardedTransport:
         self._record("raw", str(answer[0]), breaker)
         return answer
 
+    @asynccontextmanager
+    async def exchange(
+        self, method: str, target: str, headers: Headers, body: AsyncIterator[bytes] | None
+    ) -> AsyncIterator[StreamedResponse]:
+        """As `Delegate.exchange`, without a slot."""
+        async with (await self._delegate()).exchange(method, target, headers, body) as response:
+            self._count("proxy", str(response.status))
+            yield response
+
+    @asynccontextmanager
+    async def websocket(
+        self, target: str, headers: Headers, subprotocols: Sequence[str]
+    ) -> AsyncIterator[MemberSocket]:
+        """As `Delegate.websocket`, without a slot."""
+        async with (await self._delegate()).websocket(target, headers, subprotocols) as socket:
+            self._count("proxy", "101")
+            yield socket
+
+    async def _delegate(self) -> Delegate:
+        """Return the inner transport for requests of users.
+
+        Their failures are not recorded: a user who makes a member hang up must not open the circuit of the controllers.
+        """
+        if self.breaker.state is Circuit.OPEN:
+            raise self._left_alone()
+        if self._checked != self._epoch:
+            await self.check_identity()
+        if not isinstance(self._transport, Delegate):
+            raise ClusterUnreachable(f"cluster {self.cluster} has no HTTP connection")
+        return self._transport
+
     async def close(self) -> None:
         """Close the inner transport."""
         await self._transport.close()
 
     def _check_circuit(self) -> None:
         if not self.breaker.try_acquire():
-            # The text becomes a condition's message: a changing number in it would cause a write each time.
-            raise ClusterUnreachable(f"cluster {self.cluster} does not answer; it is left alone for a while")
+            raise self._left_alone()
+
+    def _left_alone(self) -> ClusterUnreachable:
+        # The text becomes a condition's message: a changing number in it would cause a write each time.
+        return ClusterUnreachable(f"cluster {self.cluster} does not answer; it is left alone for a while")
 
     async def _wait_for_slot(self) -> None:
         acquiring = asyncio.ensure_future(self._slots.acquire())
@@ -250,11 +288,14 @@ class GuardedTransport:
             self._slots.release()
             raise
 
-    def _record(self, verb: str, code: str, breaker: Breaker, failure: Exception | None = None) -> None:
+    def _count(self, verb: str, code: str) -> None:
         counter = self._requests.get((verb, code))
         if counter is None:
             counter = self._requests[verb, code] = _requests.labels(self.cluster, verb, code)
         counter.inc()
+
+    def _record(self, verb: str, code: str, breaker: Breaker, failure: Exception | None = None) -> None:
+        self._count(verb, code)
         if isinstance(failure, ClusterUnreachable | RequestTimeout):
             breaker.record_failure()
             self._epoch += 1  # what answers next may be another cluster

@@ -5,7 +5,8 @@ raised as the ApiError that it stands for. Each call has a deadline; nothing is 
 """
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -19,8 +20,10 @@ from federation.apimachinery.errors import ApiError, ClusterError, ClusterForbid
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.objectshape import REVISION_LENGTH_MAX, is_storable
 from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.webhookclient import StreamedResponse
 from federation.client.client import Client, Request, Watch, WatchBatch
-from federation.client.session import HTTPOptions, Session
+from federation.client.delegate import Headers
+from federation.client.session import HTTPOptions, MemberSocket, Session
 from federation.client.watchdecoder import LineSplitter, to_event
 
 _METHODS = {
@@ -127,6 +130,18 @@ class HTTPTransport:
         return await self._session.request(
             method, path, body, content_type=_JSON if body is not None else "", timeout_s=timeout_s
         )
+
+    def exchange(
+        self, method: str, target: str, headers: Headers, body: AsyncIterator[bytes] | None
+    ) -> AbstractAsyncContextManager[StreamedResponse]:
+        """As `Delegate.exchange`."""
+        return self._session.exchange(method, target, headers, body)
+
+    def websocket(
+        self, target: str, headers: Headers, subprotocols: Sequence[str]
+    ) -> AbstractAsyncContextManager[MemberSocket]:
+        """As `Delegate.websocket`."""
+        return self._session.websocket(target, headers, subprotocols)
 
     async def close(self) -> None:
         """Release connections; later calls fail."""

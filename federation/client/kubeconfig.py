@@ -29,6 +29,11 @@ def load_kubeconfig(path: Path | str, context: str = "") -> Connection:
     return _Kubeconfig(Path(path)).to_connection(context)
 
 
+def context_names(path: Path | str) -> list[str]:
+    """Return the names of the contexts in a file; ConfigurationError if it cannot be read."""
+    return _Kubeconfig(Path(path)).context_names()
+
+
 def in_cluster(environ: Mapping[str, str] | None = None, folder: Path = SERVICE_ACCOUNT_FOLDER) -> Connection:
     """Return a pod's connection to its own cluster, as its service account; ConfigurationError outside a cluster."""
     environ = os.environ if environ is None else environ
@@ -122,6 +127,11 @@ class _Kubeconfig:
         if not isinstance(document, dict) or document.get("kind", "Config") != "Config":
             raise self._wrong("", "is not a kubeconfig (a mapping with kind: Config)")
         self._document: dict[str, Any] = document
+
+    def context_names(self) -> list[str]:
+        contexts = self._document.get("contexts")
+        entries = contexts if isinstance(contexts, list) else []
+        return [str(entry["name"]) for entry in entries if isinstance(entry, dict) and "name" in entry]
 
     def to_connection(self, wanted: str) -> Connection:
         name = wanted or str(self._document.get("current-context") or "")

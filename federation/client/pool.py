@@ -19,6 +19,7 @@ from federation.apimachinery.resources import Object
 from federation.client.breaker import Breaker
 from federation.client.client import Client, Transport
 from federation.client.clustersecret import connection_from_secret
+from federation.client.delegate import Delegate
 from federation.client.guard import GuardedTransport, GuardOptions
 from federation.client.http import HTTPTransport
 from federation.client.identity import Identity, identity_of
@@ -78,6 +79,11 @@ class ClusterPool:
             problem = self._problems.get(cluster)
             raise NotFound(problem or f'cluster "{cluster}" has no client')
         return client
+
+    def delegate(self, cluster: str) -> Delegate:
+        """Return what passes users' requests on to the cluster; NotFound with the reason when there is no client."""
+        self.client(cluster)
+        return self._guards[cluster]
 
     def breaker(self, cluster: str) -> Breaker | None:
         """Return the cluster's circuit breaker, a new one after its connection changed; None without a client."""

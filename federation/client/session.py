@@ -9,7 +9,7 @@ import asyncio
 import io
 import ssl
 from base64 import b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -22,7 +22,14 @@ from yarl import URL
 
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.connection import Connection
-from federation.apimachinery.errors import ClusterError, ClusterUnreachable, ConfigurationError, RequestTimeout
+from federation.apimachinery.errors import (
+    ClusterError,
+    ClusterUnreachable,
+    ConfigurationError,
+    RequestTimeout,
+    from_status,
+)
+from federation.apimachinery.webhookclient import StreamedResponse, drop_unread
 from federation.client.body import read_body
 from federation.client.identity import is_checking
 from federation.client.kubeconfig import fetch_credentials
@@ -33,6 +40,10 @@ _EARLY_S = 30.0
 """Credentials are renewed this long before they expire."""
 _LARGE_BYTES = 1024 * 1024
 """Bodies of this size and above are sent in chunks, so that they do not block the event loop."""
+_MESSAGE_BYTES_MAX = 1024 * 1024
+"""The largest WebSocket message; servers send 32 KiB in one."""
+_HEARTBEAT_S = 30.0
+"""A WebSocket server that does not answer a ping for half this time is gone."""
 _PLUGIN_S = 600.0
 """How long credentials of a plugin are used when it gives no expiry."""
 
@@ -89,6 +100,33 @@ class Stream:
             if not chunk:
                 return
             yield chunk
+
+
+class MemberSocket:
+    """An open WebSocket connection to the server."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self.subprotocol = socket.protocol or ""
+
+    async def receive(self) -> str | bytes | None:
+        """Return the next message, None at the end of the connection."""
+        message = await self._socket.receive()
+        if message.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
+            data: str | bytes = message.data
+            return data
+        return None
+
+    async def send(self, message: str | bytes) -> None:
+        """Send a message; wait while the server does not read."""
+        if isinstance(message, str):
+            await self._socket.send_str(message)
+        else:
+            await self._socket.send_bytes(message)
+
+    async def close(self, code: int) -> None:
+        """Close the connection."""
+        await self._socket.close(code=code)
 
 
 class Session:
@@ -176,6 +214,62 @@ class Session:
             if response is not None:
                 response.close()
 
+    @asynccontextmanager
+    async def exchange(
+        self, method: str, target: str, headers: Sequence[tuple[str, str]], body: AsyncIterator[bytes] | None
+    ) -> AsyncIterator[StreamedResponse]:
+        """Send another's request with our credentials and yield the response as it arrives; the caller limits the time.
+
+        `headers` name the user that we act for in `Impersonate-*`; `target` is an encoded path with its query.
+        """
+        try:
+            session = await self._ready()
+            async with session.request(
+                method, data=body, headers=self._delegated(headers), allow_redirects=False, **self._address(target)
+            ) as response:
+                try:
+                    yield StreamedResponse(response.status, response.raw_headers, response.content.iter_any())
+                finally:
+                    drop_unread(response)
+        except (aiohttp.ClientError, OSError, ValueError) as problem:
+            raise self._unreachable(problem) from problem
+
+    @asynccontextmanager
+    async def websocket(
+        self, target: str, headers: Sequence[tuple[str, str]], subprotocols: Sequence[str]
+    ) -> AsyncIterator[MemberSocket]:
+        """Open a WebSocket connection as `exchange` sends a request; ApiError when the server refuses it."""
+        try:
+            session = await self._ready()
+            async with session.ws_connect(
+                headers=self._delegated(headers),
+                protocols=subprotocols,
+                max_msg_size=_MESSAGE_BYTES_MAX,
+                heartbeat=_HEARTBEAT_S,
+                **self._address(target),
+            ) as socket:
+                yield MemberSocket(socket)
+        except aiohttp.WSServerHandshakeError as refusal:
+            text = f"{self._base} answered the WebSocket handshake with {refusal.status}"
+            if refusal.status < 400:
+                raise ClusterError(text) from None
+            raise from_status({"message": text}, refusal.status) from None
+        except (aiohttp.ClientError, OSError, ValueError) as problem:
+            raise self._unreachable(problem) from problem
+
+    def _delegated(self, headers: Sequence[tuple[str, str]]) -> CIMultiDict[str]:
+        """Return our credentials and the given headers; none of ours may name another user to act for."""
+        ours = CIMultiDict((name, value) for name, value in self._headers.items() if name == "Authorization")
+        ours.extend(headers)
+        return ours
+
+    def _address(self, target: str) -> dict[str, Any]:
+        return {
+            "url": URL(self._base + target, encoded=True),
+            "server_hostname": self._connection.tls_server_name or None,
+            "proxy": self._connection.proxy_url or None,
+        }
+
     async def close(self) -> None:
         """Close all connections."""
         self._is_closed = True
@@ -245,6 +339,7 @@ class Session:
             skip_auto_headers=("User-Agent", "Content-Type"),
             read_bufsize=self._options.read_buffer_bytes,
             auto_decompress=False,  # aiohttp decompresses without a limit; `read_body` has one
+            middlewares=(_refuse_redirected_handshake,),
         )
         self._tls_for = found
 
@@ -267,6 +362,17 @@ class Session:
 
     def _unreachable(self, problem: Exception) -> ClusterUnreachable:
         return ClusterUnreachable(f"{self._base}: {_describe(problem)}")
+
+
+async def _refuse_redirected_handshake(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Raise if the answer to a WebSocket handshake is a redirect: `ws_connect` would follow it, to any address."""
+    response = await handler(request)
+    if "Upgrade" in request.headers and 300 <= response.status < 400:
+        response.close()
+        raise aiohttp.ClientError("redirected")
+    return response
 
 
 class _CheckedConnector(aiohttp.TCPConnector):

@@ -63,6 +63,7 @@ def place(
     written: dict[str, str | None] = {**annotations, **plan.annotations}
     written |= migration_annotations(federated, federated_type, policy)
     written |= rollout_annotations(federated, policy)
+    written[names.APPLIED_POLICY] = "/".join(filter(None, policy.ref))
     if is_moved:
         written[names.SCHEDULING] = _feedback(federated, placements)
     quotas = with_annotations(federated, {names.WORKLOAD_SPREAD: written.get(names.WORKLOAD_SPREAD)})

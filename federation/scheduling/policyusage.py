@@ -95,9 +95,14 @@ class PolicyUsage:
             self._objects.setdefault(policy, {}).setdefault(resource, set()).add(key)
         return changed
 
+    def propagation_policy_of(self, federated: Object) -> PolicyKey | None:
+        """Return the propagation policy of an object, None without one; a label may name one that does not exist."""
+        ref = self._propagation.match(federated)
+        return None if ref is None else PolicyKey(_PROPAGATION[not ref.namespace], ref.namespace, ref.name)
+
     def _policies_of(self, federated: Object, type_: FederatedType) -> Iterator[PolicyKey]:
-        if _is_handled_by(names.GLOBAL_SCHEDULER, type_) and (ref := self._propagation.match(federated)) is not None:
-            yield PolicyKey(_PROPAGATION[not ref.namespace], ref.namespace, ref.name)
+        if _is_handled_by(names.GLOBAL_SCHEDULER, type_) and (key := self.propagation_policy_of(federated)) is not None:
+            yield key
         if not _is_handled_by(names.OVERRIDE_CONTROLLER, type_):
             return
         try:

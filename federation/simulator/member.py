@@ -10,6 +10,7 @@ from pathlib import Path
 
 from federation.admission.uniteddeployments import UnitedDeploymentAdmission
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import PODS
 from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.apiserver.server import APIServer, APIServerOptions
 from federation.apiserver.store.sql import SQLStore
@@ -17,7 +18,9 @@ from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.client.local import LocalClient
 from federation.controllers.uniteddeployment.unitedservice import UnitedDeploymentService
 from federation.simulator.delay import Delay
+from federation.simulator.hostusers import admit_host_users
 from federation.simulator.options import MemberOptions
+from federation.simulator.podconnections import PodExec, PodLogs
 from federation.simulator.workloads import Workloads
 from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
 from federation.spread.configurations import definitions
@@ -46,6 +49,8 @@ class SimulatedMember:
             clock=clock,
         )
         self._server.wrap(delay.wrap)
+        self._server.connect(PODS, "log", PodLogs(self._server.registry, clock))
+        self._server.connect(PODS, "exec", PodExec(self._server.registry, clock))
         self._workloads = Workloads(self._server.registry, options, clock)
         self._spreads: WorkloadSpreads | None = None
         self._uniteds: UnitedDeploymentService | None = None
@@ -60,6 +65,7 @@ class SimulatedMember:
     async def run(self, on_started: Callable[[str], None]) -> None:
         """Serve and reconcile until cancelled; `on_started` gets the URL."""
         await self._server.prepare(definitions() if self._spreads is not None else ())
+        await admit_host_users(LocalClient(self._server.registry, user_agent="simulated-member"))
         await self._workloads.ensure_nodes()
         try:
             async with asyncio.TaskGroup() as group:

@@ -14,8 +14,9 @@ from starlette.exceptions import HTTPException
 from federation.apimachinery.errors import ApiError, BadRequest, not_served
 from federation.apiserver.http.nonresource import Mount
 from federation.journal.decisions import Journal
-from federation.web import decisions, delivery, memberobjects, policyobjects, shardtopology
+from federation.web import decisions, delivery, memberobjects, memberpods, objectlist, policyobjects, shardtopology
 from federation.web.delivery import DeliveryView
+from federation.web.objectlist import ObjectListView
 from federation.web.policyobjects import PolicyView
 from federation.web.requests import ServedKinds, json_response
 from federation.web.shardtopology import TopologyView
@@ -27,6 +28,7 @@ def mount(
     view: DeliveryView | None = None,
     policies: PolicyView | None = None,
     spread: TopologyView | None = None,
+    listed: ObjectListView | None = None,
 ) -> Mount:
     """Return the app as the API server mounts it below `/federation/`; without views it serves the journal only."""
     web = FastAPI(title="federation", docs_url=None, redoc_url=None, openapi_url="/federation/v1/openapi.json")
@@ -35,13 +37,17 @@ def mount(
     if view is not None:
         delivery.add_routes(web, view, kinds)
         memberobjects.add_routes(web, view, kinds)
-        paths |= {*delivery.PATHS, memberobjects.PATH}
+        memberpods.add_routes(web, view, kinds)
+        paths |= {*delivery.PATHS, memberobjects.PATH, memberpods.PATH}
     if policies is not None:
         policyobjects.add_routes(web, policies)
         paths.add(policyobjects.PATH)
     if spread is not None:
         shardtopology.add_routes(web, spread)
         paths.add(shardtopology.PATH)
+    if listed is not None:
+        objectlist.add_routes(web, listed)
+        paths.add(objectlist.PATH)
     _add_error_handlers(web)
     return Mount(web, ("/federation/v1",), frozenset(paths))
 

@@ -13,16 +13,15 @@ from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
 
-from federation.apimachinery.errors import BadRequest, Forbidden, ServiceUnavailable
+from federation.apimachinery.errors import BadRequest, ServiceUnavailable
 from federation.apimachinery.resources import Resource
-from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.planning.federatedobject.builder import source_key
 from federation.planning.federatedobject.provenance import is_hand_written
 from federation.runtime.controller import Key
 from federation.runtime.federatedobjects import FederatedObjects, resource_of
 from federation.scheduling.policyusage import POLICIES, ObjectKey, PolicyKey, PolicyUsage
-from federation.web.requests import check_parameters, json_response
+from federation.web.requests import check_parameters, json_response, may_list, to_read
 
 PATH = "/federation/v1/policyobjects"
 _PARAMETERS = frozenset(("kind", "namespace", "name", "objectNamespace", "limit", "continue"))
@@ -75,16 +74,16 @@ def add_routes(web: FastAPI, view: PolicyView) -> None:
         """Return a page of the objects that the user may list, and the kinds that he may not."""
         check_parameters(request, _PARAMETERS)
         policy = _policy(kind, namespace, name)
-        await request.scope[AUTHORIZE]([_to_read(policy.resource, "get", namespace, name)], is_path_enough=False)
+        await request.scope[AUTHORIZE]([to_read(policy.resource, "get", namespace, name)], is_path_enough=False)
         scope = namespace or within
         visible: list[Resource] = []
         hidden: list[str] = []
         for resource in view.kinds_of(policy):
-            if await _may_list(request, resource, scope if resource.namespaced else ""):
+            if await may_list(request, resource, scope if resource.namespaced else ""):
                 visible.append(resource)
             else:
                 hidden.append(resource.group_resource)
-        with_hand_written = await _may_list(request, resource_of(Key(scope, "")), scope)
+        with_hand_written = await may_list(request, resource_of(Key(scope, "")), scope)
         keys = (
             (f"{key[0]}/{key[1]}", key)
             for resource in visible
@@ -105,15 +104,3 @@ def _policy(kind: str, namespace: str, name: str) -> PolicyKey:
     if resource.namespaced != bool(namespace):
         raise BadRequest(f"namespace: a {kind} {'needs one' if resource.namespaced else 'has none'}")
     return PolicyKey(resource, namespace, name)
-
-
-def _to_read(resource: Resource, verb: str, namespace: str, name: str = "") -> Attributes:
-    return Attributes(verb, resource.group, resource.version, resource.plural, namespace=namespace, name=name)
-
-
-async def _may_list(request: Request, resource: Resource, namespace: str) -> bool:
-    try:
-        await request.scope[AUTHORIZE]([_to_read(resource, "list", namespace)], is_path_enough=False)
-    except Forbidden:
-        return False
-    return True

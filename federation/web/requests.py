@@ -7,9 +7,10 @@ from typing import Any, Protocol
 import orjson
 from fastapi import Request, Response
 
-from federation.apimachinery.errors import BadRequest
+from federation.apimachinery.errors import BadRequest, Forbidden
 from federation.apimachinery.resources import Resource
 from federation.apiserver.auth.identity import Attributes
+from federation.apiserver.http.nonresource import AUTHORIZE
 
 
 class ServedKinds(Protocol):
@@ -50,6 +51,20 @@ def required_permissions(
         for resource in served
         if group in (None, resource.group)
     ]
+
+
+def to_read(resource: Resource, verb: str, namespace: str, name: str = "") -> Attributes:
+    """Return what a user must be able to do to read a resource in a namespace ("" for all)."""
+    return Attributes(verb, resource.group, resource.version, resource.plural, namespace=namespace, name=name)
+
+
+async def may_list(request: Request, resource: Resource, namespace: str) -> bool:
+    """Return whether the user may list a resource in a namespace ("" for all)."""
+    try:
+        await request.scope[AUTHORIZE]([to_read(resource, "list", namespace)], is_path_enough=False)
+    except Forbidden:
+        return False
+    return True
 
 
 def json_response(status: int, value: Any) -> Response:

@@ -47,3 +47,19 @@ async def test_an_autoscaler_that_no_policy_delivers_gets_a_warning(tmp_path: Pa
         created = await editor.post(f"{OURS}/namespaces/default/propagationpolicies", json=policy)
         assert created.status_code == 201, created.text
         assert await told(a_scaler("selected")) == ""
+
+
+async def test_an_autoscaler_where_a_policy_divides_workloads_gets_none(tmp_path: Path) -> None:
+    async with tenants(tmp_path) as host:
+        await ensure_types(LocalClient(host.parts.registry))
+        editor = await host.client("editor")
+        policy = {
+            "apiVersion": "core.kubeadmiral.io/v1alpha1",
+            "kind": "PropagationPolicy",
+            "metadata": {"name": "divide"},
+            "spec": {"schedulingMode": "Divide"},
+        }
+        assert (await editor.post(f"{OURS}/namespaces/default/propagationpolicies", json=policy)).status_code == 201
+        answer = await editor.post(PATH, json=a_scaler("acts"))
+        assert answer.status_code == 201
+        assert "warning" not in answer.headers

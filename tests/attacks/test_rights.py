@@ -32,7 +32,8 @@ def test_tenants_write_policies_and_workloads_and_nothing_else() -> None:
     """The review of the table: what the namespaced roles allow, in one place."""
     allowed = {key: verbs for key, verbs in rights().items() if key[0] != "cluster-admin" and verbs}
     # A user who may change a workload may also pause, approve and abort its rollout.
-    plurals = ("overridepolicies", "propagationpolicies", "federatedrollouts")
+    # One who may create a HorizontalPodAutoscaler may as well scale at set times.
+    plurals = ("overridepolicies", "propagationpolicies", "federatedrollouts", "cronfederatedhpas")
     policies = {f"{plural}.core.kubeadmiral.io" for plural in plurals}
     workloads = {"clonesets.apps.kruise.io", "statefulsets.apps.kruise.io"}
     assert {resource for _, resource in allowed} == policies | workloads

@@ -5,6 +5,7 @@ API server (tests/kubernetes/members/test_existing_host.py), with another fixtur
 """
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
@@ -58,11 +59,18 @@ def host(server: PlainHost) -> Path:
 
 
 @pytest.fixture(scope="module")
-def serve(host: Path) -> Serve:
+def started() -> list[Federation]:
+    """The processes that `serve` has started."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def serve(host: Path, started: list[Federation]) -> Serve:
     """The federation on that host."""
 
     def on_host(directory: Path) -> AbstractContextManager[Federation]:
-        return closing(start_on_host(directory, host))
+        started.append(start_on_host(directory, host))
+        return closing(started[-1])
 
     return on_host
 
@@ -222,3 +230,36 @@ def test_work_goes_on_when_the_host_was_away(fed: Federated, server: PlainHost) 
     fed.host("scale", "deploy/weighted", "--replicas=11")
     placed = eventually(lambda: fed.replicas("weighted"), lambda seen: sum(seen.values()) == 11, timeout_s=60)
     assert placed == {"cluster-01": 4, "cluster-02": 3, "cluster-03": 4}
+
+
+def test_another_process_goes_on_after_kill_and_repeats_nothing(
+    fed: Federated,  # noqa: F811  # the fixture
+    host: Path,
+    started: list[Federation],
+    tmp_path: Path,
+) -> None:
+    fed.apply("weights-40-30-40.yaml")
+    lease = ("lease", "federation-controllers", "-n", "kube-admiral-system", "-o", "jsonpath={.spec.holderIdentity}")
+    events = ("events", "--field-selector", "involvedObject.name=weighted,reason=Scheduled")
+
+    def scaled(count: int) -> dict[str, int]:
+        fed.host("scale", "deploy/weighted", f"--replicas={count}")
+        eventually(lambda: fed.replicas("weighted"), lambda seen: sum(seen.values()) == count, timeout_s=60)
+        return {name: int(text) for name, text in fed.in_members("weighted", "{.metadata.generation}").items()}
+
+    def reported() -> int:
+        return sum(event.get("count") or 1 for event in fed.host.json("get", *events)["items"])
+
+    with closing(start_on_host(tmp_path / "second", host)) as second:
+        generations, leader, before = scaled(22), fed.host("get", *lease), reported()
+        started[-1].kill()
+        killed_s = time.monotonic()
+        eventually(lambda: fed.host("get", *lease), lambda seen: seen not in ("", leader), timeout_s=30)
+        # The Lease lasts 8 s, and the rest is for a busy machine.
+        assert time.monotonic() - killed_s < 15
+        after = scaled(33)
+        assert after == {name: generation + 1 for name, generation in generations.items()}, "one write per change"
+        assert eventually(reported, lambda seen: seen > before) == before + 1, "one event per decision"
+        assert "Traceback" not in second.log
+        # The webhooks of our kinds lead to the process that runs.
+        fed.host("annotate", "propagationpolicy", "--all", "touched=true")

@@ -79,6 +79,8 @@ def test_another_process_takes_over_and_nothing_is_done_twice(replicas: Replicas
     eventually(lambda: replicas.leader(two), lambda seen: seen not in ("", first), timeout_s=30, what="another leader")
     two.kubectl("scale", "deploy/web", "--replicas=5")
     replicas.replicas(5)
+    two.kubectl("create", "namespace", "short")
+    two.kubectl("delete", "namespace", "short", "--timeout=60s")
 
     # It comes back as a follower, and takes over at once when the leader stops in order.
     one = replicas.start("one")
@@ -135,3 +137,14 @@ def test_a_process_with_one_role_does_nothing_else(postgres: PostgresServer, tmp
         label = "apiserver.kubernetes.io/identity"
         servers = api.kubectl("get", "lease", "-n", "kube-system", "-l", label, "-o", "name")
         assert len(servers.splitlines()) == 1, "clients are sent to the API process only"
+        # So are the controllers of the API server itself.
+        api.kubectl("create", "namespace", "team")
+        account = ("get", "serviceaccount", "default", "-n", "team", "-o", "name", "--ignore-not-found")
+        eventually(lambda: api.kubectl(*account), bool, what="the default account of the namespace")
+        api.kubectl("delete", "namespace", "team", "--timeout=60s")
+        work.close()
+        api.kubectl("create", "namespace", "later")
+        api.kubectl("delete", "namespace", "later", "--wait=false")
+        started = start_serve(tmp_path / "work", arguments=["--role", "controllers"], FEDERATION_STORE_URL=url)
+        with closing(started):
+            api.kubectl("wait", "--for=delete", "namespace/later", "--timeout=60s")

@@ -41,7 +41,7 @@ async def _reason(world: World) -> str | None:
 
 
 async def _begin(world: World) -> None:
-    await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+    await world.create(PROPAGATION_POLICIES, a_policy({}, schedulingMode="Duplicate"))
     await world.create(DEPLOYMENTS, a_deployment("web", replicas=2))
     await world.create(SCALERS, _a_scaler())
 

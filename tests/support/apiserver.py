@@ -27,6 +27,7 @@ from federation.apiserver.auth.rbac import RBACAuthorizer
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
 from federation.apiserver.auth.tokenfile import TokenFile
 from federation.apiserver.http.app import App, AppOptions
+from federation.apiserver.http.connectors import Connectors
 from federation.apiserver.http.serving import ServingOptions, serve
 from federation.apiserver.registry.capublisher import CAPublisher, FrontProxyTrust
 from federation.apiserver.registry.registry import Registry
@@ -34,10 +35,13 @@ from federation.apiserver.store.interface import Store
 from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.assembly import protect_federated_objects
+from federation.client.local import LocalClient
 from federation.web import application
 from federation.web.delivery import DeliveryView
+from federation.web.objectlist import ObjectListView
 from federation.web.policyobjects import PolicyView
 from federation.web.shardtopology import TopologyView
+from federation.web.ui import uiapp
 from tests.support.memoryjournal import MemoryJournal
 
 T = TypeVar("T")
@@ -76,11 +80,13 @@ def build(
     view: DeliveryView | None = None,
     policies: PolicyView | None = None,
     spread: TopologyView | None = None,
+    listed: ObjectListView | None = None,
+    connectors: Connectors | None = None,
 ) -> Parts:
     """Build a server without starting it, over a given registry or its own. Call it in a running event loop.
 
     With a `view` it also serves the delivery of objects, with `policies` the objects of policies, with
-    `spread` sharded services.
+    `spread` sharded services, with `listed` the list of objects. The web UI is always there.
     """
     clock = SystemClock()
     pki = ensure_pki(directory / "pki", now=datetime.now(UTC))
@@ -91,7 +97,10 @@ def build(
     authenticator = Authenticator(registry, clock=clock, service_account_tokens=tokens, token_file=token_file)
     authorizer = RBACAuthorizer(registry, clock=clock, implied=HOST_RBAC.implied)
     journal = MemoryJournal()
-    mounts = {"federation": application.mount(journal, registry.kinds, view, policies, spread)}
+    mounts = {
+        "federation": application.mount(journal, registry.kinds, view, policies, spread, listed),
+        "ui": uiapp.mount(pki.token_key.read_bytes, LocalClient(registry, user_agent="ui"), clock),
+    }
     aggregator = Aggregator(registry, identity=pki.front_proxy.read, clock=clock)
     trust = FrontProxyTrust(pki.front_proxy.ca_certificate.read_bytes, FRONT_PROXY_USER)
     publisher = CAPublisher(registry, ca=pki.ca_certificate.read_bytes, clock=clock, front_proxy=trust)
@@ -102,6 +111,7 @@ def build(
         mounts=mounts,
         options=options,
         aggregator=aggregator,
+        connectors=connectors,
     )
     return Parts(
         registry,
@@ -172,6 +182,7 @@ def api_server(
     options: AppOptions | None = None,
     registry_options: RegistryOptions | None = None,
     serving: ServingOptions | None = None,
+    connectors: Connectors | None = None,
 ) -> Iterator[Parts]:
     """Run a server while the context is open. Errors of its thread are raised here."""
     ready = threading.Event()
@@ -185,7 +196,8 @@ def api_server(
         held["stop"] = stop = asyncio.Event()
         held["loop"] = asyncio.get_running_loop()
         limits = serving or ServingOptions(graceful_stop_s=1)
-        await _serve(directory, store(), stop, on_ready, limits, options=options, registry_options=registry_options)
+        arguments = {"options": options, "registry_options": registry_options, "connectors": connectors}
+        await _serve(directory, store(), stop, on_ready, limits, **arguments)
 
     def run() -> None:
         try:

@@ -162,9 +162,11 @@ def log_of(directory: Path) -> Path:
     return directory.parent / f"{directory.name}.log"
 
 
-def start_federation(directory: Path, *, members: int = 3, arguments: Sequence[str] = ()) -> Federation:
+def start_federation(
+    directory: Path, *, members: int = 3, arguments: Sequence[str] = (), **environment: str
+) -> Federation:
     """Start `fedctl up` and wait for its ready line."""
-    return _start(directory, ["up", "--members", str(members), *arguments])
+    return _start(directory, ["up", "--members", str(members), *arguments], environment)
 
 
 def start_serve(directory: Path, *, arguments: Sequence[str] = (), **environment: str) -> Federation:
@@ -201,9 +203,11 @@ def _start(directory: Path, arguments: Sequence[str], environment: Mapping[str, 
 
 
 @contextmanager
-def federation(directory: Path, *, members: int = 3, arguments: Sequence[str] = ()) -> Iterator[Federation]:
+def federation(
+    directory: Path, *, members: int = 3, arguments: Sequence[str] = (), **environment: str
+) -> Iterator[Federation]:
     """Run a federation with simulated members during the block."""
-    with closing(start_federation(directory, members=members, arguments=arguments)) as running:
+    with closing(start_federation(directory, members=members, arguments=arguments, **environment)) as running:
         yield running
 
 

@@ -1,5 +1,6 @@
 """The Helm chart, rendered by Helm's own library with every combination of its options."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -13,6 +14,7 @@ import typer
 import yaml
 from helm_python import chart as helm_chart
 from tests.support.vectors import ROOT
+from tools import generate_monitoring
 
 from federation import __version__
 from federation.cli.main import app
@@ -45,6 +47,8 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     },
     {
         "serviceMonitor": {"enabled": True, "labels": {"team": "platform"}},
+        "dashboard": {"enabled": True, "annotations": {"grafana_folder": "Clusters"}},
+        "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
         "networkPolicy": {"from": [{"podSelector": {}}], "egress": [{"ports": [{"port": 443}]}]},
         "service": {"type": "LoadBalancer", "port": 7443, "loadBalancerSourceRanges": ["10.0.0.0/8"]},
         "advertiseURL": "https://fed.example.com:7443",
@@ -213,6 +217,7 @@ def test_the_control_plane_gets_no_rights_in_the_cluster_that_runs_it() -> None:
         "NetworkPolicy",
         "Pod",
         "PodDisruptionBudget",
+        "PrometheusRule",
         "Secret",
         "Service",
         "ServiceAccount",
@@ -226,6 +231,18 @@ def test_the_control_plane_gets_no_rights_in_the_cluster_that_runs_it() -> None:
 def test_a_disruption_budget_protects_several_replicas_only(store: str, has_budget: bool) -> None:
     objects = render(STORES[store])
     assert (("PodDisruptionBudget", "fed-federation") in objects) is has_budget
+
+
+def test_dashboard_and_alerts_are_the_generated_ones() -> None:
+    objects = render(OPTIONS[1])
+    dashboard = objects["ConfigMap", "fed-federation-dashboard"]
+    assert json.loads(dashboard["data"]["federation.json"]) == generate_monitoring.dashboard()
+    assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert dashboard["metadata"]["annotations"] == {"grafana_folder": "Clusters"}
+    rules = objects["PrometheusRule", "fed-federation"]
+    assert rules["spec"] == generate_monitoring.rules()
+    assert rules["metadata"]["labels"]["release"] == "prometheus"
+    assert not {("ConfigMap", "fed-federation-dashboard"), ("PrometheusRule", "fed-federation")} & render({}).keys()
 
 
 def test_a_volume_is_kept_and_a_claim_of_the_user_is_used() -> None:

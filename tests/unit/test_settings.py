@@ -97,3 +97,16 @@ def test_settings_of_two_kinds_of_hosts_are_refused(given: dict[str, object], me
     settings = from_environment({"directory": Path("state"), **given}, {})
     with pytest.raises(ConfigurationError, match=message):
         _ = settings.has_existing_host
+
+
+def test_traces_go_to_our_endpoint_or_to_that_of_opentelemetry() -> None:
+    all_variables = {
+        "FEDERATION_OTLP_ENDPOINT": "http://ours",
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://traces",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://all",
+    }
+    for expected in ("http://ours", "http://traces", "http://all", ""):
+        assert from_environment(HERE, all_variables).otlp_endpoint == expected
+        all_variables = dict(list(all_variables.items())[1:])
+    turned_off = {"FEDERATION_OTLP_ENDPOINT": "", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://all"}
+    assert not from_environment(HERE, turned_off).otlp_endpoint

@@ -11,11 +11,12 @@ from federation.api.kruise.cloneset import CloneSet
 from federation.api.kruise.statefulset import StatefulSet
 from federation.api.kruise.uniteddeployment import UnitedDeployment
 from federation.api.kruise.workloadspread import WorkloadSpread
-from federation.api.resources import KRUISE_GROUP
+from federation.api.resources import CORE_GROUP, KRUISE_GROUP
 from federation.api.schema.structural import to_structural
 from federation.api.v1alpha1.base import Column, Kind
 from federation.api.v1alpha1.clusterdisruptionbudget import ClusterDisruptionBudget
 from federation.api.v1alpha1.collectedstatus import ClusterCollectedStatus, CollectedStatus
+from federation.api.v1alpha1.cronfederatedhpa import CronFederatedHPA
 from federation.api.v1alpha1.federatedcluster import FederatedCluster
 from federation.api.v1alpha1.federatedobject import ClusterFederatedObject, FederatedObject
 from federation.api.v1alpha1.federatedrollout import FederatedRollout
@@ -39,6 +40,7 @@ KINDS: tuple[type[Kind], ...] = (
     ClusterPropagatedVersion,
     ClusterPropagationPolicy,
     CollectedStatus,
+    CronFederatedHPA,
     FederatedCluster,
     FederatedObject,
     FederatedRollout,
@@ -58,6 +60,11 @@ KINDS: tuple[type[Kind], ...] = (
     WorkloadSpread,
 )
 
+_CATEGORY = "federation"
+"""`kubectl get federation` lists the objects of our kinds; those of other groups belong to other projects."""
+_UNLISTED = (ClusterCollectedStatus, ClusterPropagatedVersion, CollectedStatus, PropagatedVersion)
+"""Bookkeeping of controllers, of no use in that list."""
+
 
 def to_crd(kind: type[Kind]) -> dict[str, Any]:
     """Return the CustomResourceDefinition (apiextensions.k8s.io/v1) of a kind."""
@@ -69,6 +76,8 @@ def to_crd(kind: type[Kind]) -> dict[str, Any]:
         "plural": resource.plural,
         "singular": resource.kind.lower(),
     }
+    if resource.group == CORE_GROUP and kind not in _UNLISTED:
+        spec_names["categories"] = [_CATEGORY]
     if definition.short_name:
         spec_names["shortNames"] = [definition.short_name]
     schema = to_structural(kind)

@@ -156,6 +156,11 @@ class FederatedClusterStatus(Model):
     """The service account token in use; absent when the Secret's given credentials are used."""
     join_performed: bool | None = None
     """Whether the cluster has joined, so that leaving must clean it up."""
+    kubernetes_version: str | None = None
+    """The version of Kubernetes that the member reports, for example v1.35.2. An extension of this project."""
+    region: str | None = None
+    """The value of the label topology.kubernetes.io/region of the FederatedCluster, or else of the member's nodes:
+    several, separated by commas, if they differ. An extension of this project."""
     resources: Resources | None = None
     """The capacity of the cluster's schedulable nodes."""
 
@@ -169,6 +174,11 @@ class FederatedCluster(Kind):
         columns=(
             Column("ready", ".status.conditions[?(@.type=='Ready')].status"),
             Column("joined", ".status.conditions[?(@.type=='Joined')].status"),
+            Column("version", ".status.kubernetesVersion"),
+            Column("region", ".status.region"),
+            Column("nodes", ".status.resources.schedulableNodes", "integer"),
+            Column("cpu", ".status.resources.allocatable.cpu"),
+            Column("memory", ".status.resources.allocatable.memory"),
             Column("age", ".metadata.creationTimestamp", "date"),
         ),
     )

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from federation.api import names
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS
 from federation.api.v1alpha1.base import AGE, AnyObject, AnyValue, Column, DateTime, Definition, Int64, Kind, Model
 
@@ -118,8 +119,16 @@ class FederatedObjectStatus(Model):
     """The generation of the federated object that was last dispatched to all clusters."""
 
 
+_APPLIED_POLICY = names.APPLIED_POLICY.replace(".", r"\.")
 _PROPAGATED = ".status.conditions[?(@.type=='Propagated')]"
-_COLUMNS = (Column("Propagated", f"{_PROPAGATED}.status"), Column("Reason", f"{_PROPAGATED}.reason"), AGE)
+_COLUMNS = (
+    Column("Propagated", f"{_PROPAGATED}.status"),
+    Column("Reason", f"{_PROPAGATED}.reason"),
+    Column("Policy", f".metadata.annotations['{_APPLIED_POLICY}']", is_wide=True),
+    Column("Clusters", ".spec.placements[*].placement[*].cluster", is_wide=True),
+    Column("Replicas", ".spec.template.spec.replicas", "integer", is_wide=True),
+    AGE,
+)
 
 
 class FederatedObject(Kind):

@@ -35,6 +35,7 @@ class PlacementHold(Kind):
 
     DEFINITION: ClassVar[Definition] = Definition(
         PLACEMENT_HOLDS,
+        "hold",
         has_status=False,
         columns=(
             Column("Cause", ".spec.cause"),

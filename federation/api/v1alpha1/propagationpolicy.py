@@ -242,6 +242,7 @@ class PropagationPolicySpec(Model):
 _COLUMNS = (
     Column("Mode", ".spec.schedulingMode"),
     Column("Strategy", ".spec.replicasStrategy"),
+    Column("Profile", ".spec.schedulingProfile"),
     Column("Objects", ".status.refCount", "integer"),
     AGE,
 )

@@ -96,7 +96,7 @@ class SchedulerPluginWebhookConfiguration(Kind):
     """SchedulerPluginWebhookConfiguration makes an HTTP service a scheduler plugin of the same name."""
 
     DEFINITION: ClassVar[Definition] = Definition(
-        SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS, has_status=False, columns=(AGE,)
+        SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS, "spwc", has_status=False, columns=(AGE,)
     )
 
     spec: SchedulerPluginWebhookConfigurationSpec

@@ -19,10 +19,10 @@ from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ConfigurationError, NotFound
 from federation.apimachinery.resources import ENDPOINT_SLICES, ENDPOINTS, SERVICES, Object, Resource
 from federation.apimachinery.webhookclient import WebhookClient, WebhookResponse
-from federation.apiserver.aggregation.headers import user_headers
 from federation.apiserver.aggregation.remotediscovery import read_aggregated, read_classic, read_openapi_hash
 from federation.apiserver.aggregation.targets import Problem, Target, find_targets, is_permitted
 from federation.apiserver.auth.identity import MASTERS, User
+from federation.apiserver.http.forwardedheaders import user_headers
 from federation.apiserver.registry.apiservices import APIEntry, RemoteDocuments, ServiceBackend
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.verbs.requestoptions import ListOptions

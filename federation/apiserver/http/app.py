@@ -3,8 +3,9 @@
     request → authentication → impersonation → authorization → priority and fairness → handler
 
 Handlers are `resthandlers.py`, `reviews.py` and `tokenrequests.py` for resources, and `nonresource.py` for all other
-paths. Requests for a group version of another server go to the `Aggregator` instead. No resource request goes through a
-web framework. The app starts nothing and lives as long as the server.
+paths. Requests for a group version of another server go to the `Aggregator` instead, those for a subresource that
+connects to something else to its `Connector`. No resource request goes through a web framework. The app starts nothing
+and lives as long as the server.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,9 +25,10 @@ from federation.apiserver.auth.identity import ANONYMOUS, Attributes
 from federation.apiserver.auth.impersonation import impersonate
 from federation.apiserver.http.asgi import Disconnected, Receive, Request, Scope, Send, Trail
 from federation.apiserver.http.bodies import BodyLimits
-from federation.apiserver.http.flowcontrol import FlowControl, FlowControlOptions
+from federation.apiserver.http.connectors import Connector, Connectors
+from federation.apiserver.http.flowcontrol import Flow, FlowControl, FlowControlOptions
 from federation.apiserver.http.health import Check
-from federation.apiserver.http.nonresource import AUTHORIZE, PUBLIC, Mount, NonResourcePaths
+from federation.apiserver.http.nonresource import AUTHORIZE, PUBLIC, SERVER, Mount, NonResourcePaths
 from federation.apiserver.http.parameters import timeout_s
 from federation.apiserver.http.podcommands import Locate, PodCommands
 from federation.apiserver.http.requestinfo import to_verb
@@ -36,6 +38,7 @@ from federation.apiserver.http.reviews import Reviews
 from federation.apiserver.http.statuserrors import method_not_allowed, to_api_error
 from federation.apiserver.http.tokenrequests import TokenRequests
 from federation.apiserver.http.watchresponses import WatchServer
+from federation.apiserver.http.websockets import WEBSOCKET
 from federation.apiserver.registry.apiservices import APIEntry
 from federation.apiserver.registry.registry import Registry
 
@@ -93,6 +96,7 @@ class App:
         auditor: Auditor | None = None,
         locate_pods: Locate | None = None,
         aggregator: Aggregator | None = None,
+        connectors: Connectors | None = None,
     ) -> None:
         options, clock = options or AppOptions(), clock or SystemClock()
         registry.set_authorizer(partial(decide, authorizer))
@@ -108,6 +112,7 @@ class App:
         self._reviews = Reviews(authenticator, authorizer, limits=limits)
         self._token_requests = TokenRequests(registry, authenticator.tokens, clock=clock, limits=limits)
         self._aggregator = aggregator
+        self._connectors = connectors if connectors is not None else {}
         self._apis = registry.apis
         self._paths = NonResourcePaths(
             registry.kinds,
@@ -128,6 +133,8 @@ class App:
         self._watches.stop()
         if self._aggregator is not None:
             self._aggregator.stop()
+        for connector in self._connectors.values():
+            connector.stop()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -135,8 +142,8 @@ class App:
         started_s = perf_counter()
         request = Request(scope, receive, send)
         path = parse(request.path)
-        if path is None and self._find_remote(request.path) is not None:
-            path = parse_forwarded(request.path)
+        if path is None:
+            path = self._parse_forwarded(request.path)
         verb = "" if path is None else to_verb(request, path)
         if self._auditor is not None:
             request.trail = self._auditor.open(request, path, verb)
@@ -152,10 +159,27 @@ class App:
                 request.trail.close()
             observe(self._kinds, request, path, verb, perf_counter() - started_s)
 
+    def _parse_forwarded(self, path: str) -> ResourcePath | None:
+        """Return the parts of a path that goes on after its subresource, because something else answers it."""
+        found = parse_forwarded(path)
+        is_forwarded = found is not None and self._find_connector(found) is not None
+        return found if is_forwarded or self._find_remote(path) is not None else None
+
+    def _find_connector(self, path: ResourcePath) -> Connector | None:
+        """Return what answers a subresource, None for nearly all paths."""
+        if not path.subresource or path.is_watch:
+            return None
+        found = self._connectors.get((path.group, path.version, path.plural, path.subresource))
+        return found if found is not None and found.is_namespaced == bool(path.namespace) else None
+
     async def _serve(self, request: Request, path: ResourcePath | None, verb: str) -> None:
         headers = request.headers
         root = request.path.lstrip("/").partition("/")[0] if path is None else ""
-        if root in PUBLIC and b"authorization" not in headers and request.peer is None:
+        is_probe = root in PUBLIC and b"authorization" not in headers and request.peer is None
+        has_own_login = self._paths.is_public(root)
+        if has_own_login:
+            request.scope[SERVER] = self
+        if is_probe or has_own_login:
             # Probes send no credentials. Credentials that are sent are checked on public paths too.
             if request.trail is not None:
                 await request.trail.received()
@@ -229,6 +253,10 @@ class App:
     async def _serve_resource(self, request: Request, path: ResourcePath, attributes: Attributes) -> None:
         flow_control, user, verb = self._flow_control, request.user, attributes.verb
         flow, request.flow_headers = flow_control.classify(user, attributes)
+        connector = self._find_connector(path)
+        if connector is not None:
+            await self._connect(request, path, connector, flow)
+            return
         # The dictionary is empty on most servers, so that this costs the others' requests nothing.
         remote = self._apis.remote.get((path.group, path.version)) if self._apis.remote else None
         if verb == "watch":
@@ -258,6 +286,23 @@ class App:
                     await self._resources.serve(request, path, verb)
         finally:
             flow_control.release(flow)
+
+    async def _connect(self, request: Request, path: ResourcePath, connector: Connector, flow: Flow | None) -> None:
+        if WEBSOCKET in request.scope.get("extensions", ()) and not connector.is_watch(request, path):
+            # A handshake is a GET, but what it opens carries commands. Kubernetes asks for this verb too.
+            await authorize(self._authorizer, request.user, to_attributes(path, "create"), request.audit_annotations)
+        if connector.is_stream(request, path):
+            self._flow_control.open_watch(request.user, flow)
+            try:
+                await connector.serve(request, path, timeout_s=None)
+            finally:
+                self._flow_control.close_watch(request.user)
+            return
+        await self._flow_control.acquire(flow)
+        try:
+            await connector.serve(request, path, timeout_s=self._deadline_s(request))
+        finally:
+            self._flow_control.release(flow)
 
     def _deadline_s(self, request: Request) -> float:
         text = request.query.get("timeout")

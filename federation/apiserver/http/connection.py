@@ -147,6 +147,9 @@ class Connection(HttpToolsProtocol):
         self._framing_bytes = 0
         super().on_body(body)
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Log nothing: clients could fill the log, and who tries SPDY gets an answer that says what works."""
+
     def handle_websocket_upgrade(self) -> None:
         """Hand the connection over to uvicorn's WebSocket protocol, whose connections these timers do not limit."""
         self._stop_timers()

@@ -24,6 +24,9 @@ AUTHORIZE = "federation.authorize"
 """Key in the ASGI scope of a mounted app: `await scope[AUTHORIZE](required)` raises Forbidden unless the user may get
 the request's path or may do everything in `required`, a sequence of Attributes. With `is_path_enough=False` the path is
 enough only when nothing is required."""
+SERVER = "federation.server"
+"""Key in the ASGI scope of a public mounted app: the server's own ASGI app. Requests that the mounted app sends to it
+with a user's credentials are authenticated, authorized, queued and audited as if they came over the network."""
 _TEXT = b"text/plain; version=0.0.4; charset=utf-8"
 _INDEX = (
     "/api",
@@ -48,6 +51,8 @@ class Mount:
     authorizes: frozenset[str] = frozenset()
     """Paths whose handlers call `scope[AUTHORIZE]`, because the required permissions depend on the query. Every other
     path needs the permission on its non-resource URL."""
+    is_public: bool = False
+    """Whether requests need no credentials here, because the app has a log-in of its own (see `SERVER`)."""
 
 
 class NonResourcePaths:
@@ -74,6 +79,11 @@ class NonResourcePaths:
         """Return whether a mounted app authorizes requests of this path itself."""
         mount = self._mounts.get(root)
         return mount is not None and path in mount.authorizes
+
+    def is_public(self, root: str) -> bool:
+        """Return whether paths whose first segment is `root` belong to an app with a log-in of its own."""
+        mount = self._mounts.get(root)
+        return mount is not None and mount.is_public
 
     async def serve(self, request: Request, root: str) -> None:
         """Answer a path whose first segment is `root`; NotFound or MethodNotAllowed when it is not served."""

@@ -8,6 +8,7 @@ from prometheus_client import Counter, Histogram
 from federation.apimachinery.metrics import LATENCY_BUCKETS_S
 from federation.apimachinery.paths import ResourcePath
 from federation.apiserver.http.asgi import Request
+from federation.apiserver.http.nonresource import SERVER
 from federation.apiserver.registry.discovery import REVIEWS
 from federation.apiserver.semantics.kinds.kinds import Kinds
 
@@ -38,7 +39,8 @@ def observe(kinds: Kinds, request: Request, path: ResourcePath | None, verb: str
             label = "path" if path is None else verb or "other"
             counter = _counters[key] = _requests.labels(label, plural, str(request.status))
     counter.inc()
-    if verb != "watch":
+    # Pages of an app with a log-in of its own may be streams; the requests behind them are observed one by one.
+    if verb != "watch" and SERVER not in request.scope:
         histogram = _histograms.get(verb)
         if histogram is None:
             histogram = _histograms[verb] = _durations.labels(verb or "path")

@@ -24,8 +24,8 @@ from federation.apiserver.http.websockets import with_websockets
 _log = structlog.get_logger(__name__)
 _TLS12_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """Forward secrecy and authenticated encryption only. TLS 1.3 has no other ciphers, and this does not change them."""
-_FRAME_BYTES_MAX = 4096
-"""Bytes of a frame from a WebSocket client, which has nothing to say."""
+_FRAME_BYTES_MAX = 256 * 1024
+"""Bytes of a message from a WebSocket client. kubectl sends 32 KiB of standard input in one."""
 
 
 @dataclass(frozen=True, slots=True)

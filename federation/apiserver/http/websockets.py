@@ -1,15 +1,15 @@
-"""Watches over WebSocket: a handshake becomes the GET request that it is, and each event one text frame.
+"""WebSocket connections: a handshake becomes the GET request that it is, so authentication and audit are the same.
 
-Dashboards in browsers watch this way, and since browsers set no headers they send a bearer token as a subprotocol. The
-rest of the server sees an HTTP request, so authentication, audit and limits are the same. Requests other than watches
-get their ordinary response instead of an upgrade. Frames from the client are ignored. `connection.py` upgrades
-connections.
+A watch sends each event as one text frame, and ignores frames from the client. Dashboards in browsers watch this way,
+and since browsers set no headers they send a bearer token as a subprotocol. A handler that exchanges messages (`kubectl
+exec` in a member) finds the connection in the scope's extension `WEBSOCKET`. All other requests get their ordinary
+response instead of an upgrade. `connection.py` upgrades connections.
 """
 
 import base64
 import binascii
 from collections.abc import Awaitable, MutableMapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from federation.apiserver.http.asgi import ASGIApp, Header, Receive, Scope, Send, is_true, parse_query
 
@@ -18,6 +18,35 @@ _LINE_BYTES_MAX: Final = 8 * 1024 * 1024
 """The longest event; an object is smaller."""
 _TOO_BIG: Final = 1009
 _Message = MutableMapping[str, Any]
+WEBSOCKET: Final = "federation.websocket"
+"""Key in the ASGI extensions of a request that is a WebSocket handshake: the client's `WebSocket`."""
+
+
+class WebSocket(Protocol):
+    """A connection that exchanges messages: text as str, binary as bytes."""
+
+    async def receive(self) -> str | bytes | None:
+        """Return the next message, None at the end of the connection."""
+        ...
+
+    async def send(self, message: str | bytes) -> None:
+        """Send a message; wait while the other side does not read."""
+        ...
+
+    async def close(self, code: int) -> None:
+        """Close the connection."""
+        ...
+
+
+class ClientSocket(WebSocket, Protocol):
+    """The connection of a client, which waits for an answer to its handshake."""
+
+    subprotocols: Sequence[str]
+    """What the client offers, without its token."""
+
+    async def accept(self, subprotocol: str) -> None:
+        """Answer the handshake; "" for no subprotocol."""
+        ...
 
 
 def with_websockets(app: ASGIApp) -> ASGIApp:
@@ -48,7 +77,8 @@ class _Bridge:
         headers: list[Header] = list(self._scope["headers"])
         if self._token:
             headers = [*(entry for entry in headers if entry[0] != b"authorization"), (b"authorization", self._token)]
-        request = {**self._scope, "type": "http", "method": "GET", "headers": headers, "extensions": {}}
+        extensions = {WEBSOCKET: _Messages(self._scope, self._receive, self._send)}
+        request = {**self._scope, "type": "http", "method": "GET", "headers": headers, "extensions": extensions}
         await app(request, self.receive, self.send)
 
     async def receive(self) -> _Message:
@@ -94,6 +124,37 @@ class _Bridge:
 
     def _is_watch(self) -> bool:
         return is_true(parse_query(self._scope["query_string"]).get("watch", ""))
+
+
+class _Messages:
+    """A `ClientSocket`. Until `accept` the handshake can get an ordinary response."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+        self._is_closed = False
+        self.subprotocols = [name for name in scope.get("subprotocols") or () if not name.startswith(_TOKEN)]
+
+    async def accept(self, subprotocol: str) -> None:
+        await self._receive()  # the handshake
+        await self._send({"type": "websocket.accept", "subprotocol": subprotocol or None})
+
+    async def receive(self) -> str | bytes | None:
+        message = await self._receive()
+        if message["type"] == "websocket.disconnect":
+            self._is_closed = True
+            return None
+        text: str | None = message.get("text")
+        return text if text is not None else bytes(message["bytes"])
+
+    async def send(self, message: str | bytes) -> None:
+        kind = "text" if isinstance(message, str) else "bytes"
+        await self._send({"type": "websocket.send", kind: message})
+
+    async def close(self, code: int) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            await self._send({"type": "websocket.close", "code": code})
 
 
 def _split(subprotocols: Sequence[str]) -> tuple[bytes, str]:

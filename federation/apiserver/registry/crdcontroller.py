@@ -18,6 +18,7 @@ from federation.apimachinery.conditions import set_condition
 from federation.apimachinery.errors import AlreadyExists, ApiError, NotFound, ValueDamaged, invalid
 from federation.apimachinery.fielderrors import Causes
 from federation.apimachinery.resources import CRDS, Object, Resource
+from federation.apiserver.registry.deletions import is_same, precondition, same_uid
 from federation.apiserver.semantics.conversion.conversion import CRConverter
 from federation.apiserver.semantics.crd.crdvalidation import (
     is_established,
@@ -66,18 +67,38 @@ class CRDController:
         return page.revision
 
     async def run(self) -> None:
-        """Watch the stored definitions until cancelled, and delete the instances of terminating ones."""
+        """Watch the stored definitions until cancelled."""
         revision = await self.load()
-        for entry in (await self._context.store.list(_PREFIX)).entries:
-            await self._clean_up(encoding.decode(entry.value))
         async for batch in self._context.store.watch(_PREFIX, revision):
             for event in batch:
                 obj = encoding.decode(event.value)
                 if event.type is EventType.DELETED:
                     self.removed(obj)
-                    continue
-                self.written(obj)
-                await self._clean_up(obj)
+                else:
+                    self.written(obj)
+
+    async def run_cleanup(self) -> None:
+        """Delete the instances of terminating definitions until cancelled; one definition does not wait for another."""
+        page = await self._context.store.list(_PREFIX)
+        revision, found = page.revision, [encoding.decode(entry.value) for entry in page.entries]
+        del page  # this loop never ends and must not keep these bytes in memory
+        cleaning: set[str] = set()
+        async with asyncio.TaskGroup() as group:
+
+            def start(obj: Object) -> None:
+                metadata = obj["metadata"]
+                uid, is_waiting = metadata["uid"], CLEANUP_FINALIZER in (metadata.get("finalizers") or ())
+                if metadata.get("deletionTimestamp") and is_waiting and uid not in cleaning:
+                    cleaning.add(uid)
+                    task = group.create_task(self._clean_up(obj), name=f"clean up {metadata['name']}")
+                    task.add_done_callback(lambda _: cleaning.discard(uid))
+
+            while found:
+                start(found.pop())
+            async for batch in self._context.store.watch(_PREFIX, revision):
+                for event in batch:
+                    if event.type is not EventType.DELETED:
+                        start(encoding.decode(event.value))
 
     async def install(self, manifests: Sequence[Object]) -> None:
         """Create or update each definition to its manifest's spec.
@@ -198,28 +219,33 @@ class CRDController:
 
     async def _clean_up(self, obj: Object) -> None:
         """Delete the instances of a terminating definition, then remove its finalizer."""
-        metadata = obj["metadata"]
-        if not metadata.get("deletionTimestamp") or CLEANUP_FINALIZER not in (metadata.get("finalizers") or ()):
-            return
-        info = self._context.kinds.find(obj["spec"]["group"], obj["spec"]["names"]["plural"])
-        if info is not None and info.is_custom:
-            await self._delete_instances(info)
+        self.written(obj)
+        metadata, spec = obj["metadata"], obj["spec"]
+        name, uid = metadata["name"], metadata["uid"]
+        info = self._context.kinds.find(spec["group"], spec["names"]["plural"])
         crds = self._context.kinds.lookup(CRDS.group, CRDS.version, CRDS.plural)
-        change = without_finalizer(CLEANUP_FINALIZER)
         with contextlib.suppress(NotFound):
-            await self._writer.change(crds, "", metadata["name"], change, WriteOptions())
+            if info is not None and info.is_custom:
+                await self._delete_instances(info, name, uid)
+            change = same_uid(uid, without_finalizer(CLEANUP_FINALIZER))
+            await self._writer.change(crds, "", name, change, WriteOptions())
 
-    async def _delete_instances(self, info: KindInfo) -> None:
-        """Delete all objects of a kind and wait until those with finalizers are removed."""
-        pause_s = 0.05
-        while entries := (await self._context.store.list(info.prefix)).entries:
+    async def _delete_instances(self, info: KindInfo, name: str, uid: str) -> None:
+        """Delete all objects of a kind and wait until those with finalizers are removed.
+
+        NotFound when the definition is gone, or another one has its name: the objects listed before are its own.
+        """
+        store, pause_s = self._context.store, 0.05
+        while entries := (await store.list(info.prefix)).entries:
+            if not await is_same(store, _PREFIX + name, uid):
+                raise NotFound(f"definition {name} is another one now")
             for entry in entries:
-                namespace, _, name = entry.key[len(info.prefix) :].rpartition("/")
+                namespace, _, instance = entry.key[len(info.prefix) :].rpartition("/")
                 try:
-                    await self._deleter.delete(info, namespace, name, DeleteOptions())
+                    await self._deleter.delete(info, namespace, instance, precondition(entry))
                 except ApiError:
                     continue
-            if not (await self._context.store.list(info.prefix, limit=1)).entries:
+            if not (await store.list(info.prefix, limit=1)).entries:
                 return
             await self._context.clock.sleep(pause_s)
             pause_s = min(pause_s * 2, _RETRY_S)

@@ -16,6 +16,7 @@ from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import ApiError, NotFound, StoreError
 from federation.apimachinery.ownerreferences import Reference, owner_references
 from federation.apimachinery.resources import Object
+from federation.apiserver.registry.deletions import same_uid
 from federation.apiserver.registry.ownerindex import OwnerIndex
 from federation.apiserver.semantics.encoding import encoding
 from federation.apiserver.semantics.kinds.kinds import KindInfo
@@ -264,17 +265,11 @@ class GarbageCollector:
 
     async def _change(self, info: KindInfo, obj: Object, change: Change) -> None:
         metadata = obj["metadata"]
-
-        def change_same_uid(live: Object) -> tuple[Object, bool]:
-            if live["metadata"]["uid"] != metadata["uid"]:
-                raise NotFound(f"{metadata['name']} is another object now")
-            return change(live)
-
         await self._writer.change(
             info,
             metadata.get("namespace", ""),
             metadata["name"],
-            change_same_uid,
+            same_uid(metadata["uid"], change),
             WriteOptions(user_agent="garbage-collector"),
         )
 

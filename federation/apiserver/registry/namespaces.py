@@ -2,6 +2,9 @@
 
 A terminating namespace is emptied kind by kind, with retries while objects have finalizers; then its own finalizer is
 removed. Content that was created while the namespace was being removed is deleted after its removal.
+
+A namespace of the same name may be created at any time, for example while this process was stopped. So objects are
+deleted by uid, and only if the old namespace is seen to be terminating or absent after they were listed.
 """
 
 import asyncio
@@ -10,14 +13,15 @@ import contextlib
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import ApiError, NotFound, ValueDamaged
 from federation.apimachinery.resources import NAMESPACES, Object
+from federation.apiserver.registry.deletions import is_same, precondition, same_uid
 from federation.apiserver.registry.namespaceconditions import RemainingContent
 from federation.apiserver.semantics.encoding import encoding
 from federation.apiserver.semantics.strategies.core import NAMESPACE_FINALIZER
 from federation.apiserver.store.interface import EventType
 from federation.apiserver.verbs.context import VerbContext
 from federation.apiserver.verbs.deletes import Deleter
-from federation.apiserver.verbs.requestoptions import DeleteOptions, WriteOptions
-from federation.apiserver.verbs.writes import Writer
+from federation.apiserver.verbs.requestoptions import WriteOptions
+from federation.apiserver.verbs.writes import Change, Writer
 
 _PREFIX = "/core/namespaces/"
 _PAUSE_S_MAX = 2.0
@@ -50,7 +54,8 @@ class NamespaceController:
             async for batch in self._context.store.watch(_PREFIX, revision):
                 for event in batch:
                     if event.type is EventType.DELETED:
-                        await self._delete_content(event.key.removeprefix(_PREFIX))
+                        with contextlib.suppress(NotFound):
+                            await self._delete_content(event.key.removeprefix(_PREFIX), "")
                     else:
                         await self._reconcile(encoding.decode(event.value))
         finally:
@@ -60,13 +65,13 @@ class NamespaceController:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _reconcile(self, namespace: Object) -> None:
-        name = namespace["metadata"]["name"]
+        name, uid = namespace["metadata"]["name"], namespace["metadata"]["uid"]
         if not namespace["metadata"].get("deletionTimestamp"):
             await self._ensure_default_objects(name)
-        elif name not in self._deletions:
-            task = asyncio.create_task(self._finalize(name), name=f"empty namespace {name}")
-            self._deletions[name] = task
-            task.add_done_callback(lambda _: self._deletions.pop(name, None))
+        elif uid not in self._deletions:
+            task = asyncio.create_task(self._finalize(name, uid), name=f"empty namespace {name}")
+            self._deletions[uid] = task
+            task.add_done_callback(lambda _: self._deletions.pop(uid, None))
 
     async def _ensure_default_objects(self, name: str) -> None:
         """Create the default ServiceAccount. `capublisher.py` adds the ConfigMap with the root certificate."""
@@ -89,40 +94,48 @@ class NamespaceController:
             if error.code not in {403, 404, 409}:
                 raise
 
-    async def _finalize(self, name: str) -> None:
-        """Delete the namespace's content, with retries until none is remaining, then remove its finalizer."""
+    async def _finalize(self, name: str, uid: str) -> None:
+        """Delete the content of a terminating namespace until none is remaining, then remove its finalizer."""
+        with contextlib.suppress(NotFound):
+            await self._empty(name, uid)
+
+    async def _empty(self, name: str, uid: str) -> None:
         pause_s = 0.02
-        while (remaining := await self._delete_content(name)).is_waiting:
-            await self._report(name, remaining)
+        while (remaining := await self._delete_content(name, uid)).is_waiting:
+            await self._report(name, uid, remaining)
             await self._context.clock.sleep(pause_s)
             pause_s = min(pause_s * 2, _PAUSE_S_MAX)
-        info = self._context.kinds.lookup(NAMESPACES.group, NAMESPACES.version, NAMESPACES.plural)
 
         def finalized(live: Object) -> tuple[Object, bool]:
             finalizers = (live.get("spec") or {}).get("finalizers") or []
-            live["spec"] = {"finalizers": [entry for entry in finalizers if entry != NAMESPACE_FINALIZER]}
-            return live, False
+            return {
+                **live,
+                "spec": {"finalizers": [entry for entry in finalizers if entry != NAMESPACE_FINALIZER]},
+            }, False
 
-        try:
-            entry = await self._context.store.get(info.key("", name))
-            if entry is not None and len(_finalizers(encoding.decode(entry.value))) > 1:
-                await self._report(name, remaining)  # other finalizers keep it: report that it is empty
-            await self._writer.change(info, "", name, finalized, WriteOptions(), subresource="finalize")
-        except NotFound:
-            return
+        entry = await self._context.store.get(_PREFIX + name)
+        if entry is not None and len(_finalizers(encoding.decode(entry.value))) > 1:
+            await self._report(name, uid, remaining)  # other finalizers keep it: report that it is empty
+        await self._change(name, uid, finalized, "finalize")
 
-    async def _delete_content(self, name: str) -> RemainingContent:
-        """Delete all objects of a namespace and return the remaining ones."""
+    async def _delete_content(self, name: str, uid: str) -> RemainingContent:
+        """Delete all objects of a namespace and return the remaining ones.
+
+        `uid` is that of the terminating namespace, "" if it is absent. NotFound when another one has its name now.
+        """
         remaining = RemainingContent()
         for info in self._context.kinds.stored():
             if not info.resource.namespaced or "delete" not in info.verbs:
                 continue
             prefix = info.collection(name)
             entries = (await self._context.store.list(prefix)).entries
+            # After the list: objects of a namespace that is created from now on are not in it.
+            if entries and not await is_same(self._context.store, _PREFIX + name, uid):
+                raise NotFound(f"namespace {name} is another one now")
             for entry in entries:
                 try:
                     await self._deleter.delete(
-                        info, name, entry.key[len(prefix) :], DeleteOptions(propagation_policy="Background")
+                        info, name, entry.key[len(prefix) :], precondition(entry, propagation_policy="Background")
                     )
                 except NotFound:
                     continue
@@ -132,9 +145,8 @@ class NamespaceController:
             remaining.add(info, [encoding.decode_metadata(entry.value) for entry in kept])
         return remaining
 
-    async def _report(self, name: str, remaining: RemainingContent) -> None:
+    async def _report(self, name: str, uid: str, remaining: RemainingContent) -> None:
         """Write the remaining content into the namespace's conditions."""
-        info = self._context.kinds.lookup(NAMESPACES.group, NAMESPACES.version, NAMESPACES.plural)
         now = to_rfc3339(self._context.clock.now())
 
         def reported(live: Object) -> tuple[Object, bool]:
@@ -142,8 +154,12 @@ class NamespaceController:
             status["conditions"] = remaining.to_conditions(status.get("conditions") or [], now)
             return {**live, "status": status}, False
 
-        with contextlib.suppress(NotFound):
-            await self._writer.change(info, "", name, reported, WriteOptions(), subresource="status")
+        await self._change(name, uid, reported, "status")
+
+    async def _change(self, name: str, uid: str, change: Change, subresource: str) -> None:
+        """Change the namespace; NotFound when it is gone or another one has its name."""
+        info = self._context.kinds.lookup(NAMESPACES.group, NAMESPACES.version, NAMESPACES.plural)
+        await self._writer.change(info, "", name, same_uid(uid, change), WriteOptions(), subresource=subresource)
 
 
 def _finalizers(namespace: Object) -> list[str]:

@@ -1,12 +1,15 @@
 """The Kubernetes API over a store, without HTTP and SQL: the facade for the server and the in-process client.
 
 A verb takes a `KindInfo` (from `kinds`), plain objects and options, and returns object bytes ready to send. The
-registry may change the objects that are passed in. Verbs raise ApiErrors only (`storeerrors.py`). `run` keeps the
-background controllers: admission, namespaces, flow control objects, garbage collection, CustomResourceDefinitions,
-APIServices, Event expiry. Read `verbs/` for the verbs, `semantics/strategies/` for the differences between kinds.
+registry may change the objects that are passed in. Verbs raise ApiErrors only (`storeerrors.py`). Read `verbs/` for the
+verbs, `semantics/strategies/` for the differences between kinds.
+
+`run` keeps two kinds of loops. `caches` follow the store for the verbs: definitions, APIServices, admission, flow
+control. `controllers` act on it: namespaces, garbage collection, removed definitions, expiry of Events. Of several
+processes on one database all need the caches, and one runs the controllers.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any
 
 from federation.apimachinery.clock import Clock
@@ -46,6 +49,8 @@ from federation.apiserver.verbs.subresources import Subresources
 from federation.apiserver.verbs.watches import WatchBatch, Watcher
 from federation.apiserver.verbs.writes import Writer
 
+Loops = Sequence[tuple[str, Callable[[], Awaitable[None]]]]
+
 
 class Registry:
     """All served kinds over one store."""
@@ -79,25 +84,30 @@ class Registry:
         self._flow_control = FlowControlObjects(context, self._writer)
         self._collector = GarbageCollector(context, self._writer, self._deleter)
         self._expiry = EventExpiry(context)
-        self._supervisor = Supervisor(clock)
-        for name, loop in (
+        self._clock = clock
+        self.caches: Loops = (
             ("registry-definitions", self._crds.run),
             ("registry-apis", self.apis.run),
             ("registry-local-apis", self._local_apis.run),
             *((f"registry-{name}", loop) for name, loop in self._admission.loops().items()),
             *((f"registry-{name}", loop) for name, loop in self._quota.loops().items()),
-            ("registry-namespaces", self._namespaces.run),
             ("registry-addresses", self._service_addresses.run),
             ("registry-flow-control", self._flow_control.run),
+        )
+        self.controllers: Loops = (
+            ("registry-namespaces", self._namespaces.run),
             ("registry-gc", self._collector.run),
+            ("registry-cleanup", self._crds.run_cleanup),
             ("registry-events", self._expiry.run),
-        ):
-            self._supervisor.add(name, loop)
+        )
 
-    async def run(self) -> None:
-        """Run the background controllers until cancelled, once the store is ready."""
+    async def run(self, *, has_controllers: bool = True) -> None:
+        """Run caches and controllers until cancelled, once the store is ready."""
         await self.start()
-        await self._supervisor.run()
+        supervisor = Supervisor(self._clock)
+        for name, loop in (*self.caches, *(self.controllers if has_controllers else ())):
+            supervisor.add(name, loop)
+        await supervisor.run()
 
     async def start(self) -> None:
         """Load custom kinds and admission, and create the system namespaces. May be repeated."""

@@ -70,7 +70,7 @@ class ChangeTail:
     async def _read_tail(self, since: int) -> Tail:
         try:
             return await self._database.read(
-                lambda connection: read_tail(connection, self._cipher, since, ROWS_PER_READ)
+                lambda connection: read_tail(connection, self._cipher, since, ROWS_PER_READ), is_one_statement=True
             )
         except RevisionCompacted as error:
             self._on_missed_changes()

@@ -57,8 +57,11 @@ class Database(Protocol):
         """
         ...
 
-    async def read(self, work: Callable[[Connection], T]) -> T:
-        """Run read-only `work` on one snapshot, concurrently with other reads and writes."""
+    async def read(self, work: Callable[[Connection], T], *, is_one_statement: bool = False) -> T:
+        """Run read-only `work` on one snapshot, concurrently with other reads and writes.
+
+        With `is_one_statement`, which is a snapshot by itself, it costs no transaction; such reads are serialized.
+        """
         ...
 
     def notify(self, connection: Connection) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Select, and_, func, select, type_coerce
+from sqlalchemy import Connection, Row, Select, and_, bindparam, func, literal_column, select, true, type_coerce
 from sqlalchemy.types import NullType
 
 from federation.apimachinery.errors import RevisionCompacted, StoreUnavailable
@@ -20,6 +20,7 @@ from federation.apiserver.store.encryption import ValueCipher
 from federation.apiserver.store.interface import Entry, Event, EventType
 from federation.apiserver.store.options import StoreOptions
 from federation.apiserver.store.schema import CODES, TYPES, log, state
+from federation.apiserver.store.statements import Statement
 from federation.apiserver.store.writes import Record
 
 _KEYS_PER_QUERY = 500
@@ -27,6 +28,26 @@ _STATE_DAMAGED = "the table store_state of the database is damaged; restore a ba
 _replaced = log.alias("replaced")
 # Without conversion, which fails for a damaged row whose value is no longer a BLOB.
 _raw_value = type_coerce(log.c.value, NullType()).label("value")
+_LOCK = Statement(
+    select(state.c.revision, state.c.compacted, state.c.purged)
+    .where(state.c.id == literal_column("1"))
+    .with_for_update()
+)
+_newer_rows = (
+    select(log)
+    .where(log.c.revision > bindparam("since"))
+    .order_by(log.c.revision)
+    .limit(bindparam("limit"))
+    .offset(literal_column("0"))  # SQLite's dialect adds a parameter otherwise
+    .subquery("newer")
+)
+# One statement sees one snapshot, in any isolation level: without newer changes its one row has NULLs instead.
+_TAIL = Statement(
+    select(state.c.revision.label("newest"), state.c.compacted, state.c.purged, _newer_rows)
+    .select_from(state.outerjoin(_newer_rows, true()))
+    .where(state.c.id == literal_column("1"))
+    .order_by(_newer_rows.c.revision)
+)
 
 
 class Snapshot(NamedTuple):
@@ -53,11 +74,21 @@ def read_state(connection: Connection, *, is_locking: bool = False) -> tuple[int
     """
     query = select(state.c.revision, state.c.compacted, state.c.purged).where(state.c.id == 1)
     row = connection.execute(query.with_for_update() if is_locking else query).one_or_none()
-    if row is None or not all(isinstance(number, int) for number in row):
+    return _checked(row)
+
+
+def _checked(row: Sequence[Any] | None) -> tuple[int, int, int]:
+    if row is None or not all(isinstance(number, int) for number in row[:3]):
         raise StoreUnavailable(_STATE_DAMAGED)
-    if not 0 <= row.purged <= row.compacted <= row.revision:
+    revision, compacted, purged = row[:3]
+    if not 0 <= purged <= compacted <= revision:
         raise StoreUnavailable(_STATE_DAMAGED)
-    return row.revision, row.compacted, row.purged
+    return revision, compacted, purged
+
+
+def lock_state(connection: Connection) -> int:
+    """Block other commits until this transaction ends, and return the revision of the last one."""
+    return _checked(_LOCK.execute(connection, [{}]).one_or_none())[0]
 
 
 def read_snapshot(connection: Connection, cipher: ValueCipher) -> Snapshot:
@@ -97,15 +128,13 @@ def _read_newest(connection: Connection) -> dict[str, tuple[int, int, bool]]:
 
 
 def read_tail(connection: Connection, cipher: ValueCipher, since: int, limit: int) -> Tail:
-    """Return the oldest `limit` changes after `since`; RevisionCompacted."""
-    revision, compacted, _ = read_state(connection)
-    if revision == since:
-        return Tail([], revision, compacted)
+    """Return the oldest `limit` changes after `since`, by one statement; RevisionCompacted."""
+    rows = _TAIL.execute(connection, [{"since": since, "limit": limit}]).all()
+    revision, compacted, _ = _checked(rows[0] if rows else None)
     if since < compacted:
         raise RevisionCompacted(f"revision {since} is compacted; the oldest kept is {compacted}")
-    query = select(log).where(log.c.revision > since).order_by(log.c.revision).limit(limit)
     records = []
-    for row in connection.execute(query):
+    for row in rows if revision > since else ():
         _check_intact(row.key, row.revision, row.value, row.checksum)
         value = cipher.decrypt(row.key, row.value)
         records.append(Record(TYPES[row.type], Entry(row.key, row.revision, row.create_revision, value)))

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import psycopg
 import structlog
 from sqlalchemy import URL, Connection, NullPool, create_engine, func, select
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from federation.apimachinery.errors import ConfigurationError, StoreUnavailable
@@ -62,6 +62,8 @@ class PostgreSQLDatabase:
         self._engine: AsyncEngine | None = None
         self._connection: AsyncConnection | None = None
         self._write_lock = asyncio.Lock()
+        self._reader: AsyncConnection | None = None
+        self._query_lock = asyncio.Lock()
         # Identifies this process in notifications, so that it can ignore its own.
         self._origin = uuid.uuid4().hex
 
@@ -73,7 +75,7 @@ class PostgreSQLDatabase:
             return
         arguments = _ARGUMENTS | {"options": f"-c lock_timeout={int(self._options.busy_timeout_s * 1000)}"}
         self._engine = create_async_engine(
-            self._url, pool_pre_ping=True, pool_size=4, max_overflow=2, connect_args=arguments
+            self._url, pool_pre_ping=True, pool_size=5, max_overflow=2, connect_args=arguments
         )
         try:
             # In a thread, as for SQLite: Alembic's lock in migrate.py is held across round trips.
@@ -86,7 +88,7 @@ class PostgreSQLDatabase:
             raise
 
     async def close(self) -> None:
-        async with self._write_lock:
+        async with self._write_lock, self._query_lock:
             await self._disconnect()
 
     async def write(self, work: Callable[[Connection], T], *, is_durable: bool = True) -> T:
@@ -99,7 +101,8 @@ class PostgreSQLDatabase:
                     async with self._connection.begin():
                         return await self._connection.run_sync(work)
                 except BaseException:
-                    await self._drop_broken()
+                    if await _closed_if_broken(self._connection):
+                        self._connection = None
                     raise
 
     async def _connect_writer(self) -> AsyncConnection:
@@ -110,11 +113,36 @@ class PostgreSQLDatabase:
         await connection.commit()
         return connection
 
-    async def read(self, work: Callable[[Connection], T]) -> T:
+    async def read(self, work: Callable[[Connection], T], *, is_one_statement: bool = False) -> T:
+        if is_one_statement:
+            return await self._query(work)
         with translated(self.name, _REMEDIES):
             async with self._opened().connect() as connection:
                 snapshot = await connection.execution_options(isolation_level="REPEATABLE READ")
                 return await snapshot.run_sync(work)
+
+    async def _query(self, work: Callable[[Connection], T]) -> T:
+        async with self._query_lock:
+            with translated(self.name, _REMEDIES):
+                is_kept = self._reader is not None
+                try:
+                    return await self._query_once(work)
+                except DBAPIError as error:
+                    if not is_kept or not error.connection_invalidated:
+                        raise
+                    # The server was restarted since the last query. Another connection shows whether it runs again.
+                    return await self._query_once(work)
+
+    async def _query_once(self, work: Callable[[Connection], T]) -> T:
+        if self._reader is None:
+            reader = await self._opened().connect()
+            self._reader = await reader.execution_options(isolation_level="AUTOCOMMIT")
+        try:
+            return await self._reader.run_sync(work)
+        except BaseException:
+            if await _closed_if_broken(self._reader):
+                self._reader = None
+            raise
 
     def notify(self, connection: Connection) -> None:
         connection.exec_driver_sql(f"SELECT pg_notify('{_CHANNEL}', '{self._origin}')")
@@ -175,18 +203,21 @@ class PostgreSQLDatabase:
             raise StoreUnavailable(f"{self.name} is not open")
         return self._engine
 
-    async def _drop_broken(self) -> None:
-        connection = self._connection
-        if connection is not None and (connection.invalidated or connection.closed):
-            self._connection = None
-            with contextlib.suppress(SQLAlchemyError):
-                await connection.close()
-
     async def _disconnect(self) -> None:
-        if self._connection is not None:
-            with contextlib.suppress(SQLAlchemyError):
-                await self._connection.close()
-            self._connection = None
+        for connection in (self._connection, self._reader):
+            if connection is not None:
+                with contextlib.suppress(SQLAlchemyError):
+                    await connection.close()
+        self._connection = self._reader = None
         if self._engine is not None:
             await self._engine.dispose()
             self._engine = None
+
+
+async def _closed_if_broken(connection: AsyncConnection) -> bool:
+    """Return whether the connection cannot be used any more; then it is closed."""
+    if not (connection.invalidated or connection.closed):
+        return False
+    with contextlib.suppress(SQLAlchemyError):
+        await connection.close()
+    return True

@@ -120,11 +120,23 @@ class SQLStore:
                     await self.database.write(_touch)
                 except StoreUnavailable as error:
                     self._probe_error = error
+                else:
+                    self._probe_error = await self._check_following()
                 self._probed_at_s = now_s
             if self.database.is_full:
                 raise StoreUnavailable(self._quota.describe())
             if self._probe_error is not None:
                 raise StoreUnavailable(str(self._probe_error))
+
+    async def _check_following(self) -> StoreUnavailable | None:
+        """Return an error if changes of other processes cannot be read, for example without their encryption key."""
+        if self.database.is_shared:
+            try:
+                await self._tail.sync()
+            except StoreUnavailable:
+                # The cause may name an object, and everybody may read readiness; the tail logs it.
+                return StoreUnavailable("changes of other processes cannot be read; the log names the cause")
+        return None
 
     def warnings(self) -> Sequence[str]:
         found = [*self.cipher.warnings(), *self._watch_cache.warnings()]

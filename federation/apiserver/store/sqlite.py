@@ -149,7 +149,9 @@ class SQLiteDatabase:
                 await self._fsync.sync()
             return result
 
-    async def read(self, work: Callable[[Connection], T]) -> T:
+    async def read(self, work: Callable[[Connection], T], *, is_one_statement: bool = False) -> T:
+        del is_one_statement  # a transaction costs microseconds
+
         def transact() -> T:
             with translated(self.name, self._remedies), self._opened().connect() as connection:
                 return work(connection.execution_options(**_READS))

@@ -14,8 +14,9 @@ from urllib.parse import urlencode
 import orjson
 
 from federation.api import names
+from federation.api.resources import CORE_GROUP
 from federation.apimachinery.errors import ApiError, ConfigurationError, Forbidden, NotFound, from_status
-from federation.apimachinery.resources import CONFIGMAPS
+from federation.apimachinery.resources import CONFIGMAPS, NAMESPACES
 
 if TYPE_CHECKING:
     from federation.apimachinery.connection import Connection
@@ -42,13 +43,31 @@ class KubeconfigContext:
             )
         return path
 
+    @property
+    def namespace(self) -> str:
+        """The namespace of the context; `default` if it has none or the kubeconfig cannot be read."""
+        from federation.client.kubeconfig import load_kubeconfig  # noqa: PLC0415  # see the module's docstring
+
+        try:
+            return load_kubeconfig(self.path, self.context).namespace or "default"
+        except ConfigurationError:
+            return "default"
+
     @asynccontextmanager
     async def client(self) -> AsyncIterator["HTTPClient"]:
-        """Yield a client for the context and close it afterwards."""
+        """Yield a client for the context and close it afterwards.
+
+        ConfigurationError instead of NotFound if the server is not the host of a federation.
+        """
         from federation.client.kubeconfig import load_kubeconfig  # noqa: PLC0415  # see the module's docstring
 
         async with client_for(load_kubeconfig(self.path, self.context)) as client:
-            yield client
+            try:
+                yield client
+            except (NotFound, Forbidden) as error:
+                if (problem := await find_host_problem(client)) is not None:
+                    raise problem from error
+                raise
 
 
 @asynccontextmanager
@@ -76,7 +95,7 @@ async def get_json(client: "HTTPClient", path: str, query: dict[str, str]) -> ob
         finally:
             await endpoint.close()
     if code == 404:
-        raise ConfigurationError("this API server is not a federation; point --kubeconfig at DIR/kubeconfig")
+        raise await find_host_problem(client) or ConfigurationError(f"this federation is too old to answer {path}")
     try:
         answer: object = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -84,6 +103,28 @@ async def get_json(client: "HTTPClient", path: str, query: dict[str, str]) -> ob
     if code != 200:
         raise from_status(answer if isinstance(answer, dict) else {}, code)
     return answer
+
+
+async def find_host_problem(client: "HTTPClient") -> ConfigurationError | None:
+    """Return what is wrong with the server as the host of a federation, None if it is one or does not answer.
+
+    A member has the claim of a federation on its system namespace (`client/identity.py`) and does not serve our kinds.
+    """
+    code, body = await client.raw("GET", "/apis")
+    groups = (orjson.loads(body).get("groups") or ()) if code == 200 else ()
+    if code != 200 or any(group.get("name") == CORE_GROUP for group in groups):
+        return None
+    server = client.connection.server
+    try:
+        namespace = await client.get(NAMESPACES, names.SYSTEM_NAMESPACE)
+    except (NotFound, Forbidden):
+        namespace = {"metadata": {}}
+    what = "is not the host of a federation"
+    if (namespace["metadata"].get("annotations") or {}).get(names.FEDERATED_CLUSTER_UID):
+        what = "is a member of a federation, not its host"
+    return ConfigurationError(
+        f"{server} {what}; give the federation's own kubeconfig, DIR/kubeconfig, or its --context"
+    )
 
 
 async def _find_endpoint(host: "HTTPClient") -> "HTTPClient | None":

@@ -7,14 +7,18 @@ whole lines.
 import textwrap
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 import orjson
 import yaml
 from rich.console import Console
+from rich.markup import escape
 from rich.segment import Segment, Segments
 from rich.table import Table
 
-_PIPE_WIDTH = 240
+from federation.apimachinery.resources import Object
+
+_PIPE_WIDTH = 4096
 _TEXT_WIDTH_MIN = 20
 _UNITS = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
 
@@ -41,25 +45,34 @@ def print_table(console: Console, table: Table) -> None:
 
 
 def print_rows(
-    items: Sequence[object], output: str, empty: str, rows: Iterable[Sequence[str]], headings: str, folded: str
+    items: Sequence[Any], output: str, empty: str, rows: Iterable[Sequence[str]], headings: str, folded: str
 ) -> None:
-    """Print `items` as JSON, or as a table of `rows`, or `empty` if there are none; only `folded` columns wrap.
+    """Print `items` as json or yaml, as names, or as a table of `rows`; `empty` if there are none.
 
-    `headings` are separated by ", ".
+    `headings` are separated by ", "; only `folded` columns wrap.
     """
-    if output == "json":
+    if output in ("json", "yaml"):
         print_document(items, output)
+    elif output == "name":
+        for item in items:
+            print(to_name(item))
     elif not items:
         print(empty)
     else:
         table = make_table()
         for heading in headings.split(", "):
             table.add_column(heading, no_wrap=True)
-        for heading in folded.split(", "):
+        for heading in filter(None, folded.split(", ")):
             table.add_column(heading, overflow="fold")
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*map(escape, row))
         print_table(make_console(), table)
+
+
+def to_name(obj: Object) -> str:
+    """Return the name of an object as kubectl prints and reads it: deployment.apps/nginx."""
+    group = str(obj["apiVersion"]).rpartition("/")[0]
+    return f"{str(obj['kind']).lower()}{'.' if group else ''}{group}/{obj['metadata']['name']}"
 
 
 def print_field(console: Console, label: str, text: str, *, width: int = 10) -> None:

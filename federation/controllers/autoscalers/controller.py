@@ -5,34 +5,63 @@ apply` of a folder the policy that delivers an autoscaler may come after it.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from federation.api import names
+from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object
 from federation.client.client import Client
 from federation.controllers.autoscalers.reconcile import Reconciler
+from federation.planning.autoscaling.hpamodes import BoundPolicy, mode_of
 from federation.planning.federatedobject.builder import source_key
 from federation.planning.status.idleautoscaler import target_of
 from federation.runtime.controller import Controller, Key, key_of
+from federation.runtime.events import Recorder
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
 from federation.runtime.informers import Informers
+from federation.scheduling.policyusage import PolicyUsage
 
 _WORKERS = 2
 _GRACE_S = 3.0
 """Delay between a change and the reconcile; changes until then share it."""
+_POLICIES = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
 _BY_TARGET = "autoscalers/target"
-_TRIGGERS = Triggers(generation=False, deletion=False, placed=True)
+_TRIGGERS = Triggers(generation=False, deletion=False, placed=True, entries_of=names.GLOBAL_SCHEDULER)
 
 
 class AutoscalerController:
-    """Marks the autoscalers on the host that do not act. `run` runs until cancelled."""
+    """Marks the autoscalers on the host that do not act. `run` runs until cancelled.
 
-    def __init__(self, client: Client, objects: FederatedObjects, informers: Informers, *, clock: Clock) -> None:
+    `acts` returns whether one acts on the host, `usage` knows the policies of the workloads.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        objects: FederatedObjects,
+        informers: Informers,
+        *,
+        clock: Clock,
+        acts: Callable[[Object], bool],
+        usage: PolicyUsage,
+        recorder: Recorder,
+    ) -> None:
         self._objects = objects
+        self._usage = usage
+        self._policies = {resource: informers.for_resource(resource) for resource in _POLICIES}
         self._scalers = informers.for_resource(HORIZONTAL_POD_AUTOSCALERS)
         self._scalers.add_index(_BY_TARGET, _targets)
-        reconciler = Reconciler(client, objects, clock, scaler=lambda key: self._scalers.get(*key))
+        reconciler = Reconciler(
+            client,
+            objects,
+            clock,
+            scaler=lambda key: self._scalers.get(*key),
+            acts=acts,
+            policy_of=self._policy_of,
+            recorder=recorder,
+        )
         self.controller: Controller[Key] = Controller(
             "autoscalers", reconciler.reconcile, workers=_WORKERS, clock=clock, resync=self._keys
         )
@@ -41,11 +70,29 @@ class AutoscalerController:
         """Subscribe, and start the workers once all caches are synced."""
         self._scalers.add_handler(self._on_scaler)
         self._objects.subscribe(self._on_federated, _TRIGGERS)
-        await asyncio.gather(self._objects.wait_synced(), self._scalers.wait_synced())
+        for policies in self._policies.values():
+            policies.add_handler(self._on_policy)
+        synced = (informer.wait_synced() for informer in (self._scalers, *self._policies.values()))
+        await asyncio.gather(self._objects.wait_synced(), *synced)
         await self.controller.run()
 
     def _keys(self) -> Iterator[Key]:
         return map(key_of, self._scalers.list())
+
+    def _policy_of(self, workload: Object) -> BoundPolicy | None:
+        key = self._usage.propagation_policy_of(workload)
+        if key is None:
+            return None
+        policy = self._policies[key.resource].get(key.namespace, key.name)
+        return BoundPolicy(key.resource.kind, key.name, None if policy is None else policy["spec"])
+
+    def _on_policy(self, old: Object | None, new: Object | None) -> None:
+        """Enqueue the autoscalers with a mode, of the policy's namespace or of all."""
+        if old is not None and new is not None and old.get("spec") == new.get("spec"):
+            return
+        for scaler in self._scalers.list((new or old or {})["metadata"].get("namespace", "")):
+            if mode_of(scaler):
+                self.controller.enqueue(key_of(scaler), after_s=_GRACE_S)
 
     def _on_scaler(self, old: Object | None, new: Object | None) -> None:
         if new is not None and (old is None or _facts(old) != _facts(new)):
@@ -64,5 +111,11 @@ def _targets(scaler: Object) -> Iterator[str]:
     yield "/".join(target_of(scaler))
 
 
-def _facts(scaler: Mapping[str, Any]) -> tuple[Any, Any]:
-    return scaler.get("spec"), (scaler.get("status") or {}).get("conditions")
+def _facts(scaler: Mapping[str, Any]) -> tuple[Any, ...]:
+    metadata = scaler["metadata"]
+    return (
+        scaler.get("spec"),
+        metadata.get("labels"),
+        metadata.get("annotations"),
+        (scaler.get("status") or {}).get("conditions"),
+    )

@@ -1,4 +1,4 @@
-"""Write the condition of one autoscaler; `planning/status/idleautoscaler.py` decides what it says."""
+"""Write condition and marks of one autoscaler; planning (`idleautoscaler.py`, `hpamodes.py`) decides what they say."""
 
 import contextlib
 from collections.abc import Callable
@@ -8,22 +8,49 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object
 from federation.client.client import Client
+from federation.planning.autoscaling.hpamodes import (
+    CENTRALIZED,
+    DISTRIBUTED,
+    WORKS,
+    BoundPolicy,
+    central_problem,
+    distributed_problem,
+    mode_of,
+    plan_marks,
+)
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.status.idleautoscaler import plan_conditions, target_of
 from federation.runtime.controller import DONE, Key, Result
+from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
+
+_TYPE: Object = {"apiVersion": HORIZONTAL_POD_AUTOSCALERS.api_version, "kind": HORIZONTAL_POD_AUTOSCALERS.kind}
 
 
 class Reconciler:
-    """Updates the condition of one autoscaler per call. `scaler` returns a cached one."""
+    """Updates the condition of one autoscaler per call.
+
+    `scaler` returns a cached one, `acts` whether it acts on the host, `policy_of` the policy of a federated workload.
+    """
 
     def __init__(
-        self, client: Client, objects: FederatedObjects, clock: Clock, *, scaler: Callable[[Key], Object | None]
+        self,
+        client: Client,
+        objects: FederatedObjects,
+        clock: Clock,
+        *,
+        scaler: Callable[[Key], Object | None],
+        acts: Callable[[Object], bool],
+        policy_of: Callable[[Object], BoundPolicy | None],
+        recorder: Recorder,
     ) -> None:
         self._client = client
         self._objects = objects
         self._clock = clock
         self._scaler = scaler
+        self._acts = acts
+        self._policy_of = policy_of
+        self._recorder = recorder
 
     async def reconcile(self, key: Key) -> Result:
         """Set or remove the condition if that changes anything."""
@@ -31,7 +58,10 @@ class Reconciler:
         if scaler is None or scaler["metadata"].get("deletionTimestamp"):
             return DONE
         # One that is delivered acts in its members, and status aggregation writes what they report.
-        is_idle = self._federated(*target_of(scaler)) is not None and not self._is_delivered(key)
+        workload = self._federated(*target_of(scaler))
+        is_idle = workload is not None and not self._is_delivered(key) and not self._acts(scaler)
+        if await self._mark(key, scaler, workload):
+            return DONE  # its change requeues the autoscaler
         conditions = plan_conditions(scaler, is_idle=is_idle, now=self._clock.now())
         if conditions is None:
             return DONE
@@ -50,6 +80,26 @@ class Reconciler:
                 field_manager=names.FIELD_MANAGER,
             )
         return DONE
+
+    async def _mark(self, key: Key, scaler: Object, workload: Object | None) -> bool:
+        """Mark an autoscaler with a mode as working, or say why it does not work; return whether that was written."""
+        problem, reason = "", names.EVENT_CENTRALIZED_HPA_NOT_WORK
+        mode = mode_of(scaler)
+        if workload is not None and mode == CENTRALIZED:
+            problem = central_problem(self._policy_of(workload))
+        elif workload is not None and mode == DISTRIBUTED:
+            problem = distributed_problem(self._policy_of(workload), workload, scaler)
+            reason = names.EVENT_DISTRIBUTED_HPA_NOT_WORK
+        patch = plan_marks(scaler, problem)
+        if patch is None:
+            return False
+        with contextlib.suppress(NotFound):
+            await self._client.patch(
+                HORIZONTAL_POD_AUTOSCALERS, key.name, patch, namespace=key.namespace, field_manager=names.FIELD_MANAGER
+            )
+        if problem not in ("", WORKS):
+            self._recorder.event({**_TYPE, **scaler}, WARNING, reason, problem)
+        return True
 
     def _is_delivered(self, key: Key) -> bool:
         resource = HORIZONTAL_POD_AUTOSCALERS

@@ -33,10 +33,12 @@ _UNANSWERED_MAX = 2 * _PARALLEL
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """The served types. `failed` names the group versions without a usable answer."""
+    """The served types. `failed` names the group versions without a usable answer; `version` is Kubernetes' own."""
 
     types: list[dict[str, str]]
     failed: tuple[str, ...] = ()
+    kubernetes_version: str = ""
+    """As in `kubectl version`, "" if the member does not say it."""
 
 
 def to_served(types: Iterable[Mapping[str, str]]) -> frozenset[ServedType]:
@@ -91,7 +93,15 @@ async def discover(client: Client, known: list[dict[str, Any]]) -> Discovered:
     if max(count, len(types)) > _TYPES_MAX:
         raise ClusterLimitExceeded(f"the member serves more than {_TYPES_MAX} types")
     types.sort(key=lambda type_: (type_.get("group", ""), type_["version"], type_["kind"]))
-    return Discovered(types, tuple(failed))
+    return Discovered(types, tuple(failed), await _kubernetes_version(client))
+
+
+async def _kubernetes_version(client: Client) -> str:
+    """Return the version that the member reports, "" without a usable answer."""
+    try:
+        return _name((await _get(client, "/version") or {}).get("gitVersion"))
+    except (ClusterError, ValueError):
+        return ""
 
 
 async def _group_versions(client: Client) -> list[tuple[str, str]]:

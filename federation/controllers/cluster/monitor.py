@@ -32,6 +32,7 @@ from federation.controllers.cluster.statuswriter import ConditionWanted, Publish
 from federation.planning.clusters import health
 from federation.planning.clusters.clusterresources import Collector
 from federation.planning.clusters.health import Cadence, Damping, Observation, Pending, Verdict
+from federation.planning.clusters.region import region_of
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.informer import Informer
 from federation.runtime.members import Members
@@ -210,7 +211,7 @@ class Monitor:
         """Publish resources that changed between two probes, unless the caches are incomplete."""
         self._is_dirty = False
         if (resources := self._resources()) is not None:
-            await self._publish({"resources": resources})
+            await self._publish(self._capacity(self._publisher.cluster(self._name) or {}, resources))
 
     async def _publish(self, more: Mapping[str, Any]) -> None:
         if "resources" in more:
@@ -315,7 +316,7 @@ class Monitor:
         is_reported = bool(status.get("resources"))
         resources = self._resources()
         if resources is not None and (self._refused or self._clock.monotonic() >= self._resources_due_s):
-            more["resources"] = resources
+            more |= self._capacity(cluster, resources)
         if resources is None and not is_reported:
             text = "the member's nodes and pods cannot be listed (yet)"
             return health.not_usable(names.REASON_CLUSTER_RESOURCE_COLLECTION_FAILED, text), more
@@ -328,6 +329,8 @@ class Monitor:
                     return health.not_usable(names.REASON_CLUSTER_API_DISCOVERY_FAILED, str(error)), more
             else:
                 more["apiResourceTypes"] = found.types
+                if found.kubernetes_version:
+                    more["kubernetesVersion"] = found.kubernetes_version
                 self._served = to_served(found.types)
                 now_s = self._clock.monotonic()
                 late = {t: until_s for t, until_s in self._awaited.items() if t not in self._served and until_s > now_s}
@@ -356,6 +359,11 @@ class Monitor:
         finally:
             synced.cancel()
             patience.cancel()
+
+    @staticmethod
+    def _capacity(cluster: Object, resources: Object) -> Object:
+        """Return the status fields that follow from the member's nodes."""
+        return {"resources": resources, "region": region_of(cluster, resources) or None}
 
     def _resources(self) -> Object | None:
         """Return the summed resources, None while the caches are not complete.

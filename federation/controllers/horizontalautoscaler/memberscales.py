@@ -1,84 +1,119 @@
-"""The targets of the autoscalers on the host: UnitedDeployments, with pods and metrics in all members.
+"""The targets of the autoscalers on the host: workloads whose pods run in members.
 
-A stock HorizontalPodAutoscaler on the host that no policy delivers to members acts here. Pods are cached, and metrics
-are requested from `metrics.k8s.io` of every member that has pods of the target. A member that is not ready, or whose
-metrics cannot be read, has pods without metrics.
+A stock HorizontalPodAutoscaler on the host that no policy delivers to members acts here. Its target is a workload that
+the scheduler divides, or a UnitedDeployment. Metrics are requested from `metrics.k8s.io` of every member that has pods
+of the target. The pods of UnitedDeployments are cached; those of other workloads are requested with their metrics, so
+that memory does not grow with the pods of all members. A member that is not ready, or whose metrics cannot be read, has
+pods without metrics.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, UNITED_DEPLOYMENTS
 from federation.apimachinery.conditions import is_true
-from federation.apimachinery.errors import ApiError, BadRequest, ClusterError
+from federation.apimachinery.errors import ApiError, BadRequest, ClusterError, NotFound
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, POD_METRICS, PODS, Object
-from federation.apimachinery.selectors import Selector, parse_label_selector
+from federation.apimachinery.selectors import Selector, format_label_selector, parse_label_selector
+from federation.client.client import Client
 from federation.controllers.horizontalautoscaler.scaletargets import Measured, Scale
+from federation.planning.autoscaling.hpamodes import CENTRALIZED, DISTRIBUTED, mode_of
 from federation.planning.autoscaling.podmetrics import PodMetric, Sample, to_metric
-from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.federatedobject.placements import current_clusters, effective_placement
 from federation.planning.status.idleautoscaler import target_of
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
 from federation.runtime.members import Members
 from federation.runtime.transforms import drop_managed_fields
 
+_PODS_PER_PAGE = 500
+PodsOf = Callable[[str, str], Awaitable[list[Object] | None]]
+"""Returns the pods of a target in a cluster and namespace, None if they are not known."""
+
 
 class MemberScales:
-    """The UnitedDeployments of the host and their pods in the members. Lives as long as the control plane."""
+    """The scalable workloads of the host and their pods in the members. Lives as long as the control plane.
 
-    def __init__(self, objects: FederatedObjects, informers: Informers, members: Members) -> None:
+    Without `acts_by_default`, only autoscalers with the label `hpa-mode: centralized` act on divided workloads: a
+    kube-controller-manager that runs on the same host acts on the others.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        objects: FederatedObjects,
+        informers: Informers,
+        members: Members,
+        *,
+        acts_by_default: bool = True,
+    ) -> None:
+        self._client = client
         self._objects = objects
         self._members = members
         self._uniteds = informers.for_resource(UNITED_DEPLOYMENTS)
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        self._acts_by_default = acts_by_default
 
     async def wait_synced(self) -> None:
         """Wait until targets, clusters and placements are cached."""
         await asyncio.gather(self._uniteds.wait_synced(), self._clusters.wait_synced(), self._objects.wait_synced())
 
     def is_responsible(self, autoscaler: Object) -> bool:
-        """Return True for an autoscaler of a UnitedDeployment that acts in no member."""
-        if target_of(autoscaler)[:2] != (UNITED_DEPLOYMENTS.group, UNITED_DEPLOYMENTS.kind):
-            return False
+        """Return True for an autoscaler that acts in no member, and whose target runs in members."""
         resource, metadata = HORIZONTAL_POD_AUTOSCALERS, autoscaler["metadata"]
-        type_ = self._objects.types.for_group_kind(resource.group, resource.kind)
-        if type_ is None:
+        own = self._federated(resource.group, resource.kind, metadata["namespace"], metadata["name"])
+        if own is not None and effective_placement(own):
+            return False
+        if _is_united(autoscaler):
             return True
-        federated = self._objects.get(self._objects.key_for(type_, metadata["namespace"], metadata["name"]))
-        return federated is None or not effective_placement(federated)
+        mode = mode_of(autoscaler)
+        is_asked = mode == CENTRALIZED or (self._acts_by_default and mode != DISTRIBUTED)
+        return is_asked and self._is_divided(autoscaler)
 
-    def find(self, autoscaler: Object) -> Scale | None:
-        """Return the scale of the UnitedDeployment, None without one."""
-        *_, namespace, name = target_of(autoscaler)
-        united = self._uniteds.get(namespace, name)
-        return None if united is None else Scale.of(UNITED_DEPLOYMENTS, united)
+    async def find(self, autoscaler: Object) -> Scale | None:
+        """Return the scale of the target, None without one."""
+        group, kind, namespace, name = target_of(autoscaler)
+        if _is_united(autoscaler):
+            united = self._uniteds.get(namespace, name)
+            return None if united is None else Scale.of(UNITED_DEPLOYMENTS, united)
+        type_ = self._objects.types.for_group_kind(group, kind)
+        if type_ is None:
+            return None
+        try:
+            return Scale.of(type_.resource, await self._client.get(type_.resource, name, namespace))
+        except NotFound:
+            return None
 
     async def measure(self, scale: Scale) -> Measured:
         """Return the pods of all members that the scale's selector matches, with their metrics."""
-        namespace = scale.target["metadata"]["namespace"]
-        selector = (scale.target.get("status") or {}).get("labelSelector") or ""
+        selector = _selector_of(scale)
         if not selector:
             return Measured((), "the target has no selector yet", is_complete=False)
         try:
             wanted = parse_label_selector(selector)
         except BadRequest as error:
             return Measured((), error.message, is_complete=False)
+        pods_of = partial(self._cached_pods, wanted=wanted)
         clusters = sorted(cluster["metadata"]["name"] for cluster in self._clusters.list())
-        found = await asyncio.gather(*(self._measure_in(cluster, namespace, wanted, selector) for cluster in clusters))
+        if scale.resource != UNITED_DEPLOYMENTS:
+            pods_of, clusters = partial(self._requested_pods, selector=selector), self._clusters_of(scale)
+        namespace = scale.target["metadata"]["namespace"]
+        found = await asyncio.gather(*(self._measure_in(cluster, namespace, selector, pods_of) for cluster in clusters))
         return Measured(
             [sample for measured in found for sample in measured.samples],
             "; ".join(measured.problem for measured in found if measured.problem),
             is_complete=all(measured.is_complete for measured in found),
         )
 
-    async def _measure_in(self, cluster: str, namespace: str, wanted: Selector, selector: str) -> Measured:
-        informer = self._members.ensure_selected_informer(
-            cluster, PODS, names.SUBSET_NAME_LABEL, transform=drop_managed_fields
-        )
-        if informer is None or not informer.has_synced:
+    async def _measure_in(self, cluster: str, namespace: str, selector: str, pods_of: PodsOf) -> Measured:
+        try:
+            pods = await pods_of(cluster, namespace)
+        except (ApiError, ClusterError) as error:
+            return Measured((), f"the pods of cluster {cluster} are not known: {error}", is_complete=False)
+        if pods is None:
             return Measured((), f"the pods of cluster {cluster} are not known", is_complete=False)
-        pods = [pod for pod in informer.list(namespace) if wanted.matches(pod["metadata"].get("labels") or {})]
         if not pods:
             return Measured(())
         if not self._is_ready(cluster):
@@ -89,6 +124,47 @@ class MemberScales:
             return Measured([Sample(pod) for pod in pods], f"cluster {cluster} has no metrics: {error}")
         return Measured([Sample(pod, metrics.get(pod["metadata"]["name"])) for pod in pods])
 
+    async def _cached_pods(self, cluster: str, namespace: str, wanted: Selector) -> list[Object] | None:
+        """Return the pods of a UnitedDeployment; None while the cache of the cluster is incomplete."""
+        informer = self._members.ensure_selected_informer(
+            cluster, PODS, names.SUBSET_NAME_LABEL, transform=drop_managed_fields
+        )
+        if informer is None or not informer.has_synced:
+            return None
+        return [pod for pod in informer.list(namespace) if wanted.matches(pod["metadata"].get("labels") or {})]
+
+    async def _requested_pods(self, cluster: str, namespace: str, selector: str) -> list[Object] | None:
+        """Request the pods of another workload; None from a cluster that is not ready."""
+        if not self._is_ready(cluster):
+            return None
+        client, pods, token = self._members.client(cluster), [], ""
+        while True:
+            page = await client.list(
+                PODS, namespace, label_selector=selector, limit=_PODS_PER_PAGE, continue_token=token
+            )
+            pods += page.items
+            if not (token := page.continue_token):
+                return pods
+
+    def _is_divided(self, autoscaler: Object) -> bool:
+        group, kind, namespace, name = target_of(autoscaler)
+        federated = self._federated(group, kind, namespace, name)
+        type_ = self._objects.types.for_group_kind(group, kind)
+        if federated is None or type_ is None:
+            return False
+        replicas = current_clusters(federated, type_).values()
+        return bool(replicas) and None not in replicas
+
+    def _clusters_of(self, scale: Scale) -> list[str]:
+        metadata = scale.target["metadata"]
+        resource = scale.resource
+        federated = self._federated(resource.group, resource.kind, metadata["namespace"], metadata["name"])
+        return sorted(effective_placement(federated)) if federated is not None else []
+
+    def _federated(self, group: str, kind: str, namespace: str, name: str) -> Object | None:
+        type_ = self._objects.types.for_group_kind(group, kind)
+        return None if type_ is None else self._objects.get(self._objects.key_for(type_, namespace, name))
+
     async def _metrics(self, cluster: str, namespace: str, selector: str) -> dict[str, PodMetric | None]:
         client = self._members.client(cluster)
         listed: Sequence[Object] = (await client.list(POD_METRICS, namespace, label_selector=selector)).items
@@ -97,3 +173,14 @@ class MemberScales:
     def _is_ready(self, cluster: str) -> bool:
         found = self._clusters.get("", cluster) or {}
         return is_true((found.get("status") or {}).get("conditions"), names.CLUSTER_READY)
+
+
+def _is_united(autoscaler: Object) -> bool:
+    return target_of(autoscaler)[:2] == (UNITED_DEPLOYMENTS.group, UNITED_DEPLOYMENTS.kind)
+
+
+def _selector_of(scale: Scale) -> str:
+    """Return the selector of the target's pods as text, "" while there is none."""
+    if scale.resource == UNITED_DEPLOYMENTS:
+        return str((scale.target.get("status") or {}).get("labelSelector") or "")
+    return format_label_selector(scale.target["spec"].get("selector") or {})

@@ -51,7 +51,7 @@ class Reconciler:
     async def _sync(self, key: Key, autoscaler: Object, status: Object) -> None:
         """Scale the target and bring `status` up to date, in place."""
         status.setdefault("desiredReplicas", 0)
-        spec, scale = autoscaler["spec"], self._targets.find(autoscaler)
+        spec, scale = autoscaler["spec"], await self._targets.find(autoscaler)
         if scale is None:
             reference = spec["scaleTargetRef"]
             text = f"{reference['kind']} {reference['name']!r} not found"

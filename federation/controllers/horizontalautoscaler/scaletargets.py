@@ -41,14 +41,14 @@ class ScaleTargets(Protocol):
     """The targets that the autoscalers of one cluster can have."""
 
     async def wait_synced(self) -> None:
-        """Wait until the caches that `is_responsible` and `find` read are complete."""
+        """Wait until the caches that the other methods read are complete."""
         ...
 
     def is_responsible(self, autoscaler: Object) -> bool:
         """Return False for an autoscaler that something else acts on."""
         ...
 
-    def find(self, autoscaler: Object) -> Scale | None:
+    async def find(self, autoscaler: Object) -> Scale | None:
         """Return the scale of the target, None if the target does not exist."""
         ...
 

@@ -4,6 +4,7 @@
 does not work or is about to stop, and a warning when somebody should look at it.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,6 +21,8 @@ _SKEW_S = 5.0
 _SKEW_S_MAX = 60.0
 _EXPIRY_S, _AUTHORITY_EXPIRY_S = 14 * DAY_S, 180 * DAY_S
 _QUEUE_S = 60.0
+MEMBER_VERSION_MIN, MEMBER_VERSION_MAX = (1, 30), (1, 36)
+"""The first and the last Kubernetes version that members may have, as in README.md."""
 
 
 class Level(StrEnum):
@@ -62,7 +65,9 @@ class Facts:
     host_skew_s: float | None = None
     """How far the host's clock is ahead of this machine's."""
     missing: Sequence[str] = field(default=())
-    """What could not be read, and why."""
+    """What the user may not read."""
+    failures: Sequence[str] = field(default=())
+    """Errors of the host."""
 
     def values(self, metric: str) -> Iterator[tuple[str, float]]:
         """Yield the first label's value and the value of each series of a metric."""
@@ -98,12 +103,14 @@ _FINE = {
     "objects": "everything is delivered",
     "controllers": "no queue is old",
     "clocks": "they agree",
-    "versions": "fedctl and the control plane are the same version",
+    "versions": "fedctl and the control plane are the same version, and those of the members are supported",
 }
 _Problems = Iterator[tuple[Level, str, str]]
 
 
 def _host(facts: Facts) -> _Problems:
+    for text in dict.fromkeys(facts.failures):
+        yield Level.ERROR, text, "see the log of the `fedctl serve` that answers here"
     for line in facts.readiness.splitlines():
         if line.startswith("[-]"):
             yield Level.ERROR, line[3:], "the text names the cause; the log of `fedctl serve` has more"
@@ -224,3 +231,27 @@ def _versions(facts: Facts) -> _Problems:
         if (version := sample.labels.get("version", "")) != facts.client_version:
             text = f"fedctl is {facts.client_version}, the control plane {version}"
             yield Level.WARNING, text, "install the same version here"
+    found: dict[tuple[int, int], str] = {}
+    for cluster in facts.clusters:
+        name, text = cluster["metadata"]["name"], (cluster.get("status") or {}).get("kubernetesVersion", "")
+        if (minor := _to_minor(text)) is None:
+            continue
+        found[minor] = name
+        if not MEMBER_VERSION_MIN <= minor <= MEMBER_VERSION_MAX:
+            remedy = "upgrade the member" if minor < MEMBER_VERSION_MIN else "upgrade the control plane"
+            supported = f"{_shown(MEMBER_VERSION_MIN)} to {_shown(MEMBER_VERSION_MAX)}"
+            yield Level.WARNING, f"member {name} runs Kubernetes {text}; supported are {supported}", remedy
+    if len(found) > 1:
+        oldest, newest = min(found), max(found)
+        text = f"members run Kubernetes {_shown(oldest)} ({found[oldest]}) to {_shown(newest)} ({found[newest]})"
+        yield Level.OK, f"{text}; older ones ignore or refuse fields that they do not know", ""
+
+
+def _to_minor(version: str) -> tuple[int, int] | None:
+    """Return major and minor of a version like v1.34.2+build, None for another text."""
+    found = re.match(r"v?(\d{1,3})\.(\d{1,3})(?!\d)", version)
+    return (int(found[1]), int(found[2])) if found is not None else None
+
+
+def _shown(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"

@@ -26,10 +26,15 @@ def federated_object_name(source_name: str, type_name: str) -> str:
     name = f"{transformed}-{type_name}"
     if transformed != source_name:
         name = f"{name}-{fnv1_32(source_name)}"
-    if len(name) <= NAME_LENGTH_MAX:
+    return bounded(name, NAME_LENGTH_MAX)
+
+
+def bounded(name: str, length_max: int) -> str:
+    """Return the name, if it is too long its beginning and a hash of the whole."""
+    if len(name) <= length_max:
         return name
     digits = str(fnv1_32(name))
-    return f"{name[: NAME_LENGTH_MAX - len(digits) - 1]}-{digits}"
+    return f"{name[: length_max - len(digits) - 1]}-{digits}"
 
 
 def _transform(name: str) -> str:

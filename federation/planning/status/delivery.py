@@ -180,7 +180,7 @@ def delivery_to_json(
     scalers: Mapping[str, str],
     tolerated: Mapping[str, datetime],
 ) -> dict[str, Any]:
-    """Return the document of one object: its conditions, its clusters, and the budget of a divided workload.
+    """Return the document of one object: its conditions, override policies and clusters, and its budget if divided.
 
     A cluster has its `drift`, the autoscaler of the replicas, and until when its taints are `tolerated`, where there
     are any.
@@ -191,12 +191,19 @@ def delivery_to_json(
     return {
         "kind": "Delivery",
         "conditions": conditions,
+        "overridePolicies": _override_policies(federated),
         **({} if budget is None else {"budget": budget}),
         "clusters": [
             _row_to_json(row, drifts.get(row.cluster), scalers.get(row.cluster, ""), tolerated.get(row.cluster))
             for row in rows
         ],
     }
+
+
+def _override_policies(federated: Mapping[str, Any]) -> list[str]:
+    """Return the override policies behind the object's overrides, `namespace/name` or `name`."""
+    text = (federated["metadata"].get("annotations") or {}).get(names.OVERRIDE_POLICIES) or ""
+    return [name for name in text.split(",") if name]
 
 
 def _row_to_json(

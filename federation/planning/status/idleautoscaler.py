@@ -31,8 +31,9 @@ def plan_conditions(scaler: Mapping[str, Any], *, is_idle: bool, now: datetime) 
     if is_idle:
         _, kind, _, name = target_of(scaler)
         message = (
-            f"{kind} {name} is federated and runs no pods on the host; to scale it in members, select this autoscaler"
-            f" in a propagation policy or list it in the workload's annotation {names.FOLLOWERS}"
+            f"{kind} {name} is federated and runs no pods on the host; to scale its total from here, let its policy"
+            " divide it (schedulingMode: Divide); to scale it in each member, select this autoscaler in a propagation"
+            f" policy or list it in the workload's annotation {names.FOLLOWERS}"
         )
         wanted = conditions.set_condition(
             present,

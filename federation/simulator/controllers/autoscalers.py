@@ -35,7 +35,7 @@ class LoadedWorkloads:
         """Return True: nothing else acts on the autoscalers of a simulated member."""
         return True
 
-    def find(self, autoscaler: Object) -> Scale | None:
+    async def find(self, autoscaler: Object) -> Scale | None:
         """Return the scale of the target, None without one."""
         reference = autoscaler["spec"]["scaleTargetRef"]
         group = reference.get("apiVersion", "").rpartition("/")[0]

@@ -8,6 +8,7 @@ from tests.support.encryption import write_keys
 from tests.support.postgres import PostgresServer
 from tests.support.stores import StoreBackend, a_body, a_value, recording
 
+from federation.apimachinery.errors import StoreUnavailable
 from federation.apiserver.store.sql import SQLStore
 
 KEY = "/core/secrets/default/db"
@@ -62,6 +63,19 @@ async def test_rows_of_every_age_are_encrypted_again_with_the_first_key(durable:
         while any(b"\x03new" not in value[:10] for value in await stored_values(store)):  # noqa: ASYNC110  # changes in SQL
             await asyncio.sleep(0.01)
     assert (await store.get(f"{KEY}-29")).value == a_value(60, CANARY)
+
+
+@pytest.mark.postgres
+@pytest.mark.xdist_group("postgres")
+async def test_a_process_without_the_key_of_the_others_is_not_ready(shared: StoreBackend, tmp_path: Path) -> None:
+    without = await shared.open(probe_interval_s=0.0)
+    await without.check_writable()
+    other = await shared.open(encryption=write_keys(tmp_path / "keys", "k1"))
+    await other.create("/core/secrets/default/hidden", a_body())
+    with pytest.raises(StoreUnavailable, match="changes of other processes cannot be read") as refused:
+        await without.check_writable()
+    assert "hidden" not in str(refused.value)
+    await other.check_writable()
 
 
 @pytest.mark.postgres

@@ -25,6 +25,19 @@ async def test_a_read_sees_earlier_commits_of_another_process(shared: StoreBacke
         one, other = other, one
 
 
+async def test_a_read_succeeds_after_the_server_has_closed_its_connections(
+    shared: StoreBackend, postgres: PostgresServer
+) -> None:
+    store = await shared.open(tail_interval_s=60)
+    entry = await store.create("/a", a_body())
+    assert await store.get("/a") == entry
+    name = urlsplit(shared.url).path[1:]
+    closed = postgres.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}'")
+    assert closed
+    assert all(is_closed for (is_closed,) in closed)
+    assert await store.get("/a") == entry
+
+
 async def test_both_see_everybodys_writes_in_the_same_order(shared: StoreBackend) -> None:
     one, other = await shared.open(), await shared.open()
 

@@ -118,7 +118,13 @@ def test_what_may_hold_anything_keeps_unknown_fields() -> None:
 def test_status_subresources_short_names_and_columns() -> None:
     assert CRDS["FederatedCluster"]["spec"]["names"]["shortNames"] == ["fcluster"]
     version = CRDS["FederatedCluster"]["spec"]["versions"][0]
-    assert [column["name"] for column in version["additionalPrinterColumns"]] == ["ready", "joined", "age"]
+    columns = " ".join(column["name"] for column in version["additionalPrinterColumns"])
+    assert columns == "ready joined version region nodes cpu memory age"
+    assert [kind for kind, crd in CRDS.items() if "federation" in crd["spec"]["names"].get("categories", ())] == [
+        kind
+        for kind, crd in CRDS.items()
+        if crd["spec"]["group"] == "core.kubeadmiral.io" and not kind.endswith(("CollectedStatus", "PropagatedVersion"))
+    ]
     assert version["subresources"] == {"status": {}}
     assert "subresources" not in CRDS["CollectedStatus"]["spec"]["versions"][0]
 

@@ -1,5 +1,6 @@
 """Commands against a real API server: printed output and exit codes."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +20,7 @@ from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, PLAC
 from federation.apimachinery.clock import from_rfc3339, to_rfc3339
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import DEPLOYMENTS
-from federation.cli import clusters
+from federation.cli import clusterviews
 from federation.cli.main import app
 from federation.cli.terminal.printing import to_age
 from federation.client.client import PatchType
@@ -66,6 +67,8 @@ async def _prepare(parts: Parts) -> None:
                 "message": "most clusters do not answer",
             },
         ],
+        "kubernetesVersion": "v1.35.0",
+        "region": "eu-central",
         "resources": {
             "schedulableNodes": 3,
             "allocatable": {"cpu": "48", "memory": "192Gi"},
@@ -203,6 +206,28 @@ def test_clusters_are_listed_with_status_and_free_resources(server: Parts) -> No
         assert text in row
 
 
+def test_clusters_can_be_selected_named_and_shown_in_other_forms(server: Parts) -> None:
+    assert fedctl(server, "clusters", "-o", "name").stdout == "federatedcluster.core.kubeadmiral.io/east\n"
+    assert fedctl(server, "clusters", "-l", "region=us").stdout == "no member cluster has the labels region=us\n"
+    heading, row, _ = fedctl(server, "clusters", "-l", "region=eu", "-o", "wide").stdout.splitlines()
+    cells = dict(zip(heading.replace(" FREE", "").split(), re.sub(r" \(.*\)", "", row).split(), strict=False))
+    assert (cells["VERSION"], cells["REGION"], cells["NODES"]) == ("v1.35.0", "eu-central", "3")
+    (item,) = yaml.safe_load(fedctl(server, "clusters", "-o", "yaml").stdout)
+    assert item["metadata"]["name"] == "east"
+
+
+def test_one_cluster_is_shown_in_detail(server: Parts) -> None:
+    text = fedctl(server, "clusters", "east").stdout
+    fields = dict(line.strip().split(": ", 1) for line in text.split("\n\n")[0].splitlines())
+    shown = {name: text.strip() for name, text in fields.items()}
+    assert (shown["version"], shown["region"], shown["taints"]) == ("v1.35.0", "eu-central", "gpu=true:NoSchedule")
+    assert shown["address"] == "https://east"
+    assert "cpu       48        47.5" in text
+    assert "Ready            False" in text
+    assert fedctl(server, "clusters", "east", "-o", "name").stdout == "federatedcluster.core.kubeadmiral.io/east\n"
+    assert str(fedctl(server, "clusters", "west").exception) == 'federatedclusters.core.kubeadmiral.io "west" not found'
+
+
 def test_a_state_that_was_not_written_for_long_is_marked() -> None:
     now = from_rfc3339("2026-01-01T01:00:00Z")
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
@@ -214,7 +239,7 @@ def test_a_state_that_was_not_written_for_long_is_marked() -> None:
             "spec": {},
             "status": {"conditions": conditions},
         }
-        return "|".join(clusters._row(cluster, now, ",")[:3])
+        return "|".join(clusterviews._row(cluster, now, separator=",", is_wide=False)[:3])
 
     assert shown("2026-01-01T00:51:00Z") == "east|Ready|1h"
     assert shown("2026-01-01T00:49:00Z") == "east|Ready (not probed for 11m)|1h"
@@ -326,9 +351,15 @@ def test_help_fits_80_columns_and_names_the_values(command: str, monkeypatch: py
     assert [line for line in text.splitlines() if len(line) > 80] == []
     assert "\\b" not in text
     examples = [line for line in text.splitlines() if line.startswith(f"  fedctl {command} ")]
-    assert len(examples) == {"join": 3, "undo": 2, "why": 4, "plan": 4, "topology plan": 2, "convert": 1}.get(
-        command, 0
-    )
+    assert len(examples) == {
+        "join": 3,
+        "undo": 2,
+        "why": 5,
+        "plan": 4,
+        "topology plan": 2,
+        "convert": 1,
+        "clusters": 2,
+    }.get(command, 0)
     options = [line for line in text.splitlines() if line.lstrip().startswith("-")]
     assert [line for line in options if "<" in line.partition("--")[2].partition("  ")[0]] == []
 
@@ -405,7 +436,7 @@ def test_why_rejects_an_invalid_target(server: Parts, target: str, message: str)
 
 
 def test_wrong_usage_exits_with_code_2(tmp_path: Path) -> None:
-    assert fedctl(None, "clusters", "-o", "yaml").exit_code == 2
+    assert fedctl(None, "clusters", "-o", "xml").exit_code == 2
     assert fedctl(None, "why", "deployment/web", "-o", "xml").exit_code == 2
     assert fedctl(None, "up", "--dir", str(tmp_path), "--log-format", "xml").exit_code == 2
     assert fedctl(None, "nonsense").exit_code == 2

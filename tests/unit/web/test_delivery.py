@@ -19,6 +19,7 @@ from federation.apimachinery.resources import DEPLOYMENTS, SECRETS
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.identity import Attributes, User
 from federation.web.delivery import DeliveryView
+from federation.web.objectlist import ObjectListView
 from federation.web.policyobjects import PolicyView
 from federation.web.shardtopology import TopologyView
 
@@ -34,7 +35,16 @@ async def served(world: World, directory: Path) -> AsyncIterator[tuple[Parts, ht
     )
     policies = PolicyView(plane.objects, plane.policy_usage)
     spread = TopologyView(plane.informers, plane.members)
-    parts = build(directory, world.store, registry=world.registry, view=view, policies=policies, spread=spread)
+    listed = ObjectListView(plane.objects, plane.informers)
+    parts = build(
+        directory,
+        world.store,
+        registry=world.registry,
+        view=view,
+        policies=policies,
+        spread=spread,
+        listed=listed,
+    )
     await ensure_default_rbac(parts.registry, HOST_RBAC)
     authorizing = asyncio.create_task(parts.authorizer.run())
     await parts.authorizer.wait_synced()

@@ -1,7 +1,7 @@
 r"""The JSONPath of printer columns: fields, indexes, wildcards and equality filters.
 
 `.spec.replicas`, `.status.conditions[?(@.type=="Ready")].status`, `.metadata.annotations.a\.b/c`, `.list[*].name`,
-`.map['key']`. A path with a syntax error has no values.
+`.map['key']`, `.map['a\.b']`. A path with a syntax error has no values.
 """
 
 import re
@@ -55,7 +55,7 @@ def _step(found: re.Match[str]) -> Step:
         name = re.sub(r"\\(.)", r"\1", found["field"])
         return ("all", None) if name == "*" else ("field", name)
     if found["quoted"] is not None:
-        return ("field", found["quoted"])
+        return ("field", re.sub(r"\\(.)", r"\1", found["quoted"]))
     if found["index"] is not None:
         return ("index", int(found["index"]))
     if found["all"] is not None:

@@ -33,6 +33,7 @@ async def test_a_joined_cluster_is_ready_with_resources_and_types() -> None:
         assert status["resources"]["allocatable"] == {"cpu": "8", "memory": "16Gi"}
         deployments = {"group": "apps", "version": "v1", "kind": "Deployment", "pluralName": "deployments"}
         assert {**deployments, "scope": "Namespaced"} in status["apiResourceTypes"]
+        assert status["kubernetesVersion"].startswith("v1.")
         assert (await world.condition("m1", names.CLUSTER_OFFLINE))["status"] == "False"
         namespace = await world.members["m1"].admin.get(NAMESPACES, names.SYSTEM_NAMESPACE)
         assert namespace["metadata"]["annotations"][names.FEDERATED_CLUSTER_UID] == cluster["metadata"]["uid"]

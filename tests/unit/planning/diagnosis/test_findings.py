@@ -3,8 +3,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tests.support.vectors import ROOT
 
-from federation.planning.diagnosis.findings import Facts, Finding, Level, Sample, diagnose
+from federation.planning.diagnosis.findings import (
+    MEMBER_VERSION_MAX,
+    MEMBER_VERSION_MIN,
+    Facts,
+    Finding,
+    Level,
+    Sample,
+    diagnose,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY_S = 86_400.0
@@ -116,3 +125,49 @@ def test_the_direction_of_a_wrong_clock_is_named() -> None:
         "the host's clock is 30 s behind this machine's",
         "synchronise the clocks, for example with chrony",
     )
+
+
+def running(**versions: str) -> Facts:
+    clusters = []
+    for name, version in versions.items():
+        cluster = a_cluster()
+        status = {**cluster["status"], "kubernetesVersion": version}
+        clusters.append({**cluster, "metadata": {"name": name}, "status": status})
+    return replace(HEALTHY, clusters=clusters)
+
+
+@pytest.mark.parametrize(
+    ("version", "remedy"),
+    [
+        ("v1.29.7", "upgrade the member"),
+        ("v1.37.0-rc.1", "upgrade the control plane"),
+        ("v2.0.0", "upgrade the control plane"),
+    ],
+)
+def test_a_member_outside_of_the_supported_versions_is_named(version: str, remedy: str) -> None:
+    (finding,) = [finding for finding in diagnose(running(old=version)) if finding.level is not Level.OK]
+    assert finding.text == f"member old runs Kubernetes {version}; supported are 1.30 to 1.36"
+    assert finding.remedy == remedy
+
+
+def test_supported_versions_are_no_problem_and_their_range_is_shown() -> None:
+    assert not problems(running(east="v1.36.1+k3s1", west="v1.30.0", other="not a version", none=""))
+    texts = [finding.text for finding in diagnose(running(east="v1.36.1+k3s1", west="v1.30.0"))]
+    shown = (
+        "members run Kubernetes 1.30 (west) to 1.36 (east); older ones ignore or refuse fields that they do not know"
+    )
+    assert shown in texts
+    same = [finding.text for finding in diagnose(running(east="v1.34.1", west="v1.34.0"))]
+    assert not [text for text in same if text.startswith("members run")]
+
+
+def test_the_supported_versions_are_those_of_the_front_page() -> None:
+    (first, last), texts = (MEMBER_VERSION_MIN, MEMBER_VERSION_MAX), (ROOT / "README.md").read_text()
+    assert f"from {first[0]}.{first[1]} to {last[0]}.{last[1]} can be a member" in texts
+
+
+def test_an_error_of_the_host_is_no_lack_of_rights() -> None:
+    failed = diagnose(replace(HEALTHY, failures=["the store does not answer", "the store does not answer"]))
+    assert [(finding.level, finding.area, finding.text) for finding in failed if finding.level is not Level.OK] == [
+        (Level.ERROR, "host", "the store does not answer")
+    ]

@@ -395,6 +395,7 @@ def test_crd_without_columns_shows_the_age() -> None:
         (".list[?(@.v!=2)].n", ["x"]),
         (r".dotted.a\.b", [5]),
         (".dotted['a.b']", [5]),
+        (r".dotted['a\.b']", [5]),
         (".a.b.c", []),
         (".a[", []),
     ],

@@ -1,8 +1,8 @@
 """The headers of forwarded requests and responses. Pure.
 
-A forwarded request names its user in `X-Remote-*`, which the other server believes because of this server's client
-certificate. So nothing that a client sends may look like such a header, and no credential of a client leaves this
-server. In the other direction nothing may change how browsers treat this server's own pages.
+A forwarded request names its user in headers (`X-Remote-*` or `Impersonate-*`), which the other server believes because
+of this server's own credentials. So nothing that a client sends may look like such a header, and no credential of a
+client leaves this server. In the other direction nothing may change how browsers treat this server's own pages.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,8 +37,8 @@ _TOKEN: Final = frozenset("!#$&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabc
 """Characters of header names, without the percent sign that escapes all others."""
 
 
-def request_headers(given: Iterable[Header], user: User, client: str) -> list[tuple[str, str]]:
-    """Return the headers of a forwarded request; Forbidden when the user has a name that no header can carry.
+def request_headers(given: Iterable[Header], client: str) -> list[tuple[str, str]]:
+    """Return the headers of a forwarded request, without those that name its user.
 
     `client` is the address of the client, "" if it is not known.
     """
@@ -51,19 +51,24 @@ def request_headers(given: Iterable[Header], user: User, client: str) -> list[tu
     ]
     if client:
         headers.append(("X-Forwarded-For", client))
-    return headers + user_headers(user)
+    return headers
 
 
-def user_headers(user: User) -> list[tuple[str, str]]:
-    """Return the headers that name a user."""
-    headers = [("X-Remote-User", user.name)]
+def user_headers(user: User, prefix: str = "X-Remote") -> list[tuple[str, str]]:
+    """Return the headers that name a user; Forbidden when a value could arrive as another one.
+
+    Receivers remove spaces around values, and an empty user name means that there is no user at all.
+    """
+    headers = [(f"{prefix}-User", user.name)]
     if user.uid:
-        headers.append(("X-Remote-Uid", user.uid))
-    headers += [("X-Remote-Group", group) for group in user.groups]
-    headers += [(f"X-Remote-Extra-{_escape(key)}", value) for key, values in user.extra.items() for value in values]
+        headers.append((f"{prefix}-Uid", user.uid))
+    headers += [(f"{prefix}-Group", group) for group in user.groups]
+    headers += [(f"{prefix}-Extra-{_escape(key)}", value) for key, values in user.extra.items() for value in values]
     for _, value in headers:
         if any(sign < " " or sign == "\x7f" for sign in value):
             raise Forbidden("the user's name, groups or extra contain control characters, which no header can carry")
+        if not value or value != value.strip():
+            raise Forbidden("the user's name, groups or extra are empty or begin or end with a space")
     return headers
 
 

@@ -1,0 +1,32 @@
+"""`fedctl ui`: a one-time link that opens the web UI in a browser with the credentials of a kubeconfig."""
+
+import orjson
+
+from federation.apimachinery.errors import ConfigurationError, FederationError, from_status
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.client.http import HTTPClient
+from federation.client.kubeconfig import load_kubeconfig
+
+
+async def make_link(host: HTTPClient, server: str) -> str:
+    """Return the address of a new link; `server` is the address of the host."""
+    code, body = await host.raw("POST", "/ui/links", body=b"")
+    if code == 404:
+        raise ConfigurationError(
+            "this API server has no web UI; point --kubeconfig at the kubeconfig of `fedctl serve`"
+        )
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise FederationError(f"the server answered {code} without JSON") from None
+    if code != 201:
+        raise from_status(answer, code)
+    return f"{server.rstrip('/')}{answer['path']}"
+
+
+async def show(context: KubeconfigContext) -> None:
+    """Print a link."""
+    async with context.client() as host:
+        link = await make_link(host, load_kubeconfig(context.path, context.context).server)
+    print(link)
+    print("It works once, within 10 minutes, and logs you in as the user of the kubeconfig.")

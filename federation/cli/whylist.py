@@ -1,0 +1,96 @@
+"""`fedctl why -A` and `fedctl why -n NAMESPACE`: one line for each federated object, with `--failed` only for problems.
+
+It reads the conditions and statuses that the controllers write on federated objects; `fedctl why KIND/NAME` has the
+whole explanation of one object.
+"""
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from federation.api import names
+from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS
+from federation.apimachinery import conditions
+from federation.apimachinery.errors import Forbidden
+from federation.apimachinery.resources import Object
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.cli.terminal.printing import print_rows
+from federation.client.http import HTTPClient
+from federation.planning.federatedobject.placements import effective_placement
+
+_PAGE = 500
+_DECISIVE = (names.SCHEDULED, names.OVERRIDES_APPLIED, names.ADMITTED, names.PROPAGATED, names.STATUS_AGGREGATED)
+"""Conditions in the order of the pipeline: the first one that is not fulfilled is the cause of the others."""
+_IN_PROGRESS = "InProgress"
+_NOTHING_PENDING = "[]"
+_HEADINGS = "NAMESPACE, KIND, NAME, CLUSTERS, STATE"
+
+
+class State(NamedTuple):
+    """How far an object is: `reason` is "" when it is where it should be."""
+
+    reason: str
+    message: str = ""
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether something is wrong, rather than not done yet."""
+        return self.reason not in ("", _IN_PROGRESS)
+
+
+def state_of(federated: Object) -> State:
+    """Return the first condition of a federated object that is not fulfilled."""
+    found = (federated.get("status") or {}).get("conditions")
+    for type_ in _DECISIVE:
+        condition = conditions.find(found, type_)
+        if condition is not None and condition.get("status") != "True":
+            reason = str(condition.get("reason") or f"Not{type_}")
+            if reason == names.REASON_NO_POLICY and not federated["metadata"].get("namespace"):
+                return State("", "no policy selects it")  # usual for definitions, classes and roles
+            return State(reason, str(condition.get("message") or ""))
+    pending = (federated["metadata"].get("annotations") or {}).get(names.PENDING_CONTROLLERS)
+    return State(_IN_PROGRESS if pending not in (None, _NOTHING_PENDING) else "")
+
+
+async def why_all(context: KubeconfigContext, namespace: str, output: str, *, only_failed: bool) -> int:
+    """Print the objects of a namespace, of all for ""; return 1 if `only_failed` and there are some."""
+    async with context.client() as host:
+        found = await _read(host, namespace)
+    states = [(item, state) for item in found if (state := state_of(item)).is_failed or not only_failed]
+    where = f"in namespace {namespace}" if namespace else "in the federation"
+    empty = f"no object {where} has failed" if only_failed else f"nothing {where} is federated"
+    rows = (_row(item, state) for item, state in states)
+    print_rows([item for item, _ in states], output, empty, rows, _HEADINGS, "MESSAGE")
+    return 1 if only_failed and states else 0
+
+
+async def _read(host: HTTPClient, namespace: str) -> list[Object]:
+    """Return the federated objects, those without a namespace first and only if all are wanted and may be read."""
+    items: list[Object] = []
+    if not namespace:
+        with contextlib.suppress(Forbidden):  # a user of some namespaces sees the objects in them
+            items += await _pages(host, CLUSTER_FEDERATED_OBJECTS, "")
+    return items + await _pages(host, FEDERATED_OBJECTS, namespace)
+
+
+async def _pages(host: HTTPClient, resource: Any, namespace: str) -> list[Object]:
+    items: list[Object] = []
+    token = ""
+    while True:
+        page = await host.list(resource, namespace, limit=_PAGE, continue_token=token)
+        items += page.items
+        if not (token := page.continue_token):
+            return sorted(items, key=lambda item: (item["metadata"].get("namespace", ""), item["metadata"]["name"]))
+
+
+def _row(federated: Object, state: State) -> list[str]:
+    template: Mapping[str, Any] = federated["spec"]["template"]
+    clusters = sorted(effective_placement(federated))
+    return [
+        federated["metadata"].get("namespace") or "-",
+        str(template.get("kind")),
+        str((template.get("metadata") or {}).get("name")),
+        str(len(clusters)),
+        state.reason or "OK",
+        state.message or ", ".join(clusters) or "-",
+    ]

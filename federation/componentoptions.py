@@ -1,0 +1,39 @@
+"""From the settings to the options of controllers and connections that both composition roots need. Pure."""
+
+from federation.client.guard import GuardOptions
+from federation.client.pool import PoolOptions
+from federation.client.session import HTTPOptions
+from federation.controllers.cluster.controller import ClusterOptions
+from federation.controllers.cluster.monitor import MonitorOptions
+from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, TokenOptions
+from federation.controllers.schedule.controller import ScheduleOptions
+from federation.settings import Settings
+
+
+def schedule_options(settings: Settings) -> ScheduleOptions:
+    """Return the options of the schedule controller."""
+    return ScheduleOptions(
+        allows_annotations=settings.allows_scheduling_annotations,
+        writes_kubeadmiral_triggers=settings.writes_kubeadmiral_triggers,
+        units=settings.units,
+        guard=settings.guard,
+        failover=settings.failover,
+    )
+
+
+def cluster_options(settings: Settings) -> ClusterOptions:
+    """Return the options of the cluster controller."""
+    return ClusterOptions(
+        monitor=MonitorOptions(cadence=settings.cadence, damping=settings.damping),
+        token=TokenOptions(max(settings.member_token_lifetime_s, TOKEN_LIFETIME_S_MIN)),
+    )
+
+
+def pool_options(settings: Settings) -> PoolOptions:
+    """Return the options of the connections to members."""
+    return PoolOptions(
+        http=HTTPOptions(
+            request_timeout_s=settings.member_request_timeout_s, response_bytes_max=settings.member_response_bytes_max
+        ),
+        guard=GuardOptions(in_flight_max=settings.member_requests_in_flight_max),
+    )

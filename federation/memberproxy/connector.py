@@ -1,0 +1,255 @@
+"""`federatedclusters/NAME/proxy/PATH`: any request to a member, with the rights that the user has in the member.
+
+The host authorizes the subresource and audits the request as any other. The member gets it with the federation's
+credentials and headers that name the user to act for (`memberusers.py`), so the member's own RBAC decides. If the
+federation may not act for users there, the request is refused: it is never sent with the federation's own rights.
+What a member answers is passed on piece by piece, except redirects and refusals of the federation itself.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from federation.apimachinery.deadline import Deadline
+from federation.apimachinery.errors import (
+    ApiError,
+    BadRequest,
+    ClusterError,
+    Forbidden,
+    NotFound,
+    ServiceUnavailable,
+    Timeout,
+    TooManyRequests,
+    Unauthorized,
+)
+from federation.apimachinery.paths import ResourcePath, parse
+from federation.apimachinery.webhookclient import StreamedResponse
+from federation.apiserver.auth.identity import User
+from federation.apiserver.http.asgi import Request, is_true
+from federation.apiserver.http.connectors import rest_of
+from federation.apiserver.http.forwardedheaders import is_redirect, request_headers, user_headers
+from federation.apiserver.http.forwarding import Body, Forwarder, encoded_target
+from federation.apiserver.http.requestinfo import to_verb
+from federation.apiserver.http.websockets import WEBSOCKET, ClientSocket, WebSocket
+from federation.client.delegate import Delegate, Headers
+from federation.client.pool import ClusterPool
+from federation.memberproxy.memberusers import to_member_user
+
+_REFUSAL_BYTES_MAX: Final = 64 * 1024
+"""How much of a member's refusal is read to find out whom it refuses."""
+_CANNOT_ACT: Final = b"cannot impersonate resource"
+_NORMAL: Final = 1000
+_GOING_AWAY: Final = 1001
+
+
+@dataclass(frozen=True, slots=True)
+class MemberProxyOptions:
+    """Limits of the requests to one member."""
+
+    requests_max: int = 100
+    """Requests in flight to one member, streams left out: a member that hangs holds no more than these."""
+    streams_max: int = 500
+    """Watches, followed logs and WebSocket connections to one member."""
+    user_streams_max: int = 100
+    """Those of one user to all members."""
+    head_s_max: float = 30.0
+    """How long a member may take to begin the response to a stream."""
+    idle_s_max: float = 4 * 3600.0
+    """A stream ends when nothing was sent for this long; as kubelet's `streamingConnectionIdleTimeout`."""
+    body_bytes_max: int = 3 * 1024 * 1024
+    """The largest request body; as kube-apiserver."""
+
+
+class MemberProxy:
+    """A `Connector` to the members of a pool."""
+
+    is_namespaced = False
+
+    def __init__(self, pool: ClusterPool, options: MemberProxyOptions | None = None) -> None:
+        self._pool = pool
+        self._options = options or MemberProxyOptions()
+        self._forwarder = Forwarder(self._options.body_bytes_max)
+        self._requests: Counter[str] = Counter()
+        self._streams: Counter[str] = Counter()
+        self._user_streams: Counter[str] = Counter()
+        self.stop = self._forwarder.stop
+
+    def is_watch(self, request: Request, path: ResourcePath) -> bool:
+        """Return whether the member sees a watch."""
+        inner = parse(rest_of(request, path))
+        return inner is not None and to_verb(request, inner) == "watch"
+
+    def is_stream(self, request: Request, path: ResourcePath) -> bool:
+        """Return whether the request is a watch, a followed log or a WebSocket connection."""
+        if WEBSOCKET in request.scope.get("extensions", ()) or self.is_watch(request, path):
+            return True
+        inner = parse(rest_of(request, path))
+        return inner is not None and inner.subresource == "log" and is_true(request.query.get("follow", ""))
+
+    async def serve(self, request: Request, path: ResourcePath, *, timeout_s: float | None) -> None:
+        """Pass the request on. ServiceUnavailable without a member that answers, TooManyRequests beyond the limits."""
+        cluster, user = path.name, to_member_user(request.user)
+        client = request.scope.get("client")
+        headers = request_headers(request.scope["headers"], client[0] if client else "")
+        headers += user_headers(user, "Impersonate")
+        target = encoded_target(rest_of(request, path), request.scope["query_string"])
+        with self._counted(cluster, user, is_stream=timeout_s is None):
+            socket: ClientSocket | None = request.scope.get("extensions", {}).get(WEBSOCKET)
+            if socket is not None and not self.is_watch(request, path):
+                await self._join(request, socket, cluster, target, headers)
+                return
+            opened = partial(self._open, request, cluster, target, headers, is_stream=timeout_s is None)
+            if timeout_s is None:
+                await self._forwarder.forward(request, opened)
+                return
+            try:
+                with Deadline(timeout_s):
+                    await self._forwarder.forward(request, opened)
+            except TimeoutError:
+                raise Timeout(f'cluster "{cluster}" did not complete the answer within {timeout_s:g} s') from None
+
+    @contextlib.contextmanager
+    def _counted(self, cluster: str, user: User, *, is_stream: bool) -> Iterator[None]:
+        """Count a request while the block runs; TooManyRequests beyond a limit."""
+        options = self._options
+        if is_stream:
+            held = [(self._streams, cluster, options.streams_max, f'streams of cluster "{cluster}"')]
+            held.append((self._user_streams, user.name, options.user_streams_max, f'streams of user "{user.name}"'))
+        else:
+            held = [(self._requests, cluster, options.requests_max, f'requests to cluster "{cluster}"')]
+        for counter, key, limit, title in held:
+            if counter[key] >= limit:
+                raise TooManyRequests(f"{limit} {title} are open, try again later", details={"retryAfterSeconds": 1})
+        for counter, key, *_ in held:
+            counter[key] += 1
+        try:
+            yield
+        finally:
+            for counter, key, *_ in held:
+                counter[key] -= 1
+                if not counter[key]:
+                    del counter[key]
+
+    @asynccontextmanager
+    async def _open(
+        self, request: Request, cluster: str, target: str, headers: Headers, body: Body | None, *, is_stream: bool
+    ) -> AsyncIterator[StreamedResponse]:
+        """Send the request to the member and yield its response; an ApiError for what the client must not get."""
+        delegate = self._delegate(cluster)
+        try:
+            async with asyncio.timeout(self._options.head_s_max if is_stream else None) as head:
+                async with delegate.exchange(request.method, target, headers, body) as answer:
+                    head.reschedule(None)
+                    response = await _checked(cluster, request, answer)
+                    if is_stream:
+                        response = response._replace(body=_until_idle(response.body, self._options.idle_s_max))
+                    yield response
+        except TimeoutError:
+            raise Timeout(f'cluster "{cluster}" did not answer within {self._options.head_s_max:g} s') from None
+        except ClusterError as problem:
+            raise ServiceUnavailable(f'cluster "{cluster}": {problem}') from problem
+
+    def _delegate(self, cluster: str) -> Delegate:
+        try:
+            return self._pool.delegate(cluster)
+        except NotFound as error:
+            raise NotFound(f"{error.message}: it is not joined, or another process runs the controllers") from None
+
+    async def _join(self, request: Request, client: ClientSocket, cluster: str, target: str, headers: Headers) -> None:
+        """Connect the client's WebSocket to one of the member, and pass messages on until either side ends."""
+        delegate, head_s = self._delegate(cluster), self._options.head_s_max
+        try:
+            async with asyncio.timeout(head_s) as head:
+                async with delegate.websocket(target, headers, client.subprotocols) as member:
+                    head.reschedule(None)
+                    request.status = 101
+                    await client.accept(member.subprotocol)
+                    await self._exchange(client, member)
+        except TimeoutError:
+            raise Timeout(f'cluster "{cluster}" did not answer within {head_s:g} s') from None
+        except Unauthorized as refusal:
+            raise _unauthorized(cluster) from refusal
+        except ClusterError as problem:
+            if not request.status:
+                raise ServiceUnavailable(f'cluster "{cluster}": {problem}') from problem
+
+    async def _exchange(self, client: WebSocket, member: WebSocket) -> None:
+        """Pass messages on in both directions; end when one side ends, nothing was sent for long, or at `stop`."""
+        limit_s, loop = self._options.idle_s_max, asyncio.get_running_loop()
+        stopping = asyncio.ensure_future(self._forwarder.wait_stopping())
+        tasks = [stopping]
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(limit_s) as idle:
+                    postpone = lambda: idle.reschedule(loop.time() + limit_s)  # noqa: E731  # it needs `idle`
+                    tasks.append(asyncio.ensure_future(_pass_on(client, member, postpone)))
+                    tasks.append(asyncio.ensure_future(_pass_on(member, client, postpone)))
+                    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            code = _GOING_AWAY if stopping.done() else _NORMAL
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        await client.close(code)
+
+
+async def _pass_on(source: WebSocket, target: WebSocket, postpone: Callable[[], None]) -> None:
+    while (message := await source.receive()) is not None:
+        postpone()
+        await target.send(message)
+
+
+async def _until_idle(body: Body, limit_s: float) -> Body:
+    """Yield the pieces of a body until its end, or until none arrived for `limit_s`."""
+    while True:
+        deadline = asyncio.timeout(limit_s)
+        try:
+            async with deadline:
+                piece = await anext(body)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            if deadline.expired():
+                return
+            raise
+        yield piece
+
+
+async def _checked(cluster: str, request: Request, response: StreamedResponse) -> StreamedResponse:
+    """Return the response, or raise what the client gets instead."""
+    if response.status < 200 or is_redirect(response.status, {name.lower(): text for name, text in response.headers}):
+        text = f'cluster "{cluster}" answered {response.status}: redirects and upgrades are not passed on'
+        raise ApiError(text, code=502, reason="BadGateway")
+    if response.status == 401:
+        raise _unauthorized(cluster)
+    if b"upgrade" in request.headers and response.status in (200, 400):
+        raise BadRequest("this server connects to pods over WebSocket only, not SPDY/3.1: use kubectl 1.31 or later")
+    if response.status != 403:
+        return response
+    start = b""
+    async for piece in response.body:
+        start += piece
+        if len(start) > _REFUSAL_BYTES_MAX:
+            break
+    if _CANNOT_ACT in start:
+        raise Forbidden(
+            f'cluster "{cluster}" does not let the federation act for its users, so no request is passed on: an'
+            " administrator of the cluster allows it with examples/member-proxy/impersonation.yaml"
+        )
+    return response._replace(body=_chained(start, response.body))
+
+
+async def _chained(start: bytes, rest: Body) -> Body:
+    yield start
+    async for piece in rest:
+        yield piece
+
+
+def _unauthorized(cluster: str) -> ServiceUnavailable:
+    # A 401 would make clients ask the user for another password of the host.
+    return ServiceUnavailable(f'cluster "{cluster}" rejects the credentials of the federation')

@@ -1,0 +1,55 @@
+"""What a simulated member lets users of the host do: everything its administrator would allow them for a trial.
+
+The same objects as in examples/member-proxy, which an administrator of a real member applies.
+"""
+
+import contextlib
+from typing import Any
+
+from federation.api import names
+from federation.apimachinery.errors import AlreadyExists
+from federation.apimachinery.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, Resource
+from federation.apiserver.auth.identity import MASTERS, SERVICE_ACCOUNTS_GROUP
+from federation.client.client import Client
+from federation.memberproxy.memberusers import PREFIX
+
+_IMPERSONATOR = f"{PREFIX}impersonator"
+
+
+def _binding(name: str, role: str, group: str) -> dict[str, Any]:
+    api_group = CLUSTER_ROLES.group
+    return {
+        "apiVersion": CLUSTER_ROLE_BINDINGS.api_version,
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": api_group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "Group", "apiGroup": api_group, "name": group}],
+    }
+
+
+OBJECTS: tuple[tuple[Resource, dict[str, Any]], ...] = (
+    (
+        CLUSTER_ROLES,
+        {
+            "apiVersion": CLUSTER_ROLES.api_version,
+            "kind": "ClusterRole",
+            "metadata": {"name": _IMPERSONATOR},
+            "rules": [
+                {"apiGroups": [""], "resources": ["users", "groups"], "verbs": ["impersonate"]},
+                {"apiGroups": ["authentication.k8s.io"], "resources": ["userextras/*"], "verbs": ["impersonate"]},
+            ],
+        },
+    ),
+    (
+        CLUSTER_ROLE_BINDINGS,
+        _binding(_IMPERSONATOR, _IMPERSONATOR, f"{SERVICE_ACCOUNTS_GROUP}:{names.SYSTEM_NAMESPACE}"),
+    ),
+    (CLUSTER_ROLE_BINDINGS, _binding(f"{PREFIX}administrators", "cluster-admin", PREFIX + MASTERS)),
+)
+
+
+async def admit_host_users(client: Client) -> None:
+    """Create the roles and bindings that do not exist yet."""
+    for resource, obj in OBJECTS:
+        with contextlib.suppress(AlreadyExists):
+            await client.create(resource, obj)

@@ -1,0 +1,190 @@
+"""Federated objects as rows: `/federation/v1/objects`, filtered and in pages, from the caches of the control plane.
+
+A user sees the objects of the kinds that he may `list` in the namespace of the query, or in all namespaces without one.
+Kinds that he may not list are named. Objects whose federated object was written by hand need `list` on federated
+objects too.
+"""
+
+import asyncio
+import heapq
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Query, Request, Response
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS
+from federation.apimachinery import conditions
+from federation.apimachinery.errors import BadRequest, ServiceUnavailable
+from federation.apimachinery.resources import Object
+from federation.planning.diagnosis.deliverystage import Stage
+from federation.planning.diagnosis.objectsummary import Attention, ObjectSummary, summarize
+from federation.planning.federatedobject.builder import source_key
+from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.federatedobject.provenance import is_hand_written
+from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.informers import Informers
+from federation.runtime.sourceinformers import SourceInformers
+from federation.web.requests import check_parameters, json_response, may_list
+
+PATH = "/federation/v1/objects"
+_LIMIT_MAX = 500
+_PARAMETERS = frozenset(("namespace", "kind", "name", "cluster", "state", "countBy", "limit", "continue"))
+_STATES = ("attention", *Attention, *Stage)
+_LAST = "~"
+"""Sorts behind every namespace: cluster-scoped objects come last, because users look for workloads."""
+_SLICE = 500
+"""Objects that are looked at before other requests get their turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which objects: each "" means all. `name` is a part of the name; `state` is a stage, a kind of attention, or
+    "attention" for every object that needs some.
+    """
+
+    namespace: str
+    kind: str
+    name: str
+    cluster: str
+    state: str
+
+    def names(self, federated: Object, source_name: str) -> bool:
+        """Return whether the object's name and clusters match."""
+        return self.name in source_name and (not self.cluster or self.cluster in effective_placement(federated))
+
+    def states(self, summary: ObjectSummary) -> bool:
+        """Return whether the object's state matches."""
+        if not self.state:
+            return True
+        if self.state == "attention":
+            return bool(summary.problems)
+        return self.state == summary.stage or any(self.state == problem.attention for problem in summary.problems)
+
+
+class ObjectListView:
+    """Reads federated objects, their sources and the state of clusters from the caches of the controllers."""
+
+    def __init__(self, objects: FederatedObjects, informers: Informers) -> None:
+        self._objects = objects
+        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        self._sources = SourceInformers(informers, lambda *_: None)
+        objects.types.add_listener(self._sources.follow, self._sources.unfollow)
+
+    def types(self) -> list[FederatedType]:
+        """Return the federated types; ServiceUnavailable while caches are incomplete."""
+        if not (self._objects.has_synced and self._clusters.has_synced):
+            raise ServiceUnavailable("the control plane is starting; try again in a few seconds")
+        return sorted(self._objects.types.all(), key=lambda type_: type_.resource.group_resource)
+
+    def silent_clusters(self) -> frozenset[str]:
+        """Return the clusters that are not ready."""
+        return frozenset(
+            cluster["metadata"]["name"]
+            for cluster in self._clusters.list()
+            if not conditions.is_true((cluster.get("status") or {}).get("conditions"), names.CLUSTER_READY)
+        )
+
+    def of_type(self, type_: FederatedType, wanted: Filter, *, with_hand_written: bool) -> Iterator[tuple[str, Object]]:
+        """Yield the type's federated objects that match by namespace, name and cluster, with their sort keys."""
+        resource = type_.resource
+        namespace = wanted.namespace if resource.namespaced else ""
+        for federated in self._objects.of_kind(resource.api_version, resource.kind, namespace):
+            _, _, where, name = source_key(federated)
+            if wanted.names(federated, name) and (with_hand_written or not is_hand_written(federated)):
+                yield f"{where or _LAST}/{resource.kind}/{name}/{resource.group}", federated
+
+    def summarize(self, type_: FederatedType, federated: Object, silent: frozenset[str]) -> ObjectSummary:
+        """Return the row of a federated object."""
+        _, _, namespace, name = source_key(federated)
+        return summarize(federated, self._sources.get(type_.resource, namespace, name), type_, silent)
+
+
+def add_routes(web: FastAPI, view: ObjectListView) -> None:
+    """Serve the list."""
+
+    @web.get(PATH)
+    async def objects(
+        request: Request,
+        namespace: str = "",
+        kind: str = "",
+        name: str = "",
+        cluster: str = "",
+        state: str = "",
+        count_by: Annotated[Literal["", "cluster"], Query(alias="countBy")] = "",
+        limit: Annotated[int, Query(ge=1, le=_LIMIT_MAX)] = _LIMIT_MAX,
+        after: Annotated[str, Query(alias="continue")] = "",
+    ) -> Response:
+        """Return a page of the objects that the user may list, and counts over all pages."""
+        check_parameters(request, _PARAMETERS)
+        if state and state not in _STATES:
+            raise BadRequest(f"state: {state} is not one of {', '.join(_STATES)}")
+        wanted = Filter(namespace, kind, name, cluster, state)
+        visible, hidden = await _visible_types(request, view, wanted)
+        by_hand = await may_list(request, FEDERATED_OBJECTS, namespace)
+        silent, rows, counts, placed = view.silent_clusters(), [], Counter[str](), Counter[str]()
+        seen = 0
+        for type_ in visible:
+            for key, federated in view.of_type(type_, wanted, with_hand_written=by_hand):
+                summary = view.summarize(type_, federated, silent)
+                if count_by:
+                    placed.update(summary.clusters)
+                counts.update({problem.attention.value for problem in summary.problems})
+                if wanted.states(summary):
+                    counts["all"] += 1
+                    if key > after:
+                        rows.append((key, type_, federated, summary))
+                seen += 1
+                if seen % _SLICE == 0:
+                    await asyncio.sleep(0)
+        page = heapq.nsmallest(limit + 1, rows, key=lambda row: row[0])
+        metadata = {"continue": page[limit - 1][0]} if len(page) > limit else {}
+        items = [_to_item(type_, federated, summary) for _, type_, federated, summary in page[:limit]]
+        body = {
+            "kind": "FederatedObjectSummaryList",
+            "metadata": metadata,
+            "counts": counts,
+            "countsByCluster": placed,
+            "kinds": sorted({type_.resource.kind for type_ in visible}),
+            "hiddenResources": hidden,
+            "items": items,
+        }
+        return json_response(200, body)
+
+
+async def _visible_types(
+    request: Request, view: ObjectListView, wanted: Filter
+) -> tuple[list[FederatedType], list[str]]:
+    """Return the types that the user may list, and the resources that he may not."""
+    visible: list[FederatedType] = []
+    hidden: list[str] = []
+    for type_ in view.types():
+        resource = type_.resource
+        if wanted.kind not in ("", resource.kind) or (wanted.namespace and not resource.namespaced):
+            continue
+        if await may_list(request, resource, wanted.namespace if resource.namespaced else ""):
+            visible.append(type_)
+        else:
+            hidden.append(resource.group_resource)
+    return visible, hidden
+
+
+def _to_item(type_: FederatedType, federated: Object, summary: ObjectSummary) -> dict[str, Any]:
+    _, _, namespace, name = source_key(federated)
+    resource = type_.resource
+    return {
+        "group": resource.group,
+        "version": resource.version,
+        "plural": resource.plural,
+        "kind": resource.kind,
+        "namespace": namespace,
+        "name": name,
+        "stage": summary.stage,
+        "clusters": summary.clusters,
+        "wanted": summary.wanted,
+        "ready": summary.ready,
+        "problems": [{"attention": problem.attention, "text": problem.text} for problem in summary.problems],
+    }

@@ -1,0 +1,146 @@
+"""FederatedClusters as cards: health, free room, version, taints, credentials. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from federation.api import names
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import parse_rfc3339
+from federation.apimachinery.quantity import to_int_ceil, to_milli
+from federation.planning.clusters.clustertaints import describe_taint
+from federation.planning.failover.halts import halt_of
+
+_REGION_LABELS = ("topology.kubernetes.io/region", "region", "failure-domain.beta.kubernetes.io/region")
+NO_REGION = "No region"
+_LATE_S = 120.0
+"""A token is renewed long before its end; one with less time left was not."""
+_UNITS = ((1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"))
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A resource of a cluster: amounts for people, and the used share in percent, None while unknown."""
+
+    name: str
+    free: str
+    total: str
+    used_percent: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCard:
+    """One cluster. `health` is "ready", "limited", "lost" or "unknown"; `state` is the same for people."""
+
+    name: str
+    region: str
+    health: str
+    state: str
+    message: str
+    since: str
+    version: str
+    nodes: int | None
+    rooms: tuple[Room, ...]
+    taints: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+def to_card(cluster: Mapping[str, Any]) -> ClusterCard:
+    """Return the card of a FederatedCluster."""
+    metadata, status = cluster["metadata"], cluster.get("status") or {}
+    found, resources = status.get("conditions"), status.get("resources") or {}
+    health, state, message = _health(found)
+    labels = metadata.get("labels") or {}
+    return ClusterCard(
+        name=metadata["name"],
+        region=next((labels[key] for key in _REGION_LABELS if labels.get(key)), NO_REGION),
+        health=health,
+        state=state,
+        message=message,
+        since=str((conditions.find(found, names.CLUSTER_READY) or {}).get("lastTransitionTime") or ""),
+        version=str(status.get("kubernetesVersion") or ""),
+        nodes=resources.get("schedulableNodes"),
+        rooms=tuple(_room(resources, name, title) for name, title in (("cpu", "CPU"), ("memory", "Memory"))),
+        taints=tuple(
+            describe_taint(taint).removeprefix(names.TAINT_PREFIX)
+            for taint in (cluster.get("spec") or {}).get("taints") or ()
+        ),
+        labels=tuple(f"{key}={value}" for key, value in sorted(labels.items())),
+    )
+
+
+def by_region(cards: Iterable[ClusterCard]) -> list[tuple[str, list[ClusterCard]]]:
+    """Return the cards by region, regions and clusters by name; clusters without a region last."""
+    regions: dict[str, list[ClusterCard]] = {}
+    for card in sorted(cards, key=lambda card: card.name):
+        regions.setdefault(card.region, []).append(card)
+    return sorted(regions.items(), key=lambda item: (item[0] == NO_REGION, item[0]))
+
+
+def matches(card: ClusterCard, text: str, region: str, health: str) -> bool:
+    """Return whether a card passes the filters; "" passes all. `text` is a part of the name, a label or a taint."""
+    return (
+        region in ("", card.region)
+        and health in ("", card.health)
+        and any(text in each for each in (card.name, *card.labels, *card.taints))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """Something about a cluster that needs attention: its kind, and a sentence."""
+
+    cluster: str
+    kind: str
+    text: str
+
+
+def concerns_of(cluster: Mapping[str, Any], now: datetime) -> list[Concern]:
+    """Return what needs attention about a cluster."""
+    card, found = to_card(cluster), []
+    if card.health != "ready":
+        found.append(Concern(card.name, card.state, card.message))
+    if reason := halt_of(cluster):
+        found.append(Concern(card.name, "Failover halts", reason))
+    credential = (cluster.get("status") or {}).get("credential") or {}
+    expires = parse_rfc3339(credential.get("expires"))
+    left_s = _LATE_S if expires is None else (expires - now).total_seconds()
+    if left_s < _LATE_S:
+        when = "has expired" if left_s <= 0 else "expires within minutes"
+        found.append(Concern(card.name, "Credentials", f"the token for this cluster {when} and was not renewed"))
+    return found
+
+
+def _health(found: Sequence[Mapping[str, Any]] | None) -> tuple[str, str, str]:
+    for type_, state in ((names.CLUSTER_JOINED, "Not joined"), (names.CLUSTER_READY, "Not ready")):
+        condition = conditions.find(found, type_)
+        if condition is None:
+            return "unknown", "Unknown", "the control plane has not checked it yet"
+        if condition.get("status") != "True":
+            return "lost", state, str(condition.get("message") or condition.get("reason") or "")
+    rights = conditions.find(found, names.CLUSTER_AUTHORIZED)
+    if rights is not None and rights.get("status") == "False":
+        return "limited", "Limited rights", str(rights.get("message") or rights.get("reason") or "")
+    return "ready", "Ready", ""
+
+
+def _room(resources: Mapping[str, Any], name: str, title: str) -> Room:
+    to_int = to_milli if name == "cpu" else to_int_ceil
+    free, total = (
+        None if (quantity := (resources.get(part) or {}).get(name)) is None else to_int(str(quantity))
+        for part in ("available", "allocatable")
+    )
+    used = None if free is None or not total else round(100 * (total - free) / total)
+    return Room(title, _amount(name, free), _amount(name, total), used)
+
+
+def _amount(name: str, value: int | None) -> str:
+    if value is None:
+        return "-"
+    if name == "cpu":
+        return f"{value / 1000:,.1f}".removesuffix(".0")
+    for size, unit in _UNITS:
+        if abs(value) >= size:
+            return f"{value / size:,.1f}".removesuffix(".0") + f" {unit}"
+    return str(value)

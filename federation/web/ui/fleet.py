@@ -1,0 +1,73 @@
+"""The fleet: all clusters by region with health, free room, version and taints; and one cluster with its objects."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.web import objectlist
+from federation.web.ui.clustercards import by_region, concerns_of, matches, to_card
+from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
+
+_CARDS = 100
+"""Clusters on one page."""
+_PATH = FEDERATED_CLUSTERS.path()
+_HEALTHS = (("", "Any health"), ("ready", "Ready"), ("limited", "Limited rights"), ("lost", "Not ready"))
+
+
+async def _load(page: Page) -> Mapping[str, Any]:
+    cards = [to_card(cluster) for cluster in (await page.api.get(_PATH))["items"]]
+    query = page.query
+    shown = [
+        card for card in cards if matches(card, query.get("q", ""), query.get("region", ""), query.get("health", ""))
+    ]
+    shown.sort(key=lambda card: (card.region, card.name))
+    start = max(0, int(query.get("from", "0"))) if query.get("from", "0").isdecimal() else 0
+    listed = await page.api.get(objectlist.PATH, countBy="cluster", limit="1")
+    return {
+        "placed": listed["countsByCluster"],
+        "regions": by_region(shown[start : start + _CARDS]),
+        "all_regions": [("", "All regions"), *((name, name) for name, _ in by_region(cards))],
+        "healths": _HEALTHS,
+        "tally": Counter(card.health for card in cards),
+        "count": len(cards),
+        "matching": len(shown),
+        "start": start,
+        "previous": page.link(**{"from": str(max(0, start - _CARDS)) if start > _CARDS else ""}) if start else "",
+        "next": page.link(**{"from": str(start + _CARDS)}) if start + _CARDS < len(shown) else "",
+    }
+
+
+def _watched(page: Page) -> Sequence[Collection]:
+    del page
+    return [(_PATH, {})]
+
+
+SCREEN = Screen("/ui/fleet", "Fleet", "fleet.html", _load, _watched, pause_s=3.0)
+
+
+async def _load_cluster(page: Page) -> Mapping[str, Any]:
+    name = page.parts["name"]
+    cluster = await page.api.get(f"{_PATH}/{name}")
+    query = {"cluster": name, "limit": str(PAGE_ROWS)}
+    if page.query.get("namespace"):
+        query["namespace"] = page.query["namespace"]
+    if page.query.get("continue"):
+        query["continue"] = page.query["continue"]
+    listed = await page.api.get(objectlist.PATH, **query)
+    after = listed["metadata"].get("continue", "")
+    return {
+        "card": to_card(cluster),
+        "concerns": concerns_of(cluster, page.now),
+        "endpoint": (cluster.get("spec") or {}).get("apiEndpoint", ""),
+        "created": cluster["metadata"].get("creationTimestamp"),
+        "listed": listed,
+        "next": page.link(**{"continue": after}) if after else "",
+    }
+
+
+def _watched_cluster(page: Page) -> Sequence[Collection]:
+    return [(_PATH, {"fieldSelector": f"metadata.name={page.parts['name']}"})]
+
+
+CLUSTER_SCREEN = Screen("/ui/fleet/{name}", "Cluster", "cluster.html", _load_cluster, _watched_cluster, is_listed=False)

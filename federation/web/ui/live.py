@@ -1,0 +1,53 @@
+"""Live pages: a stream of server-sent events that says "changed" when a collection of the screen has changed.
+
+The page then asks for itself again, so there is one way to render it. The first event comes at once: the page may be
+older than the stream. A stream ends when the server stops, and after `STREAM_S`, so that its credentials are checked
+again; the browser reconnects.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+
+from federation.apimachinery.errors import ApiError
+from federation.web.ui.screen import Collection
+from federation.web.ui.userapi import UserAPI
+
+STREAM_S = 300
+_KEEP_ALIVE_S = 20.0
+CHANGED = b"event: changed\ndata: 1\n\n"
+KEEP_ALIVE = b": open\n\n"
+
+
+async def events(api: UserAPI, watched: Sequence[Collection], pause_s: float) -> AsyncGenerator[bytes, None]:
+    """Yield the stream until a watch ends, at most one event in `pause_s`.
+
+    Collections that the user may not watch are left out.
+    """
+    changed, ended = asyncio.Event(), asyncio.Event()
+    changed.set()
+
+    async def follow(path: str, query: dict[str, str]) -> None:
+        try:
+            async for _ in api.changes(path, **query, timeoutSeconds=str(STREAM_S)):
+                changed.set()
+        except ApiError:
+            return
+        ended.set()
+        changed.set()
+
+    followers = [asyncio.ensure_future(follow(path, dict(query))) for path, query in watched]
+    try:
+        while not ended.is_set():
+            try:
+                async with asyncio.timeout(_KEEP_ALIVE_S):
+                    await changed.wait()
+            except TimeoutError:
+                yield KEEP_ALIVE
+                continue
+            changed.clear()
+            yield CHANGED
+            await asyncio.sleep(pause_s)
+    finally:
+        for follower in followers:
+            follower.cancel()
+        await asyncio.gather(*followers, return_exceptions=True)

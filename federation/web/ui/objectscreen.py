@@ -1,0 +1,99 @@
+"""One object: the tree over its policy and overrides to clusters, pods and events; wanted against ready."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from federation.apimachinery.errors import ApiError
+from federation.apimachinery.resources import Resource
+from federation.web import decisions, delivery, memberpods
+from federation.web.ui.objecttree import ObjectTree, grow
+from federation.web.ui.screen import Collection, Page, Screen, problem_of
+
+_OPEN_MAX = 4
+"""Clusters whose pods are shown at once without being asked for."""
+_BRANCHES = 100
+"""Clusters on one page."""
+_EVENTS_MAX = 20
+_NONE: Mapping[str, Any] = {"items": []}
+
+
+async def _load(page: Page) -> Mapping[str, Any]:
+    resource, namespace, name = _target(page)
+    source = await page.api.get(resource.path(namespace, name))
+    kind = str(source["kind"])
+    about = {"group": resource.group, "kind": kind, "name": name}
+    if namespace:
+        about["namespace"] = namespace
+    delivered = await page.api.get(delivery.DELIVERY_PATH, **about)
+    decided = (await page.get_optional(decisions.DECISIONS_PATH, _NONE, **about, limit="1"))["items"]
+    decision = decided[0] if decided else None
+    tree = grow(delivered, decision)
+    text = page.query.get("q", "")
+    branches = [branch for branch in tree.branches if text in branch.cluster]
+    return {
+        "source": source,
+        "kind": kind,
+        "tree": tree,
+        "decision": decision,
+        "branches": branches[:_BRANCHES],
+        "branches_more": max(0, len(branches) - _BRANCHES),
+        "pods": await _pods(page, tree, about),
+        "events": await _events(page, namespace, name, str(source["metadata"].get("uid") or "")),
+    }
+
+
+async def _pods(page: Page, tree: ObjectTree, about: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
+    """Return the pods by cluster: of the cluster that the query names, else of all if there are few."""
+    named = page.query.get("cluster", "")
+    counted = [branch.cluster for branch in tree.branches if branch.wanted is not None]
+    shown = [cluster for cluster in counted if cluster == named] if named else counted
+    if not named and len(shown) > _OPEN_MAX:
+        return {}
+
+    async def read(cluster: str) -> Mapping[str, Any]:
+        try:
+            found: Mapping[str, Any] = await page.api.get(memberpods.PATH, **about, cluster=cluster)
+        except ApiError as error:
+            return {"items": [], "isComplete": True, "problem": problem_of(error)}
+        return {**found, "problem": ""}
+
+    return dict(zip(shown, await asyncio.gather(*map(read, shown)), strict=True))
+
+
+async def _events(page: Page, namespace: str, name: str, uid: str) -> Sequence[Mapping[str, Any]]:
+    """Return the newest Events about the object."""
+    path = f"/api/v1/namespaces/{namespace or 'default'}/events"
+    selector = f"involvedObject.name={name},involvedObject.uid={uid}"
+    found = await page.get_optional(path, _NONE, fieldSelector=selector, limit="500")
+    return sorted(found["items"], key=_time_of, reverse=True)[:_EVENTS_MAX]
+
+
+def _time_of(event: Mapping[str, Any]) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or "")
+
+
+def _target(page: Page) -> tuple[Resource, str, str]:
+    parts = page.parts
+    group, namespace = parts["group"], parts["namespace"]
+    resource = Resource("" if group == "core" else group, parts["version"], "", parts["plural"], namespace != "-")
+    return resource, "" if namespace == "-" else namespace, parts["name"]
+
+
+def _watched(page: Page) -> Sequence[Collection]:
+    resource, namespace, name = _target(page)
+    about = f"involvedObject.name={name}"
+    return [
+        (resource.path(namespace), {"fieldSelector": f"metadata.name={name}"}),
+        (f"/api/v1/namespaces/{namespace or 'default'}/events", {"fieldSelector": about}),
+    ]
+
+
+SCREEN = Screen(
+    "/ui/objects/{group}/{version}/{plural}/{namespace}/{name}",
+    "Object",
+    "object.html",
+    _load,
+    _watched,
+    is_listed=False,
+)

@@ -1,0 +1,42 @@
+"""Objects: a filtered list in pages of everything that is federated and that the user may list."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS
+from federation.web import objectlist
+from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
+
+_FILTERS = ("namespace", "kind", "name", "cluster", "state")
+STATES = (
+    ("", "Any state"),
+    ("applied", "Delivered"),
+    ("propagating", "On its way"),
+    ("pending", "Being decided"),
+    ("failing", "Not delivered"),
+    ("unplaced", "Not placed"),
+    ("unselected", "No policy"),
+    ("deleting", "Being deleted"),
+    ("attention", "Needs attention"),
+)
+
+
+async def _load(page: Page) -> Mapping[str, Any]:
+    query = {key: page.query[key] for key in (*_FILTERS, "continue") if page.query.get(key)}
+    listed = await page.api.get(objectlist.PATH, **query, limit=str(PAGE_ROWS))
+    after = listed["metadata"].get("continue", "")
+    return {
+        "listed": listed,
+        "states": STATES,
+        "next": page.link(**{"continue": after}) if after else "",
+        "first": page.link(**{"continue": ""}) if page.query.get("continue") else "",
+    }
+
+
+def watched_objects(page: Page) -> Sequence[Collection]:
+    """Return what makes a list of objects stale, for users who may watch it."""
+    namespace = page.query.get("namespace", "")
+    return [(FEDERATED_OBJECTS.path(namespace), {}), (FEDERATED_CLUSTERS.path(), {})]
+
+
+SCREEN = Screen("/ui/objects", "Objects", "objects.html", _load, watched_objects, pause_s=3.0)

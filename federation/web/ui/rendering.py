@@ -1,0 +1,66 @@
+"""Templates and what they share: filters, the security headers, and the files that browsers get."""
+
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fastapi import Response
+from jinja2 import ChainableUndefined, Environment, FileSystemLoader
+
+from federation.apimachinery.clock import parse_rfc3339
+
+_HERE = Path(__file__).parent
+STATIC_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self';"
+    " base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+    "vary": "accept",
+}
+
+
+def to_age(value: Any, now: datetime) -> str:
+    """Return the time since an RFC 3339 time as kubectl prints it: 5s, 3m, 4h, 2d; "" for none."""
+    then = parse_rfc3339(value)
+    if then is None:
+        return ""
+    seconds = max(0, int((now - then).total_seconds()))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= 2 * size or (unit != "m" and seconds >= size):
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=ChainableUndefined,  # objects lack fields as they like
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["age"] = to_age
+    return environment
+
+
+def render(template: str, status: int = 200, **variables: Any) -> Response:
+    """Return a page."""
+    body = _environment().get_template(template).render(**variables)
+    return Response(body, status_code=status, media_type="text/html; charset=utf-8")
+
+
+@cache
+def static_file(name: str) -> tuple[bytes, str] | None:
+    """Return content and type of a file for browsers, None if there is none of this name."""
+    file = _HERE / "static" / name
+    if Path(name).name != name or file.suffix not in STATIC_TYPES or not file.is_file():
+        return None
+    return file.read_bytes(), STATIC_TYPES[file.suffix]

@@ -1,0 +1,119 @@
+"""The web UI below `/ui`, on FastAPI: screens in pages, one address per state, live by server-sent events.
+
+The API server mounts it without authentication: it has a log-in of its own (`login.py`), and reads everything that it
+shows through `userapi.py` with the credentials of the session. It needs no request to other hosts. To add a screen, add
+a module with a `SCREEN`, its template, and its name to `SCREENS`.
+"""
+
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import RedirectResponse, StreamingResponse
+from starlette.exceptions import HTTPException
+
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import ApiError, Unauthorized
+from federation.apiserver.http.asgi import ASGIApp, Receive, Scope, Send
+from federation.apiserver.http.nonresource import SERVER, Mount
+from federation.client.client import Client
+from federation.web.ui import attention, fleet, live, login, objectscreen, objectsscreen
+from federation.web.ui.credentials import Sealer, Session
+from federation.web.ui.links import OneTimeLinks
+from federation.web.ui.rendering import HEADERS, render, static_file
+from federation.web.ui.screen import Page, Screen, problem_of
+from federation.web.ui.userapi import UserAPI
+
+SCREENS = (objectsscreen.SCREEN, fleet.SCREEN, attention.SCREEN, objectscreen.SCREEN, fleet.CLUSTER_SCREEN)
+_STATIC_AGE = "public, max-age=3600"
+
+
+def mount(read_key: Callable[[], bytes], client: Client, clock: Clock) -> Mount:
+    """Return the app as the API server mounts it below `/ui`.
+
+    `read_key` returns the secret behind sessions, and `client` stores one-time links with the federation's own rights.
+    """
+    sealer = Sealer(read_key, clock)
+    ui = FastAPI(title="federation web UI", docs_url=None, redoc_url=None, openapi_url=None)
+    login.add_routes(ui, sealer, OneTimeLinks(client, sealer, clock))
+    _add_static(ui)
+    for screen in SCREENS:
+        _add_screen(ui, screen, sealer, clock)
+
+    @ui.get("/ui")
+    @ui.get("/ui/")
+    async def start() -> Response:
+        return RedirectResponse(objectsscreen.SCREEN.path, 303)
+
+    @ui.exception_handler(HTTPException)
+    async def on_http_error(request: Request, error: HTTPException) -> Response:
+        title = "There is no such page" if error.status_code == 404 else str(error.detail)
+        return _problem(request, sealer, error.status_code, title, "Check the address, or start from the objects.")
+
+    @ui.exception_handler(500)
+    async def on_failure(request: Request, error: Exception) -> Response:
+        del error  # the API server logs it
+        return _problem(
+            request, sealer, 500, "The page failed", "Try again. The log of the control plane has the cause."
+        )
+
+    return Mount(_with_headers(ui), ("/ui",), is_public=True)
+
+
+def _with_headers(app: ASGIApp) -> ASGIApp:
+    """Return the app with the security headers on every response that does not have its own."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                headers = list(message.get("headers") or ())
+                present = {name.lower() for name, _ in headers}
+                added = ((name.encode(), value.encode()) for name, value in HEADERS.items())
+                message["headers"] = [*headers, *(each for each in added if each[0] not in present)]
+            await send(message)
+
+        await app(scope, receive, send_with_headers)
+
+    return serve
+
+
+def _add_screen(ui: FastAPI, screen: Screen, sealer: Sealer, clock: Clock) -> None:
+    @ui.get(screen.path)
+    async def show(request: Request) -> Response:
+        session = login.session_of(request, sealer)
+        if session is None:
+            return login.to_login(request)
+        api = UserAPI(request.scope[SERVER], session.credentials, request.scope)
+        page = Page(api, request.url.path, request.path_params, dict(request.query_params), clock.now())
+        if "text/event-stream" in request.headers.get("accept", ""):
+            return StreamingResponse(
+                live.events(api, screen.watched(page), screen.pause_s), media_type="text/event-stream"
+            )
+        try:
+            found = await screen.load(page)
+        except Unauthorized:
+            return login.to_login(request, is_over=True)
+        except ApiError as error:
+            titles = {403: "You lack the permission for this page", 404: "It does not exist"}
+            title = titles.get(error.code, "The control plane could not answer")
+            return _problem(request, sealer, error.code, title, problem_of(error))
+        return render(screen.template, page=page, screen=screen, **frame(session), **found)
+
+
+def frame(session: Session | None) -> Mapping[str, Any]:
+    """Return the variables of the frame around every page."""
+    return {"session": session, "screens": [screen for screen in SCREENS if screen.is_listed]}
+
+
+def _problem(request: Request, sealer: Sealer, status: int, title: str, text: str) -> Response:
+    session = login.session_of(request, sealer)
+    return render("problem.html", status, title=title, text=text, screen=None, **frame(session))
+
+
+def _add_static(ui: FastAPI) -> None:
+    @ui.get("/ui/static/{name}")
+    async def static(name: str) -> Response:
+        found = static_file(name)
+        if found is None:
+            raise HTTPException(404)
+        return Response(found[0], media_type=found[1], headers={"cache-control": _STATIC_AGE})

@@ -1,0 +1,179 @@
+"""The web UI in headless Chromium: log-in, rights, live pages, a restart, accessibility, and the security policy."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.pages import OBJECT, Site, accessibility_faults, watch_for_faults
+from tests.support.federation import fedctl, start_federation
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("browser")]
+SCREENSHOTS = os.environ.get("FEDERATION_SCREENSHOTS", "")
+"""A directory that gets pictures of all screens; docs/ui has the published ones."""
+expect.set_options(timeout=30_000)
+SCREENS = {
+    "login": "/ui/login",
+    "objects": "/ui/objects",
+    "object": OBJECT,
+    "fleet": "/ui/fleet",
+    "cluster": "/ui/fleet/member-1",
+    "attention": "/ui/attention",
+}
+
+
+def test_a_one_time_link_logs_in_and_log_out_ends_the_session(site: Site, page: Page) -> None:
+    page.goto(f"{site.url}{OBJECT}")
+    expect(page).to_have_url(f"{site.url}/ui/login?next=%2Fui%2Fobjects%2Fapps%2Fv1%2Fdeployments%2Fdefault%2Fnginx")
+    printed = fedctl("ui", "--kubeconfig", str(site.running.kubectl.kubeconfig)).stdout.splitlines()
+    page.goto(printed[0])
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_role("link", name="nginx").first).to_be_visible()
+    expect(page.get_by_text("federation-admin")).to_be_visible()
+    cookies = page.context.cookies()
+    assert [(each["httpOnly"], each["secure"], each["sameSite"]) for each in cookies] == [(True, True, "Strict")]
+    page.get_by_role("button", name="Log out").click()
+    page.wait_for_url("**/ui/login")
+    page.goto(f"{site.url}/ui/fleet")
+    expect(page.get_by_label("Bearer token")).to_be_visible()
+
+
+def test_a_viewer_sees_neither_secrets_nor_other_namespaces(site: Site, page: Page) -> None:
+    kubectl = site.running.kubectl
+    kubectl("create", "namespace", "team-a")
+    kubectl("create", "serviceaccount", "viewer", "-n", "team-a")
+    kubectl("create", "rolebinding", "viewer", "-n", "team-a", "--clusterrole=view", "--serviceaccount=team-a:viewer")
+    kubectl("create", "configmap", "visible", "-n", "team-a")
+    kubectl("create", "secret", "generic", "hidden", "-n", "team-a", "--from-literal=password=topsecret")
+    kubectl("label", "configmap/visible", "secret/hidden", "-n", "team-a", "kubeadmiral.io/propagation-policy-name=p")
+    page.goto(f"{site.url}/ui/login")
+    page.get_by_label("Bearer token").fill("wrong")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("does not accept this token")
+    page.get_by_label("Bearer token").fill(kubectl("create", "token", "viewer", "-n", "team-a").strip())
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url("**/ui/objects")
+    expect(page.get_by_text("No object that you may list matches.")).to_be_visible()
+    page.get_by_label("Namespace").fill("team-a")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.get_by_role("link", name="visible")).to_be_visible()
+    for path in ("/ui/objects?namespace=team-a", "/ui/objects", "/ui/attention?namespace=team-a"):
+        page.goto(site.url + path)
+        text = page.inner_text("body")
+        assert "hidden" not in text.replace("not shown", "")
+        assert "nginx" not in text
+        assert "topsecret" not in page.content()
+    for path in (OBJECT, "/ui/objects/core/v1/secrets/team-a/hidden", "/ui/fleet", "/ui/fleet/member-1"):
+        answer = page.goto(site.url + path)
+        assert answer is not None
+        assert answer.status == 403
+        expect(page.get_by_role("heading", name="You lack the permission for this page")).to_be_visible()
+
+
+def test_no_page_shows_the_value_of_a_secret(site: Site, page: Page) -> None:
+    site.running.kubectl("create", "secret", "generic", "own", "--from-literal=password=topsecret")
+    site.log_in(page)
+    page.goto(f"{site.url}/ui/objects/core/v1/secrets/default/own")
+    expect(page.get_by_role("heading", name="own")).to_be_visible()
+    for text in ("topsecret", "dG9wc2VjcmV0"):
+        assert text not in page.content()
+
+
+def test_the_tree_of_an_object_is_live(site: Site, page: Page) -> None:
+    site.log_in(page)
+    site.open(page, OBJECT)
+    for text in ("divide-nginx", "regional-nginx", "member-1", "member-2", "member-3"):
+        expect(page.get_by_text(text, exact=True).first).to_be_visible()
+    expect(page.locator(".title .count")).to_have_text("8 / 8")
+    expect(page.locator(".pods li")).to_have_count(8)
+    page.evaluate("window.isFirstLoad = true")
+    site.running.kubectl("scale", "deployment/nginx", "--replicas=11")
+    expect(page.locator(".title .count")).to_have_text("11 / 11")
+    expect(page.locator(".pods li")).to_have_count(11)
+    assert page.evaluate("window.isFirstLoad"), "the page was updated, not loaded again"
+    site.running.kubectl("scale", "deployment/nginx", "--replicas=8")
+    expect(page.locator(".title .count")).to_have_text("8 / 8")
+
+
+def test_the_fleet_is_live_filtered_and_leads_to_what_runs_in_a_cluster(site: Site, page: Page) -> None:
+    site.log_in(page)
+    site.open(page, "/ui/fleet")
+    expect(page.locator(".card")).to_have_count(3)
+    patch = {"spec": {"taints": [{"key": "example.com/maintenance", "effect": "NoSchedule"}]}}
+    site.running.kubectl("patch", "federatedcluster/member-2", "--type=merge", "-p", json.dumps(patch))
+    expect(page.locator(".card", has_text="member-2").locator(".tag.warn")).to_contain_text("example.com/maintenance")
+    page.get_by_label("Name, label or taint").fill("maintenance")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.locator(".card")).to_have_count(1)
+    assert "q=maintenance" in page.url
+    site.running.kubectl("patch", "federatedcluster/member-2", "--type=merge", "-p", '{"spec": {"taints": []}}')
+    expect(page.get_by_text("No cluster matches the filter.")).to_be_visible()
+    site.open(page, "/ui/fleet")
+    page.get_by_role("link", name="member-1").click()
+    expect(page.get_by_role("heading", name="member-1")).to_be_visible()
+    expect(page.get_by_role("row", name="nginx").first).to_be_visible()
+
+
+def test_what_has_no_place_needs_attention_until_it_is_gone(site: Site, page: Page) -> None:
+    site.log_in(page)
+    site.open(page, "/ui/attention")
+    kubectl = site.running.kubectl
+    kubectl("create", "deployment", "nowhere", "--image=nginx")
+    kubectl("label", "deployment/nowhere", "kubeadmiral.io/propagation-policy-name=missing")
+    problem = page.locator(".problems li", has_text="nowhere")
+    expect(problem.get_by_text("Not placed", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Not placed").click()
+    expect(problem).to_be_visible()
+    page.wait_for_selector("#live-state[data-state=on]")
+    kubectl("delete", "deployment/nowhere")
+    expect(problem).to_have_count(0)
+
+
+def test_a_page_is_live_again_after_a_restart(site: Site, page: Page) -> None:
+    site.log_in(page)
+    site.open(page, OBJECT)
+    directory = site.running.directory
+    site.running.close()
+    expect(page.locator("#live-state")).to_have_text("Reconnecting")
+    site.running = start_federation(directory, arguments=["--port", site.port])
+    expect(page.locator("#live-state")).to_have_text("Live")
+    site.running.kubectl("scale", "deployment/nginx", "--replicas=9")
+    expect(page.locator(".title .count")).to_have_text("9 / 9")
+    site.running.kubectl("scale", "deployment/nginx", "--replicas=8")
+    expect(page.locator(".title .count")).to_have_text("8 / 8")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_screen_is_accessible_and_keeps_to_its_policy(
+    site: Site, browser: Browser, scheme: str, width: int
+) -> None:
+    size = {"width": width, "height": 860}
+    arguments = {"color_scheme": scheme, "viewport": size, "ignore_https_errors": True}
+    with browser.new_context(**arguments) as context:
+        page = context.new_page()
+        faults = watch_for_faults(page)
+        site.log_in(page)
+        for name, path in SCREENS.items():
+            if name == "login":
+                page.goto(site.url + path)
+            else:
+                site.open(page, path)
+            assert accessibility_faults(page) == [], name
+            wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert wider <= 0, f"{name} scrolls sideways"
+            if SCREENSHOTS and (width > 1000 or scheme == "light"):
+                kind = scheme if width > 1000 else "mobile"
+                page.screenshot(path=Path(SCREENSHOTS) / f"{name}-{kind}.png", full_page=True)
+        assert faults == []
+
+
+def test_the_keyboard_reaches_the_content_first(site: Site, page: Page) -> None:
+    site.log_in(page)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Namespace")).to_be_focused()

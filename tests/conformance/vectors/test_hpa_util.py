@@ -1,0 +1,78 @@
+"""Vectors `hpa_util`: why a HorizontalPodAutoscaler on the host does not work, and how that is marked on it.
+
+Our pipeline has no stage of the autoscaler's own, so `addPending` and `removePending` have no counterpart.
+"""
+
+from typing import Any
+
+import pytest
+from tests.support.vectors import case_id, load
+
+from federation.api import names
+from federation.planning.autoscaling import hpamodes
+from federation.planning.autoscaling.hpamodes import BoundPolicy
+from federation.planning.status.idleautoscaler import target_of
+from federation.scheduling.policymatching import labelled_policy
+
+
+def cases(*operations: str) -> list[Any]:
+    return [case for case in load("hpa_util") if case["input"]["op"] in operations]
+
+
+def a_policy(given: dict[str, Any]) -> BoundPolicy | None:
+    reference = given["policyRef"]
+    return None if reference is None else BoundPolicy(reference["kind"], reference["name"], given["policy"])
+
+
+@pytest.mark.parametrize("case", cases("distributedReason", "centralizedReason"), ids=case_id)
+def test_the_reason(case: dict[str, Any]) -> None:
+    given = case["input"]
+    if given["op"] == "centralizedReason":
+        found = hpamodes.central_problem(a_policy(given))
+    else:
+        metadata = {"namespace": given["workloadNamespace"], "annotations": given["workloadAnnotations"]}
+        found = hpamodes.distributed_problem(a_policy(given), {"metadata": metadata}, given["hpa"])
+    assert found == case["expected"]["reason"]
+
+
+@pytest.mark.parametrize("case", cases("addEnableLabel", "removeEnableLabel"), ids=case_id)
+def test_the_label_of_an_autoscaler_that_acts_on_the_host(case: dict[str, Any]) -> None:
+    is_added = case["input"]["op"] == "addEnableLabel"
+    mode = {names.HPA_MODE: hpamodes.CENTRALIZED}
+    scaler = {"metadata": {"labels": {**(case["input"]["labels"] or {}), **mode}}}
+    patch = hpamodes.plan_marks(scaler, hpamodes.WORKS if is_added else "")
+    assert (patch is not None) == case["expected"]["updated"]
+    labels = scaler["metadata"]["labels"] | (patch or {"metadata": {"labels": {}}})["metadata"]["labels"]
+    assert {key: value for key, value in labels.items() if value is not None} == case["expected"]["labels"] | mode
+
+
+@pytest.mark.parametrize("case", cases("addReason", "removeReason"), ids=case_id)
+def test_the_annotation_with_the_reason(case: dict[str, Any]) -> None:
+    annotations = case["input"]["annotations"] or {}
+    scaler = {"metadata": {"annotations": annotations, "labels": {names.HPA_MODE: hpamodes.DISTRIBUTED}}}
+    patch = hpamodes.plan_marks(scaler, case["input"].get("reason", hpamodes.WORKS))
+    assert (patch is not None) == case["expected"]["updated"]
+    after = annotations | (patch or {"metadata": {"annotations": {}}})["metadata"]["annotations"]
+    assert {key: value for key, value in after.items() if value is not None} == case["expected"]["annotations"]
+
+
+@pytest.mark.parametrize("case", cases("policyOfWorkload"), ids=case_id)
+def test_the_policy_of_a_workload(case: dict[str, Any]) -> None:
+    found = labelled_policy(case["input"]["namespace"], case["input"]["labels"])
+    expected = case["expected"]["policy"]
+    assert (found is None) == (expected is None)
+    if found is not None:
+        assert found.name == expected["name"]
+
+
+@pytest.mark.parametrize("case", cases("scaleTargetRef"), ids=case_id)
+def test_the_target(case: dict[str, Any]) -> None:
+    # A type config of another version does not apply, and target_of reads the versions that the API serves.
+    gvk = case["input"]["gvk"]
+    is_known = gvk in case["input"]["paths"] and gvk.startswith(("autoscaling/v1,", "autoscaling/v2,"))
+    assert is_known != case["expected"].get("error", False)
+    if is_known:
+        expected = case["expected"]
+        group, kind, _, name = target_of(case["input"]["object"])
+        assert (kind, name) == (expected.get("kind", kind), expected.get("name", name))
+        assert isinstance(group, str)

@@ -1,0 +1,28 @@
+"""Vectors `mcs`: the Service of a ServiceImport, and that nothing is written when it is there already."""
+
+from typing import Any
+
+import pytest
+from tests.support.vectors import case_id, load
+
+from federation.planning.multicluster.imports import derived_service, plan_service
+
+CASES = load("mcs")
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case["input"]["op"] == "derivedService"], ids=case_id)
+def test_the_service_of_an_import(case: dict[str, Any]) -> None:
+    assert derived_service(case["input"]["serviceImport"]) == case["expected"]["service"]
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case["input"]["op"] == "updateDerivedServiceFedObject"], ids=case_id
+)
+def test_a_service_that_is_placed_already_is_not_written(case: dict[str, Any]) -> None:
+    # The vector gives no objects: it says that the existing one equals the desired one.
+    service_import = {"metadata": {"namespace": "foo", "name": "bar"}, "spec": {"ports": [{"port": 80}]}}
+    federated: dict[str, Any] = {"metadata": {"resourceVersion": "1"}, "spec": {}}
+    patch = plan_service(federated, service_import, ["east"])
+    assert patch is not None
+    federated["spec"] = patch["spec"]
+    assert (plan_service(federated, service_import, ["east"]) is not None) == case["expected"]["updated"]

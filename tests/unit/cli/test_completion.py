@@ -1,0 +1,92 @@
+"""Completion: commands, live names from a federation, and the forms of bash and kubectl."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.apiserver import Parts, api_server
+from typer.testing import CliRunner
+
+from federation.api.crds import crd_manifests
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.resources import CONFIGMAPS
+from federation.cli.main import app
+from federation.client.local import LocalClient
+from federation.controllers.typeconfig.shippedtypes import ensure_types
+
+pytestmark = pytest.mark.xdist_group("completion")
+_FEDCTL = "from federation.cli.entry import main; main()"
+_KUBECTL = "from federation.cli.completion import complete_for_kubectl; complete_for_kubectl()"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
+    with api_server(tmp_path_factory.mktemp("completion")) as parts:
+        parts.run(_prepare(parts))
+        yield parts
+
+
+async def _prepare(parts: Parts) -> None:
+    await parts.registry.install_crds(crd_manifests())
+    client = LocalClient(parts.registry)
+    await ensure_types(client)
+    spec = {"apiEndpoint": "https://east", "secretRef": {"name": "east"}}
+    for name in ("east", "eastern", "west"):
+        await client.create(FEDERATED_CLUSTERS, {"metadata": {"name": name}, "spec": spec})
+    await client.create(CONFIGMAPS, {"metadata": {"name": "settings", "namespace": "default"}})
+
+
+def complete(server: Parts, *words: str) -> list[str]:
+    """Return the candidates for the last word, as bash gets them."""
+    environment = {
+        "KUBECONFIG": str(server.kubeconfig),
+        "_FEDCTL_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(("fedctl", *words)),
+        "COMP_CWORD": str(len(words)),
+    }
+    done = subprocess.run([sys.executable, "-c", _FEDCTL], env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "candidates"),
+    [
+        (("clu",), ["clusters"]),
+        (("clusters", "ea"), ["east", "eastern"]),
+        (("cordon", "w"), ["west"]),
+        (("diff", "--cluster", "w"), ["west"]),
+        (("why", "configmap/s"), ["configmap/settings"]),
+        (("why", "deploy"), ["deployment/"]),
+        (("why", "nonsense/"), []),
+        (("why", "-n", "kube-sys"), ["kube-system"]),
+        (("--kubeconfig", "/none", "cordon", "w"), []),
+    ],
+)
+def test_names_come_from_the_federation(server: Parts, words: tuple[str, ...], candidates: list[str]) -> None:
+    assert complete(server, *words) == candidates
+
+
+def test_contexts_come_from_the_kubeconfig(server: Parts) -> None:
+    (context,) = complete(server, "--context", "")
+    assert f"current-context: {context}" in server.kubeconfig.read_text()
+
+
+def test_kubectl_gets_candidates_and_a_directive(server: Parts) -> None:
+    command = [sys.executable, "-c", _KUBECTL, "uncordon", "eas"]
+    done = subprocess.run(
+        command, env={"KUBECONFIG": str(server.kubeconfig)}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["east", "eastern", ":4"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_has_a_script_that_it_can_read(shell: str, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text(CliRunner().invoke(app, ["completion", shell]).stdout)
+    assert "_FEDCTL_COMPLETE=complete_" in script.read_text()
+    if shutil.which(shell) is not None:
+        subprocess.run([shell, "-n", str(script)], check=True)

@@ -1,0 +1,105 @@
+"""What all commands have in common: options before the command, errors of one line, exit codes, few imports."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from federation.apimachinery.errors import ConfigurationError
+from federation.cli import main
+from federation.cli.main import app
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+
+_SLOW = ("asyncio", "yaml", "rich", "aiohttp", "uvloop", "pydantic", "ssl", "sqlalchemy", "structlog", "kubernetes")
+_EMPTY_DIRECTORY = (
+    "fedctl: Invalid value for '--dir': the name is empty; give the directory for state, keys and kubeconfigs"
+    " (see: fedctl serve --help)"
+)
+
+
+def kubeconfig(folder: Path, namespace: str = "") -> Path:
+    context = {"cluster": "c", "user": "u", **({"namespace": namespace} if namespace else {})}
+    document = {
+        "current-context": "one",
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "contexts": [{"name": "one", "context": context}],
+    }
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def run_main(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """Run fedctl as its entry point does; return the exit code and standard error."""
+    with pytest.raises(SystemExit) as ended:
+        main.main(arguments)
+    return int(ended.value.code or 0), capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["nonsense"], 2, "fedctl: No such command 'nonsense' (see: fedctl --help)"),
+        (["diff"], 2, "fedctl: Missing argument 'KIND/NAME' (see: fedctl diff --help)"),
+        (["clusters", "--nonsense"], 2, "fedctl: No such option: --nonsense (see: fedctl clusters --help)"),
+        (["rollout", "stat"], 2, "fedctl: No such command 'stat'. Did you mean 'status'? (see: fedctl rollout --help)"),
+        (
+            ["clusters", "east", "-w"],
+            2,
+            "fedctl: Invalid value: NAME excludes --selector and --watch (see: fedctl clusters --help)",
+        ),
+        (["serve", "--dir", ""], 2, _EMPTY_DIRECTORY),
+        (["--kubeconfig", "/none", "clusters"], 1, "fedctl: /none does not exist; give the path of the kubeconfig"),
+    ],
+)
+def test_an_error_is_one_line(
+    arguments: list[str],
+    code: int,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found, text = run_main(arguments, capsys)
+    assert (found, text.strip()) == (code, message)
+    assert text.count("\n") == 1
+
+
+def test_a_group_without_a_command_prints_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = run_main(["rollout"], capsys)
+    assert code == 2
+    assert text.startswith("Usage: fedctl rollout")
+
+
+@pytest.mark.parametrize("command", [["clusters"], ["rollout", "status", "deployment/web"]])
+def test_options_of_the_federation_may_stand_before_the_command(command: list[str]) -> None:
+    before = CliRunner().invoke(app, ["--kubeconfig", "/none", *command]).exception
+    behind = CliRunner().invoke(app, [*command, "--kubeconfig", "/none"]).exception
+    assert str(before) == str(behind) == "/none does not exist; give the path of the kubeconfig"
+    both = CliRunner().invoke(app, ["--kubeconfig", "/first", *command, "--kubeconfig", "/none"]).exception
+    assert str(both) == str(behind)
+
+
+def test_the_version_is_an_option_as_well() -> None:
+    assert CliRunner().invoke(app, ["--version"]).stdout == CliRunner().invoke(app, ["version"]).stdout
+
+
+def test_the_namespace_is_that_of_the_context(tmp_path: Path) -> None:
+    assert KubeconfigContext(kubeconfig(tmp_path, "shop"), "").namespace == "shop"
+    assert KubeconfigContext(kubeconfig(tmp_path), "").namespace == "default"
+    assert KubeconfigContext(kubeconfig(tmp_path), "none").namespace == "default"
+
+
+def test_the_context_is_looked_up_in_the_kubeconfig(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["--context", "two", "clusters", "--kubeconfig", str(kubeconfig(tmp_path))])
+    assert isinstance(result.exception, ConfigurationError)
+    assert 'contexts: has no "two"; there are: one' in str(result.exception)
+
+
+def test_a_command_imports_only_what_it_needs() -> None:
+    """The imports are nearly all of the time of short commands, and of completion."""
+    program = f"import sys; from federation.cli import main; print([m for m in {_SLOW} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

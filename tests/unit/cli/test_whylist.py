@@ -1,0 +1,48 @@
+"""The list of `fedctl why -A`: what keeps an object, and which objects have failed."""
+
+from typing import Any
+
+import pytest
+
+from federation.api import names
+from federation.cli.whylist import State, state_of
+
+
+def federated(
+    *conditions: tuple[str, str, str], namespace: str = "shop", clusters: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    placement = [{"cluster": cluster} for cluster in clusters]
+    return {
+        "metadata": {"name": "web", **({"namespace": namespace} if namespace else {})},
+        "spec": {"template": {"kind": "Deployment"}, "placements": [{"controller": "x", "placement": placement}]},
+        "status": {"conditions": [{"type": t, "status": s, "reason": r, "message": "m"} for t, s, r in conditions]},
+    }
+
+
+DELIVERED = ("Propagated", "True", "")
+NOT_PLACED = ("Propagated", "False", "NotPlaced")
+
+
+def test_the_first_condition_that_is_not_fulfilled_is_the_cause() -> None:
+    found = federated(NOT_PLACED, ("Scheduled", "False", "PolicyNotFound"))
+    assert state_of(found) == State("PolicyNotFound", "m")
+    assert state_of(found).is_failed
+
+
+def test_a_delivered_object_has_no_reason() -> None:
+    state = state_of(federated(("Scheduled", "True", ""), DELIVERED, clusters=("east",)))
+    assert (state.reason, state.is_failed) == ("", False)
+
+
+def test_an_object_with_pending_controllers_is_in_progress_and_has_not_failed() -> None:
+    found = federated(DELIVERED)
+    found["metadata"]["annotations"] = {names.PENDING_CONTROLLERS: '[["kubeadmiral.io/global-scheduler"]]'}
+    assert (state_of(found).reason, state_of(found).is_failed) == ("InProgress", False)
+    found["metadata"]["annotations"] = {names.PENDING_CONTROLLERS: "[]"}
+    assert state_of(found).reason == ""
+
+
+@pytest.mark.parametrize(("namespace", "is_failed"), [("shop", True), ("", False)])
+def test_objects_without_a_policy_have_failed_unless_they_are_cluster_wide(namespace: str, is_failed: bool) -> None:
+    found = federated(("Propagated", "False", names.REASON_NO_POLICY), namespace=namespace)
+    assert state_of(found).is_failed is is_failed

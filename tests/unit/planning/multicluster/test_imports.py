@@ -1,0 +1,69 @@
+"""Where imported Services and EndpointSlices are placed."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from federation.api import names
+from federation.apimachinery import mergepatch
+from federation.planning.federatedobject.placements import effective_placement, overrides_of, placement_of
+from federation.planning.multicluster.exports import to_imported
+from federation.planning.multicluster.imports import derived_service, importing_clusters, plan_service, plan_slice
+
+CLUSTERS = st.frozensets(st.sampled_from(["a", "b", "c", "d"]))
+IMPORT = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"type": "ClusterSetIP", "ports": [{"port": 80}]}}
+
+
+def placed(controller: str, clusters: frozenset[str]) -> dict[str, Any]:
+    entry = {"controller": controller, "placement": [{"cluster": name} for name in sorted(clusters)]}
+    return {"metadata": {"resourceVersion": "1"}, "spec": {"placements": [entry] if clusters else []}}
+
+
+@given(CLUSTERS, CLUSTERS)
+def test_the_service_goes_to_both_and_is_derived_only_where_it_is_imported_only(
+    scheduled: frozenset[str], importing: frozenset[str]
+) -> None:
+    federated = placed(names.GLOBAL_SCHEDULER, scheduled)
+    patch = plan_service(federated, IMPORT, importing)
+    after = mergepatch.apply_merge_patch(federated, patch) if patch is not None else federated
+    assert effective_placement(after) == scheduled | importing
+    assert placement_of(after, names.GLOBAL_SCHEDULER) == sorted(scheduled)
+    assert overrides_of(after, names.SERVICE_IMPORT_CONTROLLER).keys() == importing - scheduled
+    assert plan_service(after, IMPORT, importing) is None, "a second write would change nothing"
+
+
+@given(CLUSTERS, CLUSTERS)
+def test_an_import_that_ends_takes_only_its_own_placement_along(
+    scheduled: frozenset[str], importing: frozenset[str]
+) -> None:
+    federated = placed(names.GLOBAL_SCHEDULER, scheduled)
+    patch = plan_service(federated, IMPORT, importing)
+    during = mergepatch.apply_merge_patch(federated, patch) if patch is not None else federated
+    patch = plan_service(during, None, ())
+    after = mergepatch.apply_merge_patch(during, patch) if patch is not None else during
+    assert effective_placement(after) == scheduled
+    assert overrides_of(after, names.SERVICE_IMPORT_CONTROLLER) == {}
+
+
+@given(CLUSTERS)
+def test_a_slice_does_not_go_to_its_own_cluster(importing: frozenset[str]) -> None:
+    original = {"metadata": {"name": "s", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web"}}}
+    template = to_imported("a", {**original, "addressType": "IPv4"})
+    federated = {"metadata": {"resourceVersion": "1"}, "spec": {"template": template}}
+    patch = plan_slice(federated, importing)
+    after = mergepatch.apply_merge_patch(federated, patch) if patch is not None else federated
+    assert effective_placement(after) == importing - {"a"}
+
+
+def test_an_import_that_is_being_deleted_has_no_clusters() -> None:
+    federated = placed(names.GLOBAL_SCHEDULER, frozenset("ab"))
+    assert importing_clusters(federated) == {"a", "b"}
+    federated["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert importing_clusters(federated) == importing_clusters(None) == frozenset()
+
+
+def test_a_headless_import_makes_a_headless_service() -> None:
+    affinity = {"sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 5}}}
+    service = derived_service({**IMPORT, "spec": {"type": "Headless", "ports": [], **affinity}})
+    assert service["spec"] == {"type": "ClusterIP", "ports": [], "clusterIP": "None", **affinity}

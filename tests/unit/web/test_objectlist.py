@@ -1,0 +1,62 @@
+"""The list of objects over HTTP: filters, pages, and nothing that the user may not list."""
+
+from pathlib import Path
+
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.world import a_world
+from tests.unit.apiserver.conftest import connect
+from tests.unit.apiserver.rbacobjects import BOB, grant, rule, user, wait_allowed
+from tests.unit.web.test_delivery import served
+
+from federation.api.resources import PROPAGATION_POLICIES
+from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS
+from federation.apiserver.auth.identity import Attributes, User
+
+PATH = "/federation/v1/objects"
+KINDS = [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, {"apiVersion": "v1", "kind": "ConfigMap"}]
+
+
+async def test_objects_are_filtered_counted_and_paged_for_users_who_may_list_them(tmp_path: Path) -> None:
+    async with a_world(members=("east", "west")) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}, resourceSelectors=KINDS))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=2))
+        for name in ("a", "b"):
+            await world.create(CONFIGMAPS, {"metadata": {"name": name, "namespace": "default"}})
+        await world.create(DEPLOYMENTS, a_deployment("lost"))
+        await world.settle()
+        async with served(world, tmp_path) as (parts, admin):
+
+            async def found(query: str) -> list[str]:
+                answer = await admin.get(f"{PATH}?{query}")
+                assert answer.status_code == 200, answer.text
+                return [f"{item['namespace']}/{item['name']}" for item in answer.json()["items"]]
+
+            assert await found("kind=Deployment") == ["default/lost", "default/web"]
+            assert await found("namespace=default&kind=ConfigMap&name=b") == ["default/b"]
+            assert await found("kind=Deployment&cluster=east") == ["default/web"]
+            assert await found("kind=Deployment&cluster=north") == []
+            assert await found("kind=Deployment&state=attention") == ["default/lost"]
+            assert await found("kind=Deployment&state=not-placed") == ["default/lost"]
+            assert await found("kind=Deployment&state=unselected") == ["default/lost"]
+            first = (await admin.get(f"{PATH}?kind=ConfigMap&namespace=default&limit=1&countBy=cluster")).json()
+            assert first["items"][0]["name"] == "a"
+            assert first["counts"]["all"] == 2
+            assert first["countsByCluster"]["east"] == 2
+            rest = f"kind=ConfigMap&namespace=default&limit=1&continue={first['metadata']['continue']}"
+            assert await found(rest) == ["default/b"]
+            web = (await admin.get(f"{PATH}?name=web")).json()["items"][0]
+            assert (web["wanted"], web["ready"], web["clusters"], web["stage"]) == (2, 2, ["east"], "applied")
+            for bad in ("state=lost", "limit=0", "limit=501", "countBy=kind", "other=1"):
+                assert (await admin.get(f"{PATH}?{bad}")).status_code == 400, bad
+
+            await grant(admin, rule("list", "configmaps"), to=user("bob"))
+            listing = Attributes("list", "", "v1", "configmaps", namespace="default")
+            await wait_allowed(parts, User("bob", ("devs", "system:authenticated")), listing)
+            async with connect(parts.app, BOB) as bob:
+                seen = (await bob.get(f"{PATH}?namespace=default")).json()
+                assert [item["name"] for item in seen["items"]] == ["a", "b"]
+                assert seen["kinds"] == ["ConfigMap"]
+                assert "secrets" in seen["hiddenResources"]
+                everywhere = (await bob.get(PATH)).json()
+                assert (everywhere["items"], everywhere["counts"]) == ([], {})
+                assert (await bob.get(f"{PATH}?namespace=other")).json()["items"] == []
