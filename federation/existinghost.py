@@ -30,7 +30,6 @@ from federation.apiserver.http.serving import serve
 from federation.apiserver.store.databases import open_database
 from federation.apiserver.store.encryption import ValueCipher
 from federation.apiserver.store.options import StoreOptions
-from federation.assembly import Run, Wiring
 from federation.client.http import HTTPClient
 from federation.client.kubeconfig import in_cluster, load_kubeconfig
 from federation.client.pool import ClusterPool
@@ -55,6 +54,7 @@ from federation.web import application
 from federation.web.delivery import DeliveryView
 from federation.web.policyobjects import PolicyView
 from federation.web.shardtopology import TopologyView
+from federation.wiring import Run, Wiring
 
 _log = structlog.get_logger(__name__)
 _SECRET = SecretName(names.SYSTEM_NAMESPACE, names.HOST_WEBHOOKS)

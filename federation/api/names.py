@@ -252,6 +252,17 @@ MEMBER_SERVICE_ACCOUNT = "kubeadmiral-member"
 MEMBER_CLUSTER_ROLE = "kubeadmiral-controller-manager:kubeadmiral-member"
 
 # Keys of a member's Secret
+SYNC_MODE_PULL = "Pull"
+"""The value of spec.syncMode of a FederatedCluster whose agent connects to the host."""
+AGENT_USER_PREFIX = "system:federation:agent:"
+"""Begins the user name of an agent; the uid of its FederatedCluster follows."""
+AGENT_REGISTRATION_PREFIX = "system:federation:agent-registration:"
+"""Begins the group that binds an agent's certificate to one registration; the id of its token follows."""
+AGENT_REGISTRATION = _OURS + "agent-registration"
+"""On a FederatedCluster: the id of the token of the last registration of its agent."""
+AGENT_TOKEN_PREFIX = "agent-token-"  # noqa: S105  # the beginning of a Secret's name
+AGENT_TOKEN_TYPE = _OURS + "agent-token"
+"""The type of a Secret with the hash of a registration token."""
 SECRET_CLIENT_CERTIFICATE = "client-certificate-data"  # noqa: S105  # names of keys, not values
 SECRET_CLIENT_KEY = "client-key-data"  # noqa: S105
 SECRET_CA = "certificate-authority-data"  # noqa: S105
@@ -282,6 +293,8 @@ REASON_RIGHTS_MISSING = "RightsMissing"
 EVENT_JOIN_CLUSTER_SUCCESS = "JoinClusterSuccess"
 EVENT_JOIN_CLUSTER_ERROR = "JoinClusterError"
 EVENT_JOIN_CLUSTER_TIMEOUT = "JoinClusterTimeoutExceeded"
+EVENT_AGENT_REGISTERED = "AgentRegistered"
+EVENT_AGENT_REFUSED = "AgentRefused"
 EVENT_CLUSTER_UNJOINABLE = "ClusterUnjoinable"
 EVENT_IDENTITY_MISMATCH = "ClusterIdentityMismatch"
 EVENT_RIGHTS_MISSING = "RightsMissing"

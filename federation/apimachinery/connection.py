@@ -49,6 +49,8 @@ class Connection:
     impersonate_user: str = ""
     impersonate_groups: tuple[str, ...] = ()
     plugin: CredentialPlugin | None = None
+    tunnel: str = ""
+    """The cluster whose agent carries the connection; "" to connect to the server directly."""
 
     def at(self, server: str) -> "Connection":
         """Return the same identity at another address whose server presents the certificate of this one."""

@@ -18,7 +18,10 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     │   ├── KeyExists, KeyNotFound, RevisionConflict, WriteFenced, RevisionCompacted, WatchCanceled
     │   └── ValueDamaged, StoreFull *, StoreUnavailable *
     ├── ClusterError: from clients, when a cluster gives no Kubernetes answer
-    │   ├── ClusterUnreachable *, RequestTimeout *, ClusterForbidden
+    │   ├── ClusterUnreachable *
+    │   │   └── CarrierClosed: the connection of an agent ended
+    │   ├── RequestTimeout *, ClusterForbidden
+    │   ├── TunnelError, RefusedError: an agent's tunnel was misused or refused
     │   └── ClusterLimitExceeded, ClusterIdentityMismatch
     ├── InvalidInput: an object, patch or annotation cannot be used; final until it changes
     │   ├── OverrideError: in overrides
@@ -42,7 +45,7 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     ├── ClaimsRefused, _FetchFailed: in OIDC authentication
     ├── Disconnected, _Refused: a connection to the API server ended
     ├── LeadershipLost: this process does not run the controllers any more
-    ├── _MissingError, _RefusedError: control flow inside one module
+    ├── _MissingError, _RefusedError, _Ended: control flow inside one module
     └── Bug: an invariant does not hold; we are wrong
 """
 

@@ -9,7 +9,7 @@ import asyncio
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from federation.apiserver.auth.clusterroleaggregation import ClusterRoleAggregat
 from federation.apiserver.auth.kubeconfigfile import write_kubeconfig
 from federation.apiserver.auth.oidc import OIDCAuthenticator, SigningKeys
 from federation.apiserver.auth.oidcclaims import OIDCOptions
-from federation.apiserver.auth.pki import FRONT_PROXY_USER, PKI, ensure_pki, has_authority
+from federation.apiserver.auth.pki import FRONT_PROXY_USER, PKI, Authority, ensure_pki, has_authority
 from federation.apiserver.auth.rbac import RBACAuthorizer
 from federation.apiserver.auth.serveridentity import SELF_ISSUED, ServerIdentity
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
@@ -121,6 +121,12 @@ class APIServer:
     def connect(self, resource: Resource, subresource: str, connector: Connector) -> None:
         """Answer a subresource by a connector. Call it before `run`."""
         self._connectors[resource.group, resource.version, resource.plural, subresource] = connector
+
+    async def certify_client(self, request: bytes, user: str, groups: Sequence[str], validity: timedelta) -> bytes:
+        """Return a client certificate of this server's CA, for the key of a signing request; BadRequest."""
+        directory, name, now = self._options.directory / "pki", self._options.name, self._clock.now()
+        authority = await asyncio.to_thread(Authority.ensure, directory, now=now, common_name=name)
+        return authority.certify_client(request, user=user, groups=groups, now=now, validity=validity)
 
     def wrap(self, middleware: Callable[[ASGIApp], ASGIApp]) -> None:
         """Serve `middleware(app)` instead of the app. Call it before `run`."""

@@ -74,3 +74,18 @@ def restore_command(file: _BackupFile, directory: flags.Dir, replace: _Replace =
     from federation.cli import databases
 
     databases.restore(databases.settings_of(directory), file.expanduser(), is_replacement=replace)
+
+
+def encryption_key_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The key file of `fedctl serve`.")],
+    rotate: Annotated[bool, typer.Option("--rotate", help="Put a new key first in an existing file.")] = False,
+) -> None:
+    """Create the key that encrypts stored Secrets.
+
+    After --rotate, restart `fedctl serve`. It encrypts all stored values again; remove old keys from the file when the
+    metric federation_store_reencryption_pending is 0. Keep a copy of the file: without it, the values are lost.
+    """
+    from federation.apimachinery.clock import SystemClock
+    from federation.cli import encryptionkey
+
+    encryptionkey.create(file, SystemClock().now(), is_rotation=rotate)

@@ -33,7 +33,7 @@ from federation.apimachinery.resources import NAMESPACES, SECRETS, Object
 from federation.cli import membercredentials
 from federation.client.accounttoken import parse_account_token
 from federation.client.client import Client, PatchType
-from federation.client.clustersecret import connection_from_secret
+from federation.client.clustersecret import connection_from_secret, is_pulled
 from federation.client.http import HTTPClient
 from federation.client.identity import cluster_uid
 from federation.client.kubeconfig import fetch_credentials
@@ -181,7 +181,10 @@ async def _reject_duplicates(host: Client, request: JoinRequest) -> None:
             raise ConfigurationError(
                 f'cluster "{name}" is already joined; run `fedctl unjoin {name}` first or choose another name'
             )
-        if cluster["spec"]["apiEndpoint"].rstrip("/") == request.connection.server.rstrip("/"):
+        # Addresses of clusters in pull mode are those of other networks.
+        if not is_pulled(cluster) and cluster["spec"]["apiEndpoint"].rstrip("/") == request.connection.server.rstrip(
+            "/"
+        ):
             raise ConfigurationError(
                 f'{request.connection.server} is already joined as "{name}"; run `fedctl unjoin {name}` first'
             )

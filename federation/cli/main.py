@@ -15,6 +15,7 @@ import typer
 from federation import __version__
 from federation.apimachinery.errors import ApiError, FederationError
 from federation.cli import (
+    agentcommands,
     clustercommands,
     completion,
     convert,
@@ -196,6 +197,8 @@ app.command("join")(clustercommands.join_command)
 app.command("unjoin")(clustercommands.unjoin_command)
 app.command("clusters")(clustercommands.clusters_command)
 app.command("leftovers")(clustercommands.leftovers_command)
+app.command("agent")(agentcommands.agent_command)
+app.add_typer(agentcommands.token_app, name="token")
 app.command("holds")(holdcommands.holds_command)
 app.command("approve")(holdcommands.approve_command)
 app.command("undo")(holdcommands.undo_command)
@@ -326,22 +329,7 @@ def support_bundle_command(
     _execute(supportbundle.write(KubeconfigContext(kubeconfig, context), file.expanduser(), log))
 
 
-@app.command("encryption-key")
-def encryption_key_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The key file of `fedctl serve`.")],
-    rotate: Annotated[bool, typer.Option("--rotate", help="Put a new key first in an existing file.")] = False,
-) -> None:
-    """Create the key that encrypts stored Secrets.
-
-    After --rotate, restart `fedctl serve`. It encrypts all stored values again; remove old keys from the file when the
-    metric federation_store_reencryption_pending is 0. Keep a copy of the file: without it, the values are lost.
-    """
-    from federation.apimachinery.clock import SystemClock
-    from federation.cli import encryptionkey
-
-    encryptionkey.create(file, SystemClock().now(), is_rotation=rotate)
-
-
+app.command("encryption-key")(databasecommands.encryption_key_command)
 app.add_typer(databasecommands.app, name="db")
 app.command("backup")(databasecommands.backup_command)
 app.command("restore")(databasecommands.restore_command)

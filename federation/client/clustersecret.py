@@ -18,6 +18,7 @@ def connection_from_secret(cluster: Object, secret: Object, *, bootstrap: bool |
     """
     spec = cluster.get("spec") or {}
     server = server_of(cluster)
+    tunnel = str(cluster["metadata"]["name"]) if is_pulled(cluster) else ""
     if bootstrap is None:
         is_joined = (cluster.get("status") or {}).get("joinPerformed")
         bootstrap = not spec.get("useServiceAccount") or (not is_joined and has_given_credentials(secret))
@@ -30,7 +31,7 @@ def connection_from_secret(cluster: Object, secret: Object, *, bootstrap: bool |
         if not token:
             remedy = f"run: fedctl join --update-credentials {cluster['metadata']['name']} --kubeconfig FILE"
             raise _missing(secret, names.SECRET_SERVICE_ACCOUNT_TOKEN, remedy)
-        return Connection(server=server, ca_data=ca, token=_to_token(token), insecure=insecure)
+        return Connection(server=server, ca_data=ca, token=_to_token(token), insecure=insecure, tunnel=tunnel)
     certificate = _secret_value(secret, names.SECRET_CLIENT_CERTIFICATE)
     key = _secret_value(secret, names.SECRET_CLIENT_KEY)
     token = _secret_value(secret, names.SECRET_BOOTSTRAP_TOKEN)
@@ -48,7 +49,13 @@ def connection_from_secret(cluster: Object, secret: Object, *, bootstrap: bool |
         client_key_data=key,
         token=_to_token(token),
         insecure=insecure,
+        tunnel=tunnel,
     )
+
+
+def is_pulled(cluster: Object) -> bool:
+    """Return whether the member of a FederatedCluster is reached through its agent (docs/pull-mode.md)."""
+    return (cluster.get("spec") or {}).get("syncMode") == names.SYNC_MODE_PULL
 
 
 def server_of(cluster: Object) -> str:

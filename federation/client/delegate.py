@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol, runtime_checkable
 
 from federation.apimachinery.webhookclient import StreamedResponse
-from federation.client.session import MemberSocket
+from federation.client.streams import MemberSocket
 
 Headers = Sequence[tuple[str, str]]
 

@@ -29,7 +29,7 @@ from federation.client.breaker import Breaker, BreakerOptions, Circuit
 from federation.client.client import Request, Transport, Watch
 from federation.client.delegate import Delegate, Headers
 from federation.client.identity import Identity, check_identity, is_checking
-from federation.client.session import MemberSocket
+from federation.client.streams import MemberSocket
 
 _requests = Counter("federation_client_requests_total", "Calls by how they ended", ["cluster", "verb", "code"])
 _durations = Histogram(

@@ -23,7 +23,8 @@ from federation.apimachinery.resources import Object, Resource
 from federation.apimachinery.webhookclient import StreamedResponse
 from federation.client.client import Client, Request, Watch, WatchBatch
 from federation.client.delegate import Headers
-from federation.client.session import HTTPOptions, MemberSocket, Session
+from federation.client.session import Dial, HTTPOptions, Session
+from federation.client.streams import MemberSocket
 from federation.client.watchdecoder import LineSplitter, to_event
 
 _METHODS = {
@@ -44,11 +45,16 @@ class HTTPTransport:
     """One API server, one identity."""
 
     def __init__(
-        self, connection: Connection, options: HTTPOptions | None = None, *, clock: Clock | None = None
+        self,
+        connection: Connection,
+        options: HTTPOptions | None = None,
+        *,
+        clock: Clock | None = None,
+        dial: Dial | None = None,
     ) -> None:
         self._server = connection.server
         self._options = options or HTTPOptions()
-        self._session = Session(connection, self._options, clock)
+        self._session = Session(connection, self._options, clock, dial)
 
     def on_connected(self, listener: Callable[[], Awaitable[None]]) -> None:
         """Await the listener after each new connection, before a request is sent on it; it may raise."""

@@ -24,6 +24,7 @@ from federation.client.guard import GuardedTransport, GuardOptions
 from federation.client.http import HTTPTransport
 from federation.client.identity import Identity, identity_of
 from federation.client.session import HTTPOptions
+from federation.tunnel.tunnels import Tunnels
 
 _skew = Gauge("federation_client_clock_skew_seconds", "How far the member's clock is ahead of ours", ["cluster"])
 
@@ -42,7 +43,8 @@ class PoolOptions:
 class ClusterPool:
     """Clients by cluster name. `connect` makes the transport of a connection; HTTP by default.
 
-    `may_write` is asked before each write: False while this process does not lead.
+    `may_write` is asked before each write: False while this process does not lead. `tunnels` are those of the agents
+    of clusters in pull mode.
     """
 
     def __init__(
@@ -52,11 +54,14 @@ class ClusterPool:
         clock: Clock | None = None,
         options: PoolOptions | None = None,
         may_write: Callable[[], bool] | None = None,
+        tunnels: Tunnels | None = None,
     ) -> None:
         self._may_write = may_write
+        self._tunnels = tunnels or Tunnels()
+        self._tunnels.add_listener(self._agent_connected)
         self._options = options or PoolOptions()
         self._clock = clock or SystemClock()
-        self._connect = connect or (lambda connection: HTTPTransport(connection, self._options.http, clock=self._clock))
+        self._connect = connect or self._connect_http
         self._guards: dict[str, GuardedTransport] = {}
         self._clients: dict[str, Client] = {}
         self._connections: dict[str, Connection] = {}
@@ -157,7 +162,8 @@ class ClusterPool:
             listener(cluster)
 
     def remove(self, cluster: str) -> None:
-        """Remove the cluster; `run` closes its connections."""
+        """Remove the cluster; `run` closes its connections. Its agent, if it has one, is disconnected."""
+        self._tunnels.close(cluster)
         self._connections.pop(cluster, None)
         self._problems.pop(cluster, None)
         self._clients.pop(cluster, None)
@@ -198,6 +204,15 @@ class ClusterPool:
         self._connections.clear()
         for transport in transports:
             await transport.close()
+
+    def _connect_http(self, connection: Connection) -> Transport:
+        return HTTPTransport(connection, self._options.http, clock=self._clock, dial=self._tunnels.dial)
+
+    def _agent_connected(self, cluster: str) -> None:
+        """Replace the transport: the circuit breaker of the time without an agent must not delay its cluster."""
+        connection = self._connections.get(cluster)
+        if connection is not None and connection.tunnel:
+            self.set_transport(cluster, self._connect(connection))
 
     async def _connected(self, cluster: str, transport: Transport) -> None:
         guard = self._guards.get(cluster)

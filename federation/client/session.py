@@ -7,12 +7,14 @@ of the client that sees aiohttp's exceptions.
 
 import asyncio
 import io
+import socket
 import ssl
 from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ from federation.apimachinery.webhookclient import StreamedResponse, drop_unread
 from federation.client.body import read_body
 from federation.client.identity import is_checking
 from federation.client.kubeconfig import fetch_credentials
+from federation.client.streams import MemberSocket, Stream
 
 _TOKEN_FILE_S = 60.0
 """How long a token from a file is used. Kubernetes replaces the file long before the token expires."""
@@ -69,70 +72,17 @@ class HTTPOptions:
     user_agent: str = "federation"
 
 
-class Stream:
-    """A response whose body is still arriving."""
-
-    def __init__(self, server: str, response: aiohttp.ClientResponse, timeout_s: float, bytes_max: int) -> None:
-        self.status = response.status
-        self._server = server
-        self._response = response
-        self._timeout_s = timeout_s
-        self._bytes_max = bytes_max
-
-    async def read(self) -> bytes:
-        """Return the whole body."""
-        async with asyncio.timeout(self._timeout_s):
-            return await read_body(self._response, self._server, self._bytes_max)
-
-    async def chunks(self, idle_timeout_s: float) -> AsyncIterator[bytes]:
-        """Yield bytes as they arrive, until the end or until none arrived for `idle_timeout_s`."""
-        loop = asyncio.get_running_loop()
-        content = self._response.content
-        while True:
-            deadline = asyncio.timeout_at(loop.time() + idle_timeout_s)
-            try:
-                async with deadline:
-                    chunk = await content.readany()
-            except TimeoutError:
-                if deadline.expired():
-                    return
-                raise
-            if not chunk:
-                return
-            yield chunk
-
-
-class MemberSocket:
-    """An open WebSocket connection to the server."""
-
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        self._socket = socket
-        self.subprotocol = socket.protocol or ""
-
-    async def receive(self) -> str | bytes | None:
-        """Return the next message, None at the end of the connection."""
-        message = await self._socket.receive()
-        if message.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
-            data: str | bytes = message.data
-            return data
-        return None
-
-    async def send(self, message: str | bytes) -> None:
-        """Send a message; wait while the server does not read."""
-        if isinstance(message, str):
-            await self._socket.send_str(message)
-        else:
-            await self._socket.send_bytes(message)
-
-    async def close(self, code: int) -> None:
-        """Close the connection."""
-        await self._socket.close(code=code)
+Dial = Callable[[str], Awaitable[socket.socket]]
+"""Returns a socket to the API server of a cluster, through the tunnel of its agent; ClusterUnreachable."""
 
 
 class Session:
-    """One server and one identity."""
+    """One server and one identity. `dial` connects when the connection names a tunnel."""
 
-    def __init__(self, connection: Connection, options: HTTPOptions, clock: Clock | None = None) -> None:
+    def __init__(
+        self, connection: Connection, options: HTTPOptions, clock: Clock | None = None, dial: Dial | None = None
+    ) -> None:
+        self._dial = dial
         self._connection = connection
         self._options = options
         self._clock = clock or SystemClock()
@@ -330,8 +280,13 @@ class Session:
             return
         if self._session is not None:
             self._retired.append(self._session)  # its watches continue until they end
-        tls: ssl.SSLContext | bool = found.to_tls() or True
-        connector = _CheckedConnector(self._connected, limit=0, ssl=tls, keepalive_timeout=self._options.keep_alive_s)
+        tls, keep_alive_s = found.to_tls(), self._options.keep_alive_s
+        connector: aiohttp.BaseConnector
+        if found.tunnel:
+            dial = partial(self._dial_tunnel, found.tunnel)
+            connector = _TunnelConnector(dial, tls, self._connected, limit=0, keepalive_timeout=keep_alive_s)
+        else:
+            connector = _CheckedConnector(self._connected, limit=0, ssl=tls or True, keepalive_timeout=keep_alive_s)
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -342,6 +297,13 @@ class Session:
             middlewares=(_refuse_redirected_handshake,),
         )
         self._tls_for = found
+
+    async def _dial_tunnel(self, cluster: str) -> socket.socket:
+        if self._dial is None:
+            raise ClusterUnreachable(
+                f"cluster {cluster} is reached through its agent, which this process does not serve"
+            )
+        return await self._dial(cluster)
 
     async def _connected(self) -> None:
         if self.on_connected is not None and not is_checking.get():
@@ -385,6 +347,33 @@ class _CheckedConnector(aiohttp.TCPConnector):
     async def _create_connection(self, *args: Any, **kwargs: Any) -> Any:
         # A hook of aiohttp's trace configuration would leak the connection when it raises.
         protocol = await super()._create_connection(*args, **kwargs)
+        try:
+            await self._check()
+        except BaseException:
+            protocol.close()
+            raise
+        return protocol
+
+
+class _TunnelConnector(aiohttp.BaseConnector):
+    """Connects through a tunnel; TLS is between us and the server behind it, and `check` as above."""
+
+    def __init__(
+        self,
+        dial: Callable[[], Awaitable[socket.socket]],
+        tls: ssl.SSLContext | None,
+        check: Callable[[], Awaitable[None]],
+        **arguments: Any,
+    ) -> None:
+        super().__init__(**arguments)
+        self._dial, self._tls, self._check = dial, tls, check
+
+    async def _create_connection(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002  # aiohttp's signature
+        request = args[0]
+        host = (request.server_hostname or request.url.raw_host) if self._tls is not None else None
+        _, protocol = await self._loop.create_unix_connection(
+            self._factory, sock=await self._dial(), ssl=self._tls, server_hostname=host
+        )
         try:
             await self._check()
         except BaseException:

@@ -54,6 +54,40 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
     source.close()
 
 
+class DroppingForwarder:
+    """Forwards connections to one port of this machine, and breaks all of them when a test says so."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._live: list[socket.socket] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def drop(self) -> None:
+        """Break every connection, as a NAT that loses its state."""
+        dropped, self._live = self._live, []
+        for each in dropped:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)  # the copying threads close it
+
+    def close(self) -> None:
+        """Stop accepting, and break every connection."""
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.drop()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:  # closed
+                return
+            self._live.append(client)
+            _join(client, [self._port])
+
+
 def free_ports(count: int) -> list[int]:
     """Return ports that were free a moment ago."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]

@@ -39,7 +39,7 @@ from federation.apimachinery.webhooks import ServiceNetwork, WebhookCaller
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.interface import Event
 from federation.apiserver.store.memory import MemoryStore
-from federation.assembly import HOST_REGISTRY, Wiring
+from federation.assembly import HOST_REGISTRY
 from federation.client.client import Client, PatchType, Transport
 from federation.client.guard import GuardedTransport, GuardOptions
 from federation.client.local import LocalClient
@@ -55,6 +55,7 @@ from federation.simulator.options import MemberOptions, NodeShape
 from federation.simulator.workloads import Workloads
 from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
 from federation.spread.configurations import definitions
+from federation.wiring import Wiring
 from tests.support.deletions import HostStore, objection
 from tests.support.faults import SkewedClock, StoreCopy, copy_of, restored
 from tests.support.instantworkloads import InstantWorkloads

@@ -1,5 +1,6 @@
 """FederatedCluster: a member cluster, its address and its state (docs/reference/kinds.md)."""
 
+from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -28,6 +29,13 @@ class Taint(Model):
     """The taint value."""
 
 
+class SyncMode(StrEnum):
+    """Which side opens the connection between host and member."""
+
+    PUSH = "Push"
+    PULL = "Pull"
+
+
 class FederatedClusterSpec(Model):
     """The address, credentials and taints of a member cluster."""
 
@@ -37,6 +45,9 @@ class FederatedClusterSpec(Model):
     """Whether the member's serving certificate is not verified."""
     secret_ref: SecretReference
     """The Secret with the credentials for the member."""
+    sync_mode: SyncMode | None = None
+    """Push, the default: the host connects to `apiEndpoint`. Pull: the member's agent connects to the host, and carries
+    the host's connections to `apiEndpoint`, as seen from the member. An extension of this project."""
     taints: list[Taint] | None = None
     """The cluster's taints."""
     use_service_account: bool | None = None

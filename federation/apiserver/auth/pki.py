@@ -12,14 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.errors import BadRequest, ConfigurationError
 
 CA_CERTIFICATE, CA_KEY = "ca.crt", "ca.key"
 TOKEN_KEY = "service-account.key"  # noqa: S105  # a file name
@@ -259,9 +260,45 @@ class Authority:
         now: datetime,
     ) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
+        certificate = self._certify(
+            key.public_key(), subject=subject, usage=usage, alternatives=alternatives, now=now, validity=LEAF_VALIDITY
+        )
+        # The key first: a crash in between leaves a pair that does not match, which the next start renews.
+        write_private(key_path, _to_pem(key))
+        write_private(certificate_path, certificate.public_bytes(serialization.Encoding.PEM), mode=0o644)
+
+    def certify_client(
+        self, request: bytes, *, user: str, groups: Sequence[str], now: datetime, validity: timedelta
+    ) -> bytes:
+        """Return the PEM of a client certificate for the key of a signing request in PEM; BadRequest.
+
+        The subject of the request is ignored: who asks for a certificate does not choose its user.
+        """
+        try:
+            wanted = x509.load_pem_x509_csr(request)
+            key = wanted.public_key()
+            is_usable = wanted.is_signature_valid and isinstance(key, ec.EllipticCurvePublicKey)
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            is_usable = False
+        if not is_usable:
+            raise BadRequest("not a certificate signing request in PEM for an elliptic curve key")
+        subject, usage = _to_name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH
+        certificate = self._certify(key, subject=subject, usage=usage, alternatives=None, now=now, validity=validity)
+        return certificate.public_bytes(serialization.Encoding.PEM)
+
+    def _certify(
+        self,
+        key: Any,
+        *,
+        subject: x509.Name,
+        usage: x509.ObjectIdentifier,
+        alternatives: x509.SubjectAlternativeName | None,
+        now: datetime,
+        validity: timedelta,
+    ) -> x509.Certificate:
         builder = (
-            _start(subject, self.certificate.subject, key.public_key(), now)
-            .not_valid_after(min(now + LEAF_VALIDITY, self.certificate.not_valid_after_utc))
+            _start(subject, self.certificate.subject, key, now)
+            .not_valid_after(min(now + validity, self.certificate.not_valid_after_utc))
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(is_ca=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
@@ -269,10 +306,7 @@ class Authority:
         )
         if alternatives is not None:
             builder = builder.add_extension(alternatives, critical=False)
-        certificate = builder.sign(self._key, hashes.SHA256())
-        # The key first: a crash in between leaves a pair that does not match, which the next start renews.
-        write_private(key_path, _to_pem(key))
-        write_private(certificate_path, certificate.public_bytes(serialization.Encoding.PEM), mode=0o644)
+        return builder.sign(self._key, hashes.SHA256())
 
 
 def load_certificate(path: Path) -> x509.Certificate:

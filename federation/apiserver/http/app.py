@@ -28,7 +28,7 @@ from federation.apiserver.http.bodies import BodyLimits
 from federation.apiserver.http.connectors import Connector, Connectors
 from federation.apiserver.http.flowcontrol import Flow, FlowControl, FlowControlOptions
 from federation.apiserver.http.health import Check
-from federation.apiserver.http.nonresource import AUTHORIZE, PUBLIC, SERVER, Mount, NonResourcePaths
+from federation.apiserver.http.nonresource import AUTHORIZE, PUBLIC, SERVER, USER, Mount, NonResourcePaths
 from federation.apiserver.http.parameters import timeout_s
 from federation.apiserver.http.podcommands import Locate, PodCommands
 from federation.apiserver.http.requestinfo import to_verb
@@ -176,7 +176,7 @@ class App:
         headers = request.headers
         root = request.path.lstrip("/").partition("/")[0] if path is None else ""
         is_probe = root in PUBLIC and b"authorization" not in headers and request.peer is None
-        has_own_login = self._paths.is_public(root)
+        has_own_login = self._paths.has_login(root)
         if has_own_login:
             request.scope[SERVER] = self
         if is_probe or has_own_login:
@@ -190,7 +190,7 @@ class App:
             await request.trail.received()
         if b"impersonate-user" in headers or b"impersonate-group" in headers or b"impersonate-uid" in headers:
             request.user = await impersonate(self._authorizer, request.user, request.scope["headers"])
-        if request.user is ANONYMOUS and root not in PUBLIC:
+        if request.user is ANONYMOUS and root not in PUBLIC and not self._paths.is_public(request.path, root):
             raise Unauthorized("Unauthorized")
         if path is None:
             await self._serve_path(request, root)
@@ -209,9 +209,17 @@ class App:
             return
         if self._paths.authorizes(request.path, root):
             request.scope[AUTHORIZE] = partial(self._authorize_mounted, request)
+            request.scope[USER] = request.user
         else:
             await authorize(self._authorizer, request.user, attributes, request.audit_annotations)
         flow, request.flow_headers = self._flow_control.classify(request.user, attributes)
+        if self._paths.is_stream(request.path, root):
+            self._flow_control.open_watch(request.user, flow)
+            try:
+                await self._paths.serve(request, root)
+            finally:
+                self._flow_control.close_watch(request.user)
+            return
         await self._flow_control.acquire(flow)
         try:
             if (remote := self._find_remote(request.path)) is not None:

@@ -27,6 +27,8 @@ enough only when nothing is required."""
 SERVER = "federation.server"
 """Key in the ASGI scope of a public mounted app: the server's own ASGI app. Requests that the mounted app sends to it
 with a user's credentials are authenticated, authorized, queued and audited as if they came over the network."""
+USER = "federation.user"
+"""Key in the ASGI scope of a mounted app: the authenticated `User`, for paths that the app authorizes itself."""
 _TEXT = b"text/plain; version=0.0.4; charset=utf-8"
 _INDEX = (
     "/api",
@@ -51,8 +53,12 @@ class Mount:
     authorizes: frozenset[str] = frozenset()
     """Paths whose handlers call `scope[AUTHORIZE]`, because the required permissions depend on the query. Every other
     path needs the permission on its non-resource URL."""
-    is_public: bool = False
+    has_login: bool = False
     """Whether requests need no credentials here, because the app has a log-in of its own (see `SERVER`)."""
+    public: frozenset[str] = frozenset()
+    """Those of them that need no credentials."""
+    streams: frozenset[str] = frozenset()
+    """Those of them whose requests last: they are counted as watches and occupy no seat."""
 
 
 class NonResourcePaths:
@@ -80,10 +86,20 @@ class NonResourcePaths:
         mount = self._mounts.get(root)
         return mount is not None and path in mount.authorizes
 
-    def is_public(self, root: str) -> bool:
+    def has_login(self, root: str) -> bool:
         """Return whether paths whose first segment is `root` belong to an app with a log-in of its own."""
         mount = self._mounts.get(root)
-        return mount is not None and mount.is_public
+        return mount is not None and mount.has_login
+
+    def is_public(self, path: str, root: str) -> bool:
+        """Return whether a mounted app serves this path without credentials."""
+        mount = self._mounts.get(root)
+        return mount is not None and path in mount.public
+
+    def is_stream(self, path: str, root: str) -> bool:
+        """Return whether a mounted app serves requests of this path that last."""
+        mount = self._mounts.get(root)
+        return mount is not None and path in mount.streams
 
     async def serve(self, request: Request, root: str) -> None:
         """Answer a path whose first segment is `root`; NotFound or MethodNotAllowed when it is not served."""

@@ -56,10 +56,11 @@ async def identify(member: Client, host: Host) -> str:
     return uid
 
 
-async def claim(member: Client, uid: str, host: Host, host_client: Client) -> Object:
+async def claim(member: Client, uid: str, host: Host, host_client: Client | None) -> Object:
     """Claim the member's system namespace for the FederatedCluster with this uid, and return it.
 
-    The claim of a FederatedCluster that this host had and removed by force is taken over. UnjoinableError if it has
+    The claim of a FederatedCluster that this host had and removed by force is taken over; without a client the caller
+    knows that the host has none with that claim. UnjoinableError if it has
     another claim; NotYetError while it is being deleted after an earlier membership.
     """
     ours = {names.FEDERATED_CLUSTER_UID: uid, names.HOST_CLUSTER_UIDS: ",".join((host.uid, *host.hosts))}
@@ -81,7 +82,8 @@ async def claim(member: Client, uid: str, host: Host, host_client: Client) -> Ob
     owner = annotations.get(names.FEDERATED_CLUSTER_UID)
     if owner == uid:
         return namespace
-    is_former = is_claim_of(annotations, host.uid) and not await _is_in_use(host_client, str(owner))
+    is_used = host_client is not None and await _is_in_use(host_client, str(owner))
+    is_former = is_claim_of(annotations, host.uid) and not is_used
     if owner is not None and not is_former:
         raise UnjoinableError(
             f"the cluster belongs to another federation: its namespace {names.SYSTEM_NAMESPACE} carries"

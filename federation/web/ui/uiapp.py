@@ -57,7 +57,7 @@ def mount(read_key: Callable[[], bytes], client: Client, clock: Clock) -> Mount:
             request, sealer, 500, "The page failed", "Try again. The log of the control plane has the cause."
         )
 
-    return Mount(_with_headers(ui), ("/ui",), is_public=True)
+    return Mount(_with_headers(ui), ("/ui",), has_login=True)
 
 
 def _with_headers(app: ASGIApp) -> ASGIApp:

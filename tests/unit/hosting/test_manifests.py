@@ -12,11 +12,11 @@ from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.resources import Resource
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
-from federation.assembly import Wiring
 from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool
 from federation.hosting.manifests import USER, account_rules, host_manifests
 from federation.settings import Settings
+from federation.wiring import Wiring
 
 
 def watched() -> Iterator[Resource]:

@@ -1,0 +1,1 @@
+"""The agent of a member in pull mode: it registers, keeps a tunnel to the host, and renews its certificate."""

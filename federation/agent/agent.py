@@ -1,0 +1,142 @@
+"""The agent's loops: one tunnel to the host, and the renewal of the certificate.
+
+The agent connects every stream of its tunnel to the API server of its own member, whose address comes from its own
+kubeconfig and from nowhere else. Bytes are not interpreted: TLS is between the control plane and that API server.
+When a connection ends, the next one is tried after a random time, which doubles while the host does not answer.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import structlog
+
+from federation.agent import registration
+from federation.agent.agentfiles import Identity
+from federation.api.agents import TUNNEL_PATH, Bundle
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import (
+    ApiError,
+    ClusterError,
+    ConfigurationError,
+    FederationError,
+    Forbidden,
+    Unauthorized,
+)
+from federation.client.http import HTTPClient
+from federation.client.websocket import RefusedError, connect_websocket
+from federation.tunnel.tunnel import Tunnel, TunnelOptions
+
+_log = structlog.get_logger(__name__)
+_REFUSED = (
+    "the host does not accept this agent any more: its cluster left, or registered again;"
+    " remove --dir and register with a new token: fedctl token create"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """Intervals of the agent."""
+
+    retry_s_min: float = 0.1
+    retry_s_max: float = 15.0
+    """The wait before an attempt is random, between half of the current value and all of it."""
+    follower_retry_s: float = 0.5
+    """After a process that does not run the controllers; a load balancer gives another one next."""
+    renewal_check_s: float = 3600.0
+    tunnel: TunnelOptions = field(default_factory=TunnelOptions)
+
+
+class Agent:
+    """One member's agent. `jitter` returns numbers from 0 to 1."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        member: HTTPClient,
+        clock: Clock,
+        jitter: Callable[[], float],
+        options: AgentOptions | None = None,
+    ) -> None:
+        self._identity = identity
+        self._member = member
+        self._clock = clock
+        self._jitter = jitter
+        self._options = options or AgentOptions()
+        address = urlsplit(member.connection.server)
+        self._host = address.hostname or ""
+        self._port = address.port or (443 if address.scheme == "https" else 80)
+
+    async def run(self, bundle: Bundle | None, on_connected: Callable[[], None] = lambda: None) -> None:
+        """Register if the folder has no certificate, then serve until cancelled; ConfigurationError when refused."""
+        if not self._identity.is_registered:
+            if bundle is None:
+                raise ConfigurationError(
+                    "this agent is not registered; give --register TOKEN (see fedctl token create)"
+                )
+            await registration.register(self._identity, bundle, self._member)
+        elif bundle is not None and bundle.cluster != self._identity.host().cluster:
+            raise ConfigurationError(
+                f'--register: the token is for cluster "{bundle.cluster}", but --dir holds the agent of'
+                f' "{self._identity.host().cluster}"; give another folder'
+            )
+        renewing = asyncio.ensure_future(self._keep_renewed())
+        try:
+            await self._keep_connected(on_connected)
+        finally:
+            renewing.cancel()
+            await asyncio.wait([renewing])
+
+    async def _keep_connected(self, on_connected: Callable[[], None]) -> None:
+        options = self._options
+        wait_s = options.retry_s_min
+        while True:
+            established = False
+
+            def connected() -> None:
+                nonlocal established
+                established = True
+                on_connected()
+
+            try:
+                await self._connect_once(connected)
+                reason = "the tunnel ended"
+            except (Forbidden, Unauthorized):
+                raise ConfigurationError(_REFUSED) from None
+            except RefusedError as refusal:
+                if refusal.status in (401, 403):
+                    raise ConfigurationError(_REFUSED) from None
+                reason = str(refusal)
+                if refusal.status == 503:
+                    wait_s = options.follower_retry_s
+            except (ApiError, ClusterError, FederationError) as error:
+                if isinstance(error, ConfigurationError):
+                    raise
+                reason = str(error)
+            wait_s = options.retry_s_min if established else wait_s
+            _log.warning("disconnected from the host", reason=reason, retry_s=round(wait_s, 1))
+            await self._clock.sleep(wait_s * (0.5 + self._jitter() / 2))
+            wait_s = min(wait_s * 2, options.retry_s_max)
+
+    async def _connect_once(self, on_ready: Callable[[], None]) -> None:
+        """Deliver credentials if the host lacks them, and carry the tunnel until it ends."""
+        await registration.deliver_credentials(self._identity, self._member, self._clock)
+        host = self._identity.host()
+        path = f"{TUNNEL_PATH}?cluster={host.cluster}"
+        async with connect_websocket(self._identity.connection(host.server), path) as carrier:
+            _log.info("connected to the host", server=host.server, cluster=host.cluster)
+            await Tunnel(carrier, self._options.tunnel, self._connect_member).run(on_ready)
+
+    async def _connect_member(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(self._host, self._port)
+
+    async def _keep_renewed(self) -> None:
+        while True:
+            if self._identity.is_due(self._clock.now()):
+                try:
+                    await registration.renew(self._identity)
+                    _log.info("renewed the certificate")
+                except FederationError as error:
+                    _log.warning("cannot renew the certificate", reason=str(error))
+            await self._clock.sleep(self._options.renewal_check_s)

@@ -1,0 +1,81 @@
+"""The command `fedctl token create`: a registration token for the agent of one cluster."""
+
+import base64
+import json
+import secrets
+from datetime import timedelta
+
+from federation.api import names
+from federation.api.agents import Bundle, hash_secret
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.clock import SystemClock, from_rfc3339, to_rfc3339
+from federation.apimachinery.errors import ConfigurationError, NotFound
+from federation.apimachinery.resources import SECRETS, Object
+from federation.cli import joining
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.client.client import Client
+from federation.client.clustersecret import is_pulled
+
+_TTL_S_MIN, _TTL_S_MAX = 60, 7 * 86400
+
+
+async def create(
+    context: KubeconfigContext, name: str, *, server: str, labels: str, taints: str, ttl_s: int, output: str
+) -> None:
+    """Store the hash of a new token, and print the command for the member."""
+    if not _TTL_S_MIN <= ttl_s <= _TTL_S_MAX:
+        raise ConfigurationError(f"--ttl {ttl_s}: give {_TTL_S_MIN} to {_TTL_S_MAX} seconds")
+    clock = SystemClock()
+    token_id, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
+    expires = clock.now() + timedelta(seconds=ttl_s)
+    async with context.client() as host:
+        await _check_free(host, name)
+        connection = host.connection
+        if not connection.ca_data:
+            raise ConfigurationError("the federation's kubeconfig has no certificate-authority; use DIR/kubeconfig")
+        await _remove_expired(host, to_rfc3339(clock.now()))
+        values = {
+            "cluster": name,
+            "hash": hash_secret(secret),
+            "expires": to_rfc3339(expires),
+            "labels": json.dumps(joining.parse_labels(labels)),
+            "taints": json.dumps(joining.parse_taints(taints)),
+        }
+        await host.create(SECRETS, to_secret(token_id, values), field_manager="fedctl")
+    bundle = Bundle(server or connection.server, connection.ca_data.decode(), name, token_id, secret)
+    if output == "token":
+        print(bundle.encode())
+        return
+    print(f'Run this in cluster "{name}", before {to_rfc3339(expires)}; the token can be used once:\n')
+    print(f"  fedctl agent --dir DIR --kubeconfig FILE --register {bundle.encode()}\n")
+    print(f"The agent will connect to {bundle.server}.")
+
+
+async def _check_free(host: Client, name: str) -> None:
+    """Raise ConfigurationError if a cluster of this name is joined in push mode."""
+    try:
+        cluster = await host.get(FEDERATED_CLUSTERS, name)
+    except NotFound:
+        return
+    if not is_pulled(cluster):
+        raise ConfigurationError(f'cluster "{name}" is joined in push mode; run `fedctl unjoin {name}` first')
+
+
+async def _remove_expired(host: Client, now: str) -> None:
+    for secret in (await host.list(SECRETS, namespace=names.SYSTEM_NAMESPACE)).items:
+        if secret.get("type") != names.AGENT_TOKEN_TYPE:
+            continue
+        expires = base64.b64decode((secret.get("data") or {}).get("expires") or "").decode("ascii", errors="replace")
+        if not expires or from_rfc3339(expires) <= from_rfc3339(now):
+            await host.delete(SECRETS, secret["metadata"]["name"], names.SYSTEM_NAMESPACE)
+
+
+def to_secret(token_id: str, values: dict[str, str]) -> Object:
+    """Return the Secret of a token; the values are its cluster, hash, expiry, labels and taints."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": names.AGENT_TOKEN_PREFIX + token_id, "namespace": names.SYSTEM_NAMESPACE},
+        "type": names.AGENT_TOKEN_TYPE,
+        "data": {key: base64.b64encode(value.encode()).decode() for key, value in values.items()},
+    }

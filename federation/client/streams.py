@@ -1,0 +1,68 @@
+"""Answers that are still arriving, and open WebSocket connections, without aiohttp's types in their interface."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import aiohttp
+
+from federation.client.body import read_body
+
+
+class Stream:
+    """A response whose body is still arriving."""
+
+    def __init__(self, server: str, response: aiohttp.ClientResponse, timeout_s: float, bytes_max: int) -> None:
+        self.status = response.status
+        self._server = server
+        self._response = response
+        self._timeout_s = timeout_s
+        self._bytes_max = bytes_max
+
+    async def read(self) -> bytes:
+        """Return the whole body."""
+        async with asyncio.timeout(self._timeout_s):
+            return await read_body(self._response, self._server, self._bytes_max)
+
+    async def chunks(self, idle_timeout_s: float) -> AsyncIterator[bytes]:
+        """Yield bytes as they arrive, until the end or until none arrived for `idle_timeout_s`."""
+        loop = asyncio.get_running_loop()
+        content = self._response.content
+        while True:
+            deadline = asyncio.timeout_at(loop.time() + idle_timeout_s)
+            try:
+                async with deadline:
+                    chunk = await content.readany()
+            except TimeoutError:
+                if deadline.expired():
+                    return
+                raise
+            if not chunk:
+                return
+            yield chunk
+
+
+class MemberSocket:
+    """An open WebSocket connection to the server."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self.subprotocol = socket.protocol or ""
+
+    async def receive(self) -> str | bytes | None:
+        """Return the next message, None at the end of the connection."""
+        message = await self._socket.receive()
+        if message.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
+            data: str | bytes = message.data
+            return data
+        return None
+
+    async def send(self, message: str | bytes) -> None:
+        """Send a message; wait while the server does not read."""
+        if isinstance(message, str):
+            await self._socket.send_str(message)
+        else:
+            await self._socket.send_bytes(message)
+
+    async def close(self, code: int) -> None:
+        """Close the connection."""
+        await self._socket.close(code=code)

@@ -1,0 +1,202 @@
+"""Stolen, replayed and forged credentials of agents, and what an agent may do with its own."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+
+import pytest
+from tests.support.tunnels import carrier_pair
+
+from federation.api import agents, names
+from federation.api.crds import crd_manifests
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.clock import SystemClock, to_rfc3339
+from federation.apimachinery.errors import (
+    BadRequest,
+    ClusterUnreachable,
+    ConfigurationError,
+    Conflict,
+    Forbidden,
+    Unauthorized,
+)
+from federation.apimachinery.resources import SECRETS, Object
+from federation.apiserver.auth.identity import User
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.memory import MemoryStore
+from federation.assembly import HOST_REGISTRY
+from federation.cli.agenttokens import to_secret
+from federation.client.local import LocalClient
+from federation.tunnel.frames import Frame, FrameType, TunnelError, encode
+from federation.tunnel.tunnel import Tunnel
+from federation.tunnel.tunnels import Tunnels
+from federation.web.registration import Registration
+
+SECRET = "made-up-for-this-test"
+
+
+class Host:
+    """A registration over a registry in memory. Certificates are the names in them."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.client = LocalClient(registry, user_agent="test")
+        self.events: list[str] = []
+        self.issued: list[tuple[str, tuple[str, ...]]] = []
+        self.registration = Registration(self.client, self.certify, self, SystemClock())
+
+    async def certify(self, request: bytes, user: str, groups: Sequence[str], validity: timedelta) -> bytes:
+        if request != b"request" or validity <= timedelta(0):
+            raise BadRequest("not a certificate signing request")
+        self.issued.append((user, tuple(groups)))
+        return b"certificate"
+
+    def event(self, obj: Object, type_: str, reason: str, message: str) -> None:
+        self.events.append(f"{obj['metadata']['name']} {type_} {reason} {message}")
+
+    async def add_token(self, token_id: str = "abc", cluster: str = "paris", ttl_s: int = 60) -> None:
+        expires = to_rfc3339(SystemClock().now() + timedelta(seconds=ttl_s))
+        values = {"cluster": cluster, "hash": agents.hash_secret(SECRET), "expires": expires}
+        await self.client.create(SECRETS, to_secret(token_id, {**values, "labels": '{"a": "b"}', "taints": "[]"}))
+
+    async def register(self, token_id: str = "abc", secret: str = SECRET, **more: object) -> User:
+        """Register, and return the user that the certificate names."""
+        body = {"tokenID": token_id, "secret": secret, "certificateRequest": "request", "server": "https://10.0.0.1"}
+        await self.registration.register({**body, **more})
+        user, groups = self.issued[-1]
+        return User(user, groups)
+
+
+@pytest.fixture
+async def host() -> AsyncIterator[Host]:
+    registry = Registry(MemoryStore(), clock=SystemClock(), options=HOST_REGISTRY)
+    await registry.install_crds(crd_manifests())
+    running = asyncio.ensure_future(registry.run())
+    yield Host(registry)
+    running.cancel()
+    await asyncio.wait([running])
+
+
+async def test_a_replayed_token_is_refused_and_reported(host: Host) -> None:
+    await host.add_token()
+    await host.register()
+    with pytest.raises(Unauthorized, match="unknown, expired or used"):
+        await host.register()
+    assert host.events[-1].startswith("paris Warning AgentRefused registration token abc was refused: it was used at")
+
+
+async def test_of_two_uses_at_once_one_succeeds(host: Host) -> None:
+    await host.add_token()
+    results = await asyncio.gather(*(host.register() for _ in range(5)), return_exceptions=True)
+    assert sum(isinstance(each, User) for each in results) == 1, results
+    assert sum(isinstance(each, Unauthorized) for each in results) == 4, results
+
+
+@pytest.mark.parametrize(("token_id", "secret"), [("abc", "wrong"), ("other", SECRET), ("../x", SECRET), ("", SECRET)])
+async def test_a_forged_token_is_refused(host: Host, token_id: str, secret: str) -> None:
+    await host.add_token()
+    with pytest.raises((Unauthorized, BadRequest)):
+        await host.register(token_id, secret)
+    assert not host.issued
+
+
+async def test_an_expired_token_is_refused(host: Host) -> None:
+    await host.add_token(ttl_s=-1)
+    with pytest.raises(Unauthorized):
+        await host.register()
+
+
+async def test_only_the_hash_of_a_token_is_stored(host: Host) -> None:
+    await host.add_token()
+    await host.register()
+    stored = [str(each) for each in (await host.client.list(SECRETS)).items]
+    assert stored
+    assert not any(SECRET in each for each in stored)
+
+
+async def test_another_secret_is_no_token(host: Host) -> None:
+    secret = to_secret(
+        "abc", {"cluster": "paris", "hash": agents.hash_secret(SECRET), "expires": "9999-01-01T00:00:00Z"}
+    )
+    await host.client.create(SECRETS, {**secret, "type": "Opaque"})
+    with pytest.raises(Unauthorized):
+        await host.register()
+
+
+async def test_a_request_that_cannot_be_signed_does_not_use_up_the_token(host: Host) -> None:
+    await host.add_token()
+    with pytest.raises(BadRequest):
+        await host.register(certificateRequest="nonsense")
+    await host.register()
+
+
+async def test_a_token_does_not_take_over_a_cluster_in_push_mode(host: Host) -> None:
+    spec = {"apiEndpoint": "https://10.0.0.2", "secretRef": {"name": "paris-credentials"}}
+    cluster = {"apiVersion": FEDERATED_CLUSTERS.api_version, "kind": "FederatedCluster", "metadata": {"name": "paris"}}
+    await host.client.create(FEDERATED_CLUSTERS, {**cluster, "spec": spec})
+    await host.add_token()
+    with pytest.raises(Conflict, match="push mode"):
+        await host.register()
+
+
+async def test_a_certificate_works_for_its_own_cluster_and_until_the_next_registration(host: Host) -> None:
+    await host.add_token("first")
+    await host.add_token("other", cluster="oslo")
+    agent, other = await host.register("first"), await host.register("other")
+    authenticate = host.registration.authenticate
+    assert (await authenticate(agent, "paris", has_certificate=True))["metadata"]["name"] == "paris"
+    for user, cluster, has_certificate in (
+        (agent, "oslo", True),
+        (other, "paris", True),
+        (agent, "paris", False),
+        (agent, "nowhere", True),
+        (User("admin", ("system:masters",)), "paris", True),
+    ):
+        with pytest.raises(Forbidden):
+            await authenticate(user, cluster, has_certificate=has_certificate)
+    await host.add_token("second")
+    await host.register("second")
+    with pytest.raises(Forbidden):
+        await authenticate(agent, "paris", has_certificate=True)
+    assert "AgentRefused" in host.events[-1]
+
+
+async def test_a_certificate_ends_with_its_cluster_even_if_another_one_gets_the_name(host: Host) -> None:
+    await host.add_token("first")
+    agent = await host.register("first")
+    await host.client.delete(FEDERATED_CLUSTERS, "paris")
+    await host.add_token("second")
+    await host.register("second")
+    with pytest.raises(Forbidden):
+        await host.registration.authenticate(agent, "paris", has_certificate=True)
+
+
+async def test_an_agent_that_opens_streams_loses_its_tunnel() -> None:
+    ours, theirs = carrier_pair()
+    tunnel = Tunnel(ours)
+    await theirs.send(encode(Frame(FrameType.OPEN, 1)))
+    with pytest.raises(TunnelError, match="only the host may"):
+        await tunnel.run()
+
+
+async def test_the_end_of_a_cluster_closes_its_tunnel_at_once() -> None:
+    ours, _ = carrier_pair()
+    tunnels, ready = Tunnels(), asyncio.Event()
+    tunnels.add_listener(lambda _: ready.set())
+    carrying = asyncio.ensure_future(tunnels.carry("paris", Tunnel(ours)))
+    await ready.wait()
+    tunnels.close("paris")
+    await carrying
+    with pytest.raises(ClusterUnreachable, match="the agent of cluster paris is not connected"):
+        await tunnels.dial("paris")
+
+
+@pytest.mark.parametrize("text", ["", "x", "fedagent1.", "fedagent1.e30", "fedagent1.WzFd", "fedagent1.!!!", "é"])
+def test_a_damaged_bundle_is_refused_with_the_remedy(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"--register: not a registration token.*fedctl token create"):
+        agents.Bundle.decode(text)
+
+
+def test_a_bundle_survives_its_encoding_and_hides_its_secret() -> None:
+    bundle = agents.Bundle("https://host", "CA", "paris", "abc", SECRET)
+    assert agents.Bundle.decode(bundle.encode()) == bundle
+    assert SECRET not in repr(bundle)
+    assert names.AGENT_TOKEN_PREFIX not in bundle.encode()
