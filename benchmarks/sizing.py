@@ -16,22 +16,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+from processes import Sampler, process, read_until
 from propagation import (
     NAMESPACE,
-    Sampler,
     conduct,
-    create_all,
+    in_parallel,
     join_members,
-    process,
-    read_until,
     running_members,
+    to_deployment,
     to_policy,
     wait_for_namespace,
     wait_for_status,
 )
 
 from federation.api.resources import PROPAGATION_POLICIES
-from federation.apimachinery.resources import NAMESPACES
+from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES
 from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
 
@@ -78,10 +77,9 @@ async def run(options: argparse.Namespace, directory: Path) -> dict[str, float |
             await host.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
             await wait_for_namespace(clients)
             await host.create(PROPAGATION_POLICIES, to_policy("Divide", joined[:3]))
-            load = argparse.Namespace(rate=0, replicas=3)
             loaded = {0: points[most]}
             for before, count in zip([0, *options.deployments], options.deployments, strict=False):
-                await create_all(load, host, before, count - before)
+                await _create(host, range(before, count))
                 await wait_for_status(host, count, options.timeout)
                 loaded[count] = await at_rest(sampler, database, options.idle)
             _report(results, "deployment", loaded, first=options.deployments[0])
@@ -89,6 +87,10 @@ async def run(options: argparse.Namespace, directory: Path) -> dict[str, float |
             for client in (host, *clients.values()):
                 await client.close()
     return results
+
+
+async def _create(host: HTTPClient, numbers: range) -> None:
+    await in_parallel(len(numbers), lambda index: host.create(DEPLOYMENTS, to_deployment(numbers[index], 3)))
 
 
 def _report(results: dict[str, float | int], unit: str, points: dict[int, Point], *, first: int) -> None:
