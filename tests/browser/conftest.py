@@ -10,8 +10,9 @@ from tests.support.federation import start_federation
 from tests.support.vectors import ROOT
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """A browser for one module: while its driver runs, this thread has an event loop that other tests must not see."""
     if CHROMIUM is None:
         pytest.skip("no Chromium: apt-get install chromium")
     with sync_playwright() as driver:
@@ -20,7 +21,7 @@ def browser() -> Iterator[Browser]:
         running.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The quickstart on a running federation; the browser comes first, so that nothing starts without one."""
     running = start_federation(tmp_path_factory.mktemp("ui") / "state")
