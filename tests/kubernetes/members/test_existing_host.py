@@ -11,6 +11,7 @@ import pytest
 from tests.e2e.test_existing_host import (  # noqa: F401  # collected here, with the fixture `host` below
     fed,
     serve,
+    started,
     tenant,
     test_a_new_object_has_our_finalizer_from_its_first_moment,
     test_a_tenant_cannot_deliver_with_the_federations_rights,
