@@ -6,7 +6,7 @@ Our pipeline has no stage of the autoscaler's own, so `addPending` and `removePe
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, load
+from tests.support.vectors import case_id, filled, load
 
 from federation.api import names
 from federation.planning.autoscaling import hpamodes
@@ -26,40 +26,51 @@ def a_policy(given: dict[str, Any]) -> BoundPolicy | None:
 
 @pytest.mark.parametrize("case", cases("distributedReason", "centralizedReason"), ids=case_id)
 def test_the_reason(case: dict[str, Any]) -> None:
-    given = case["input"]
+    given = filled(
+        case["input"],
+        policyRef=None,
+        policy=None,
+        workloadAnnotations={},
+        workloadNamespace="",
+        hpa={"metadata": {"name": ""}},
+    )
     if given["op"] == "centralizedReason":
         found = hpamodes.central_problem(a_policy(given))
     else:
         metadata = {"namespace": given["workloadNamespace"], "annotations": given["workloadAnnotations"]}
         found = hpamodes.distributed_problem(a_policy(given), {"metadata": metadata}, given["hpa"])
-    assert found == case["expected"]["reason"]
+    assert found == filled(case["expected"], reason="")["reason"]
 
 
 @pytest.mark.parametrize("case", cases("addEnableLabel", "removeEnableLabel"), ids=case_id)
 def test_the_label_of_an_autoscaler_that_acts_on_the_host(case: dict[str, Any]) -> None:
-    is_added = case["input"]["op"] == "addEnableLabel"
+    given = filled(case["input"], labels={})
+    expected = filled(case["expected"], updated=False, labels={})
     mode = {names.HPA_MODE: hpamodes.CENTRALIZED}
-    scaler = {"metadata": {"labels": {**(case["input"]["labels"] or {}), **mode}}}
-    patch = hpamodes.plan_marks(scaler, hpamodes.WORKS if is_added else "")
-    assert (patch is not None) == case["expected"]["updated"]
+    scaler = {"metadata": {"labels": {**given["labels"], **mode}}}
+    patch = hpamodes.plan_marks(scaler, hpamodes.WORKS if given["op"] == "addEnableLabel" else "")
+    assert (patch is not None) == expected["updated"]
     labels = scaler["metadata"]["labels"] | (patch or {"metadata": {"labels": {}}})["metadata"]["labels"]
-    assert {key: value for key, value in labels.items() if value is not None} == case["expected"]["labels"] | mode
+    assert {key: value for key, value in labels.items() if value is not None} == expected["labels"] | mode
 
 
 @pytest.mark.parametrize("case", cases("addReason", "removeReason"), ids=case_id)
 def test_the_annotation_with_the_reason(case: dict[str, Any]) -> None:
-    annotations = case["input"]["annotations"] or {}
+    given = filled(case["input"], annotations={}, reason="")
+    expected = filled(case["expected"], updated=False, annotations={})
+    annotations = given["annotations"]
     scaler = {"metadata": {"annotations": annotations, "labels": {names.HPA_MODE: hpamodes.DISTRIBUTED}}}
-    patch = hpamodes.plan_marks(scaler, case["input"].get("reason", hpamodes.WORKS))
-    assert (patch is not None) == case["expected"]["updated"]
+    patch = hpamodes.plan_marks(scaler, given["reason"] or hpamodes.WORKS)
+    assert (patch is not None) == expected["updated"]
     after = annotations | (patch or {"metadata": {"annotations": {}}})["metadata"]["annotations"]
-    assert {key: value for key, value in after.items() if value is not None} == case["expected"]["annotations"]
+    assert {key: value for key, value in after.items() if value is not None} == expected["annotations"]
 
 
 @pytest.mark.parametrize("case", cases("policyOfWorkload"), ids=case_id)
 def test_the_policy_of_a_workload(case: dict[str, Any]) -> None:
-    found = labelled_policy(case["input"]["namespace"], case["input"]["labels"])
-    expected = case["expected"]["policy"]
+    given = filled(case["input"], namespace="", labels={})
+    found = labelled_policy(given["namespace"], given["labels"])
+    expected = filled(case["expected"], policy=None)["policy"]
     assert (found is None) == (expected is None)
     if found is not None:
         assert found.name == expected["name"]
@@ -68,11 +79,11 @@ def test_the_policy_of_a_workload(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", cases("scaleTargetRef"), ids=case_id)
 def test_the_target(case: dict[str, Any]) -> None:
     # A type config of another version does not apply, and target_of reads the versions that the API serves.
-    gvk = case["input"]["gvk"]
-    is_known = gvk in case["input"]["paths"] and gvk.startswith(("autoscaling/v1,", "autoscaling/v2,"))
-    assert is_known != case["expected"].get("error", False)
+    given = filled(case["input"], gvk="", paths={}, object={"metadata": {}})
+    expected = filled(case["expected"], error=False)
+    is_known = given["gvk"] in given["paths"] and given["gvk"].startswith(("autoscaling/v1,", "autoscaling/v2,"))
+    assert is_known != expected["error"]
     if is_known:
-        expected = case["expected"]
-        group, kind, _, name = target_of(case["input"]["object"])
+        group, kind, _, name = target_of(given["object"])
         assert (kind, name) == (expected.get("kind", kind), expected.get("name", name))
         assert isinstance(group, str)

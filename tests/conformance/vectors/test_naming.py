@@ -20,4 +20,5 @@ def test_names_of_federated_objects_match_the_vectors(case: dict[str, Any]) -> N
 
 @pytest.mark.parametrize("case", LABELS, ids=lambda case: case["name"])
 def test_labels_of_source_clusters_match_the_vectors(case: dict[str, Any]) -> None:
-    assert {"name": exports.source_label(case["input"]["clusterName"])} == case["expected"]
+    label = exports.source_label(filled(case["input"], clusterName="")["clusterName"])
+    assert label == filled(case["expected"], name="")["name"]

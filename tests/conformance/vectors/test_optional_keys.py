@@ -52,7 +52,7 @@ OPAQUE = {
     *("manifest", "patch", "pod", "workloadSpread", "existing", "workloadObject"),
     *("annotations", "labels", "secretData", "observed", "sourceAnnotations", "fedAnnotations", "registry", "enabled"),
     *("migrationConfig", "status", "clusterLabels", "clusterTaints", "clusterAPIResources", "new", "old", "src", "dst"),
-    *("steps", "workload", "podTemplate"),
+    *("steps", "workload", "podTemplate", "hpa", "serviceImport"),
 }
 """Kubernetes objects, which the product reads as they are, and maps whose keys are data."""
 MAPS = {
