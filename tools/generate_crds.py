@@ -13,7 +13,9 @@ import yaml
 
 from federation.api.schema.definitions import build_crds
 
-ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tools.generated import ROOT, update
+
 RUNTIME = ROOT / "federation" / "api" / "crds.json"
 CHART = ROOT / "charts" / "federation" / "crds"
 _HEADER = "# Generated from federation/api by tools/generate_crds.py. Do not edit.\n"
@@ -40,19 +42,7 @@ def render(crds: list[dict[str, Any]]) -> dict[Path, str]:
 
 def main(arguments: list[str]) -> int:
     """Write or check the files; return the exit code."""
-    rendered = render(build_crds())
-    stale = [path for path, text in rendered.items() if not path.exists() or path.read_text() != text]
-    extra = [path for path in CHART.glob("*.yaml") if path not in rendered]
-    if "--check" in arguments:
-        for path in stale + extra:
-            sys.stdout.write(f"{path.relative_to(ROOT)} is out of date; run tools/generate_crds.py\n")
-        return 1 if stale or extra else 0
-    CHART.mkdir(parents=True, exist_ok=True)
-    for path in stale:
-        path.write_text(rendered[path])
-    for path in extra:
-        path.unlink()
-    return 0
+    return update(render(build_crds()), CHART.glob("*.yaml"), "generate_crds.py", arguments)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ import orjson
 
 from federation.api.schema.definitions import build_crds
 
-ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tools.generated import ROOT, update
+
 FOLDER = ROOT / "docs" / "schemas"
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _METADATA = {"type": "object", "description": "Standard object's metadata."}
@@ -69,19 +71,7 @@ def render() -> dict[Path, str]:
 
 def main(arguments: list[str]) -> int:
     """Write or check the files; return the exit code."""
-    rendered = render()
-    stale = [path for path, text in rendered.items() if not path.exists() or path.read_text() != text]
-    extra = [path for path in FOLDER.rglob("*.json") if path not in rendered]
-    if "--check" in arguments:
-        for path in stale + extra:
-            sys.stdout.write(f"{path.relative_to(ROOT)} is out of date; run tools/generate_json_schemas.py\n")
-        return 1 if stale or extra else 0
-    for path in stale:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(rendered[path])
-    for path in extra:
-        path.unlink()
-    return 0
+    return update(render(), FOLDER.rglob("*.json"), "generate_json_schemas.py", arguments)
 
 
 if __name__ == "__main__":

@@ -74,13 +74,8 @@ async def _read(host: HTTPClient, namespace: str) -> list[Object]:
 
 
 async def _pages(host: HTTPClient, resource: Any, namespace: str) -> list[Object]:
-    items: list[Object] = []
-    token = ""
-    while True:
-        page = await host.list(resource, namespace, limit=_PAGE, continue_token=token)
-        items += page.items
-        if not (token := page.continue_token):
-            return sorted(items, key=lambda item: (item["metadata"].get("namespace", ""), item["metadata"]["name"]))
+    items = [item async for item in host.list_all(resource, namespace, limit=_PAGE)]
+    return sorted(items, key=lambda item: (item["metadata"].get("namespace", ""), item["metadata"]["name"]))
 
 
 def _row(federated: Object, state: State) -> list[str]:

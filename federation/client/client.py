@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 import orjson
 
+from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import Object, Resource
 
 
@@ -142,6 +143,20 @@ class Client:
             answer.get("items") or [], str(metadata.get("resourceVersion", "")), metadata.get("continue") or ""
         )
 
+    async def list_all(
+        self, resource: Resource, namespace: str = "", *, label_selector: str = "", limit: int
+    ) -> AsyncGenerator[Object, None]:
+        """Yield the objects of all pages, `limit` objects each, requesting a page when it is reached."""
+        token = ""
+        while True:
+            page = await self.list(
+                resource, namespace, label_selector=label_selector, limit=limit, continue_token=token
+            )
+            for obj in page.items:
+                yield obj
+            if not (token := page.continue_token):
+                return
+
     async def create(self, resource: Resource, obj: Object, *, field_manager: str = "") -> Object:
         """Create the object in its metadata.namespace and return it as stored; AlreadyExists, Invalid."""
         namespace = obj["metadata"].get("namespace", "")
@@ -200,6 +215,27 @@ class Client:
                 dry_run,
             )
         )
+
+    async def patch_status(
+        self, resource: Resource, obj: Object, status: Object, *, field_manager: str
+    ) -> Object | None:
+        """Merge the fields into the status of exactly this version; Conflict for another one, None if it is gone.
+
+        For lists, which a merge patch replaces as a whole.
+        """
+        metadata = obj["metadata"]
+        body = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "status": status}
+        try:
+            return await self.patch(
+                resource,
+                metadata["name"],
+                body,
+                namespace=metadata.get("namespace", ""),
+                subresource="status",
+                field_manager=field_manager,
+            )
+        except NotFound:
+            return None
 
     async def delete(
         self,

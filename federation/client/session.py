@@ -346,13 +346,7 @@ class _CheckedConnector(aiohttp.TCPConnector):
 
     async def _create_connection(self, *args: Any, **kwargs: Any) -> Any:
         # A hook of aiohttp's trace configuration would leak the connection when it raises.
-        protocol = await super()._create_connection(*args, **kwargs)
-        try:
-            await self._check()
-        except BaseException:
-            protocol.close()
-            raise
-        return protocol
+        return await _checked(await super()._create_connection(*args, **kwargs), self._check)
 
 
 class _TunnelConnector(aiohttp.BaseConnector):
@@ -374,12 +368,17 @@ class _TunnelConnector(aiohttp.BaseConnector):
         _, protocol = await self._loop.create_unix_connection(
             self._factory, sock=await self._dial(), ssl=self._tls, server_hostname=host
         )
-        try:
-            await self._check()
-        except BaseException:
-            protocol.close()
-            raise
-        return protocol
+        return await _checked(protocol, self._check)
+
+
+async def _checked(protocol: Any, check: Callable[[], Awaitable[None]]) -> Any:
+    """Return the new connection after the check, closed if that raises."""
+    try:
+        await check()
+    except BaseException:
+        protocol.close()
+        raise
+    return protocol
 
 
 def _describe(problem: Exception) -> str:

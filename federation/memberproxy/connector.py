@@ -41,7 +41,7 @@ from federation.client.pool import ClusterPool
 from federation.memberproxy.memberusers import to_member_user
 
 _REFUSAL_BYTES_MAX: Final = 64 * 1024
-"""How much of a member's refusal is read to find out whom it refuses."""
+"""Bytes of a member's error 403 that are read. They show whether it refuses the user or the federation's account."""
 _CANNOT_ACT: Final = b"cannot impersonate resource"
 _NORMAL: Final = 1000
 _GOING_AWAY: Final = 1001

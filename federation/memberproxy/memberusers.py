@@ -2,7 +2,7 @@
 
 A member's own names mean nothing on the host, and the reverse: `system:serviceaccount:shop:web` of a member is another
 account than the host's, and `system:masters` administers one cluster only. So names that begin with `system:` get a
-prefix. An administrator of the member can bind roles to the names with prefix; nobody has rights by them otherwise.
+prefix. Such a name has no rights in the member until an administrator there binds a role to it.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ _RESERVED_DOMAINS: Final = ("kubernetes.io", "k8s.io")
 
 
 def to_member_user(user: User) -> User:
-    """Return the user as whom a member gets a request; Forbidden for a request without a user.
+    """Return the user in whose name a member gets the request; Forbidden for a request without a user.
 
     Different users of the host are different users of the member. The uid stays here: it is the host's.
     """
@@ -31,7 +31,7 @@ def to_member_user(user: User) -> User:
 
 
 def _to_member_name(name: str) -> str:
-    # The prefix itself is reserved too: nobody can be named like the member's name of somebody else.
+    # The prefix itself is reserved, too: else a user could have the name that another one gets in members.
     return PREFIX + name if name.startswith(_RESERVED) else name
 
 

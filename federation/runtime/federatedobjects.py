@@ -258,6 +258,11 @@ class FederatedObjects:
         """Return the key of the federated object of a source or member object of this namespace and name."""
         return Key(namespace, self._name_of(name, type_.name))
 
+    def key_of_source(self, type_: FederatedType, obj: Object) -> Key:
+        """Return the key of the federated object of this source or member object."""
+        metadata = obj["metadata"]
+        return self.key_for(type_, metadata.get("namespace", ""), metadata["name"])
+
     # -- writing
 
     async def patch(

@@ -100,10 +100,9 @@ class Deliveries:
         del old
         if new is None or not self._deliveries:
             return
-        metadata = new["metadata"]
-        key = self._objects.key_for(type_, metadata.get("namespace", ""), metadata["name"])
+        key = self._objects.key_of_source(type_, new)
         delivery = self._deliveries.get(key)
-        if delivery is None or delivery.applied is None or metadata.get("generation", 0) != delivery.identity[1]:
+        if delivery is None or delivery.applied is None or new["metadata"].get("generation", 0) != delivery.identity[1]:
             return
         if is_ready(new):
             self._child("ready", delivery, Times(delivery.applied, self._clock.now()), {})

@@ -1,4 +1,4 @@
-"""The tunnel of an agent: no byte is lost, windows hold, and a stream that nobody reads stops only itself."""
+"""The tunnel of an agent: no byte is lost, windows hold, and a stream that is not read does not stop the others."""
 
 import asyncio
 import socket
@@ -123,7 +123,7 @@ async def test_a_stream_that_nobody_reads_delays_no_other_and_holds_no_more_than
             assert await reader.readexactly(5) == b"hello"
             await _close(writer)
             seen.append(sent)
-        assert seen[-1] == seen[-20], "the flood still moves although nobody reads"
+        assert seen[-1] == seen[-20], "the flood goes on although the stream is not read"
         assert await slow_reader.readexactly(100_000) == bytes(100_000)
         await _close(slow)
 

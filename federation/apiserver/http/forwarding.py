@@ -1,8 +1,8 @@
 """Forwards a request to another server and its response to the client, piece by piece.
 
-Neither side is read faster than the other reads, so nobody can fill this server's memory. A request ends with its
-deadline, its client or the other server. The caller has authorized it, and opens the connection: `aggregation/proxy.py`
-to aggregated API servers, the federation to its members.
+The next piece is read when the receiver has taken the last one, so a slow receiver cannot fill this server's memory. A
+request ends with its deadline, its client or the other server. The caller has authorized it, and opens the connection:
+`aggregation/proxy.py` to aggregated API servers, the federation to its members.
 """
 
 import asyncio

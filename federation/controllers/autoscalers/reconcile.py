@@ -9,8 +9,6 @@ from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object
 from federation.client.client import Client
 from federation.planning.autoscaling.hpamodes import (
-    CENTRALIZED,
-    DISTRIBUTED,
     WORKS,
     BoundPolicy,
     central_problem,
@@ -65,29 +63,17 @@ class Reconciler:
         conditions = plan_conditions(scaler, is_idle=is_idle, now=self._clock.now())
         if conditions is None:
             return DONE
-        # The list is replaced as a whole, so the patch holds only for the version that it was made for.
-        body: Object = {
-            "metadata": {"resourceVersion": scaler["metadata"]["resourceVersion"]},
-            "status": {"conditions": conditions or None},
-        }
-        with contextlib.suppress(NotFound):
-            await self._client.patch(
-                HORIZONTAL_POD_AUTOSCALERS,
-                key.name,
-                body,
-                namespace=key.namespace,
-                subresource="status",
-                field_manager=names.FIELD_MANAGER,
-            )
+        status = {"conditions": conditions or None}
+        await self._client.patch_status(HORIZONTAL_POD_AUTOSCALERS, scaler, status, field_manager=names.FIELD_MANAGER)
         return DONE
 
     async def _mark(self, key: Key, scaler: Object, workload: Object | None) -> bool:
         """Mark an autoscaler with a mode as working, or say why it does not work; return whether that was written."""
         problem, reason = "", names.EVENT_CENTRALIZED_HPA_NOT_WORK
         mode = mode_of(scaler)
-        if workload is not None and mode == CENTRALIZED:
+        if workload is not None and mode == names.HPA_CENTRALIZED:
             problem = central_problem(self._policy_of(workload))
-        elif workload is not None and mode == DISTRIBUTED:
+        elif workload is not None and mode == names.HPA_DISTRIBUTED:
             problem = distributed_problem(self._policy_of(workload), workload, scaler)
             reason = names.EVENT_DISTRIBUTED_HPA_NOT_WORK
         patch = plan_marks(scaler, problem)

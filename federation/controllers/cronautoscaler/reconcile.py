@@ -3,7 +3,6 @@
 A run is idempotent: if the status is not written after it, it is repeated with the same result.
 """
 
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,7 +46,7 @@ class Reconciler:
             outcomes[due.rule["name"]] = await self._run(key, scaler, due)
         planned = next_histories(spec, histories, outcomes, now)
         if planned != histories:
-            await self._write(key, scaler, planned)
+            await self._write(scaler, planned)
         times = [from_rfc3339(entry["nextExecutionTime"]) for entry in planned if "nextExecutionTime" in entry]
         if not times:
             return DONE
@@ -104,19 +103,8 @@ class Reconciler:
             raise NotFound(f"{target['apiVersion']} {kind} is not federated, so it cannot be scaled from here")
         return type_.resource
 
-    async def _write(self, key: Key, scaler: Object, planned: list[Object]) -> None:
-        # The histories are replaced as a whole, so the patch holds only for the version that it was made for.
-        body: Object = {
-            "metadata": {"resourceVersion": scaler["metadata"]["resourceVersion"]},
-            "status": {"executionHistories": planned},
-        }
-        with contextlib.suppress(NotFound):
-            written = await self._client.patch(
-                CRON_AUTOSCALERS,
-                key.name,
-                body,
-                namespace=key.namespace,
-                subresource="status",
-                field_manager=names.FIELD_MANAGER,
-            )
+    async def _write(self, scaler: Object, planned: list[Object]) -> None:
+        status = {"executionHistories": planned}
+        written = await self._client.patch_status(CRON_AUTOSCALERS, scaler, status, field_manager=names.FIELD_MANAGER)
+        if written is not None:
             await self._scalers.wait_for(written["metadata"]["resourceVersion"])

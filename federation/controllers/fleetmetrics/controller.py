@@ -130,8 +130,7 @@ class FleetMetrics:
         del old
         if new is None or not self._deliveries:
             return
-        metadata = new["metadata"]
-        key = self._objects.key_for(type_, metadata.get("namespace", ""), metadata["name"])
+        key = self._objects.key_of_source(type_, new)
         delivery = self._deliveries.get(key)
         if delivery is not None and APPLIED in delivery.reached and is_ready(new):
             self._reach(delivery, READY)

@@ -19,7 +19,7 @@ from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, POD_ME
 from federation.apimachinery.selectors import Selector, format_label_selector, parse_label_selector
 from federation.client.client import Client
 from federation.controllers.horizontalautoscaler.scaletargets import Measured, Scale
-from federation.planning.autoscaling.hpamodes import CENTRALIZED, DISTRIBUTED, mode_of
+from federation.planning.autoscaling.hpamodes import mode_of
 from federation.planning.autoscaling.podmetrics import PodMetric, Sample, to_metric
 from federation.planning.federatedobject.placements import current_clusters, effective_placement
 from federation.planning.status.idleautoscaler import target_of
@@ -69,7 +69,7 @@ class MemberScales:
         if _is_united(autoscaler):
             return True
         mode = mode_of(autoscaler)
-        is_asked = mode == CENTRALIZED or (self._acts_by_default and mode != DISTRIBUTED)
+        is_asked = mode == names.HPA_CENTRALIZED or (self._acts_by_default and mode != names.HPA_DISTRIBUTED)
         return is_asked and self._is_divided(autoscaler)
 
     async def find(self, autoscaler: Object) -> Scale | None:
@@ -137,14 +137,8 @@ class MemberScales:
         """Request the pods of another workload; None from a cluster that is not ready."""
         if not self._is_ready(cluster):
             return None
-        client, pods, token = self._members.client(cluster), [], ""
-        while True:
-            page = await client.list(
-                PODS, namespace, label_selector=selector, limit=_PODS_PER_PAGE, continue_token=token
-            )
-            pods += page.items
-            if not (token := page.continue_token):
-                return pods
+        listed = self._members.client(cluster).list_all(PODS, namespace, label_selector=selector, limit=_PODS_PER_PAGE)
+        return [pod async for pod in listed]
 
     def _is_divided(self, autoscaler: Object) -> bool:
         group, kind, namespace, name = target_of(autoscaler)

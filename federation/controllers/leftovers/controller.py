@@ -121,7 +121,6 @@ class LeftoverController:
         type_ = self._objects.types.for_resource(resource)
         if type_ is None:
             return
-        metadata = new["metadata"]
-        federated = self._objects.get(self._objects.key_for(type_, metadata.get("namespace", ""), metadata["name"]))
+        federated = self._objects.get(self._objects.key_of_source(type_, new))
         if federated is None or judge_federated(federated, cluster, None) is not Verdict.DELIVERED:
             self.sweeps.enqueue(cluster, after_s=self._delay_s)

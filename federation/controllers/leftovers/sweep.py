@@ -147,15 +147,10 @@ class Sweep:
                     await asyncio.sleep(0)
                 yield obj
             return
-        token = ""
-        selector = f"{names.MANAGED_LABEL}=true"
-        while True:
-            page = await member.list(type_.resource, label_selector=selector, limit=_PAGE_SIZE, continue_token=token)
-            for obj in page.items:
-                yield obj
-            token = page.continue_token
-            if not token:
-                return
+        async for obj in member.list_all(
+            type_.resource, label_selector=f"{names.MANAGED_LABEL}=true", limit=_PAGE_SIZE
+        ):
+            yield obj
 
     async def _judge(
         self, cluster: Object, type_: FederatedType, obj: Object, policy: Policy | None, findings: _Findings

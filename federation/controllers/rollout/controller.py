@@ -129,8 +129,7 @@ class RolloutController:
         type_ = self._objects.types.for_resource(resource)
         if type_ is None or not has_waves({"apiVersion": resource.api_version, "kind": resource.kind}):
             return
-        metadata = (new if new is not None else old or {})["metadata"]
-        key = self._objects.key_for(type_, metadata.get("namespace", ""), metadata["name"])
+        key = self._objects.key_of_source(type_, new if new is not None else old or {})
         federated = self._objects.get(key)
         if federated is not None and find_rules(federated) is not None:
             self.controller.enqueue(key, after_s=self._coalescing_s)

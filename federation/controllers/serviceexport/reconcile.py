@@ -156,20 +156,9 @@ class Reconciler:
         planned = plan_conditions(present, exports, has_service=has_service, now=self._clock.now())
         if planned == (present or []):
             return
-        # The list is replaced as a whole, so the patch holds only for the version that it was made for.
-        body: Object = {
-            "metadata": {"resourceVersion": export["metadata"]["resourceVersion"]},
-            "status": {"conditions": planned},
-        }
-        with contextlib.suppress(NotFound):
-            await self._client.patch(
-                SERVICE_EXPORTS,
-                key.name,
-                body,
-                namespace=key.namespace,
-                subresource="status",
-                field_manager=names.FIELD_MANAGER,
-            )
+        await self._client.patch_status(
+            SERVICE_EXPORTS, export, {"conditions": planned}, field_manager=names.FIELD_MANAGER
+        )
 
 
 def _serves_exports(cluster: Mapping[str, Any]) -> bool:

@@ -25,7 +25,6 @@ from federation.runtime.federatedobjects import FederatedObjects, Triggers
 from federation.runtime.informers import Informers
 
 _WORKERS = 4
-_PLACED = Triggers(generation=True)
 
 
 class ServiceImportController:
@@ -45,7 +44,7 @@ class ServiceImportController:
     async def run(self) -> None:
         """Subscribe, and start the workers once all caches are synced."""
         self._imports.add_handler(self._on_import)
-        self._objects.subscribe(self._on_federated, _PLACED, writer=WRITER)
+        self._objects.subscribe(self._on_federated, Triggers(), writer=WRITER)
         await asyncio.gather(self._objects.wait_synced(), self._imports.wait_synced())
         await self.controller.run()
 

@@ -82,7 +82,7 @@ class StatusAggregateController:
         obj = new if new is not None else old
         assert obj is not None
         self._reconciler.source_changed(type_.resource, key_of(obj))
-        key = self._key_for(type_, obj)
+        key = self._objects.key_of_source(type_, obj)
         if new is not None and old is None and self._objects.get(key) is not None:
             # The federated object may have been there first (a restart).
             self._enqueue(key)
@@ -101,7 +101,7 @@ class StatusAggregateController:
         before, after = ((each or {}).get("status") or {} for each in (old, new))
         if old is not None and new is not None and before == after:
             return
-        self._enqueue(self._key_for(type_, obj), is_urgent=is_degraded(before, after))
+        self._enqueue(self._objects.key_of_source(type_, obj), is_urgent=is_degraded(before, after))
 
     def _on_synced(self, cluster: str, resource: Resource) -> None:  # noqa: ARG002  # a listener's signature
         type_ = self._types.for_resource(resource)
@@ -109,10 +109,6 @@ class StatusAggregateController:
             return
         for federated in self._objects.of_type(type_):
             self._enqueue(key_of(federated))
-
-    def _key_for(self, type_: FederatedType, obj: Object) -> Key:
-        metadata = obj["metadata"]
-        return self._objects.key_for(type_, metadata.get("namespace", ""), metadata["name"])
 
     def _enqueue(self, key: Key, *, is_urgent: bool = False) -> None:
         self.controller.enqueue(key, after_s=self._pace.note(key, self._clock.monotonic(), is_urgent=is_urgent))

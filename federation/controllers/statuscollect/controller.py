@@ -68,8 +68,7 @@ class StatusCollectController:
         type_ = self._objects.types.for_resource(resource)
         obj = new if new is not None else old
         if type_ is not None and type_.collect and obj is not None:
-            metadata = obj["metadata"]
-            self._enqueue(self._objects.key_for(type_, metadata.get("namespace", ""), metadata["name"]))
+            self._enqueue(self._objects.key_of_source(type_, obj))
 
     def _on_synced(self, cluster: str, resource: Resource) -> None:  # noqa: ARG002  # a listener's signature
         """Drop the entries that the cluster had before this start, of objects that it lost since."""

@@ -145,21 +145,17 @@ class ClusterRemoval:
 
     async def _empty_of(self, member: Client, cluster: str, type_: FederatedType) -> tuple[int, list[str]]:
         """Remove one type's objects; return their number and the failures."""
-        count, failures, token = 0, [], ""
-        while True:
-            page = await member.list(type_.resource, label_selector=_MANAGED, limit=_PAGE_SIZE, continue_token=token)
-            for obj in page.items:
-                count += 1
-                outcome = await self._remove(member, cluster, type_, obj)
-                if outcome is not None and not outcome.is_ok:
-                    failures.append(f"{type_.resource.plural} {obj['metadata']['name']}: {outcome.message}")
-            token = page.continue_token
-            if not token:
-                return count, failures
+        count, failures = 0, []
+        async for obj in member.list_all(type_.resource, label_selector=_MANAGED, limit=_PAGE_SIZE):
+            count += 1
+            outcome = await self._remove(member, cluster, type_, obj)
+            if outcome is not None and not outcome.is_ok:
+                failures.append(f"{type_.resource.plural} {obj['metadata']['name']}: {outcome.message}")
+        return count, failures
 
     async def _remove(self, member: Client, cluster: str, type_: FederatedType, obj: Object) -> Outcome | None:
         metadata = obj["metadata"]
-        federated = self._objects.get(self._objects.key_for(type_, metadata.get("namespace", ""), metadata["name"]))
+        federated = self._objects.get(self._objects.key_of_source(type_, obj))
         annotations = (federated["metadata"].get("annotations") or {}) if federated is not None else {}
         removal = decide_removal(annotations, metadata.get("annotations") or {})
         if is_kept(type_.resource) or self._tombstones.is_forgotten(obj):

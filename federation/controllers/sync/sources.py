@@ -102,8 +102,7 @@ class Sources:
 
     def _on_source(self, type_: FederatedType, old: Object | None, new: Object | None) -> None:
         if self._refused and new is not None and (old is None or _uid(old) != _uid(new)):
-            metadata = new["metadata"]
-            key = self._objects.key_for(type_, metadata.get("namespace", ""), metadata["name"])
+            key = self._objects.key_of_source(type_, new)
             if key in self._refused:
                 self._enqueue(key)
 

@@ -141,6 +141,4 @@ class WorkloadSpreadController:
         """Enqueue the federated object of a source or of a member's WorkloadSpread."""
         type_ = self._objects.types.for_resource(WORKLOAD_SPREADS)
         if type_ is not None:
-            metadata = spread["metadata"]
-            key = self._objects.key_for(type_, metadata.get("namespace", ""), metadata["name"])
-            self.controller.enqueue(key, after_s=self._coalescing_s)
+            self.controller.enqueue(self._objects.key_of_source(type_, spread), after_s=self._coalescing_s)

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from federation.api import names
 from federation.planning.followers.references import FollowersError, Reference, listed_followers
 
-CENTRALIZED, DISTRIBUTED = "centralized", "distributed"
 WORKS = "[]"
 """The problem of an autoscaler that works: an empty list of sentences."""
 _FOLLOWER_KINDS = ("autoscaling", "HorizontalPodAutoscaler")
@@ -65,7 +64,7 @@ def plan_marks(autoscaler: Mapping[str, Any], problem: str) -> dict[str, Any] | 
     None when nothing changes. `problem` is "" for an autoscaler without a mode.
     """
     metadata = autoscaler["metadata"]
-    is_enabled = problem == WORKS and mode_of(autoscaler) == CENTRALIZED
+    is_enabled = problem == WORKS and mode_of(autoscaler) == names.HPA_CENTRALIZED
     wanted = {
         "labels": {names.CENTRALIZED_HPA_ENABLED: "true" if is_enabled else None},
         "annotations": {names.FED_HPA_NOT_WORK_REASON: problem if problem not in ("", WORKS) else None},

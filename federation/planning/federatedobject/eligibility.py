@@ -21,7 +21,7 @@ def exclusion(source: Mapping[str, Any]) -> str:
     if namespace == names.SYSTEM_NAMESPACE or namespace.startswith("kube-"):
         return "its namespace belongs to the system"
     labels = metadata.get("labels") or {}
-    if kind == "HorizontalPodAutoscaler" and labels.get(names.HPA_MODE) == "centralized":
+    if kind == "HorizontalPodAutoscaler" and labels.get(names.HPA_MODE) == names.HPA_CENTRALIZED:
         return "it acts on the host"
     if names.BOOTSTRAPPING_LABEL in labels or _is_made_by_kubernetes(source, kind, namespace, name):
         return "every Kubernetes cluster makes its own"

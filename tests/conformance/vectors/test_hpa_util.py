@@ -46,7 +46,7 @@ def test_the_reason(case: dict[str, Any]) -> None:
 def test_the_label_of_an_autoscaler_that_acts_on_the_host(case: dict[str, Any]) -> None:
     given = filled(case["input"], labels={})
     expected = filled(case["expected"], updated=False, labels={})
-    mode = {names.HPA_MODE: hpamodes.CENTRALIZED}
+    mode = {names.HPA_MODE: names.HPA_CENTRALIZED}
     scaler = {"metadata": {"labels": {**given["labels"], **mode}}}
     patch = hpamodes.plan_marks(scaler, hpamodes.WORKS if given["op"] == "addEnableLabel" else "")
     assert (patch is not None) == expected["updated"]
@@ -59,7 +59,7 @@ def test_the_annotation_with_the_reason(case: dict[str, Any]) -> None:
     given = filled(case["input"], annotations={}, reason="")
     expected = filled(case["expected"], updated=False, annotations={})
     annotations = given["annotations"]
-    scaler = {"metadata": {"annotations": annotations, "labels": {names.HPA_MODE: hpamodes.DISTRIBUTED}}}
+    scaler = {"metadata": {"annotations": annotations, "labels": {names.HPA_MODE: names.HPA_DISTRIBUTED}}}
     patch = hpamodes.plan_marks(scaler, given["reason"] or hpamodes.WORKS)
     assert (patch is not None) == expected["updated"]
     after = annotations | (patch or {"metadata": {"annotations": {}}})["metadata"]["annotations"]

@@ -20,13 +20,16 @@ def placed(controller: str, clusters: frozenset[str]) -> dict[str, Any]:
     return {"metadata": {"resourceVersion": "1"}, "spec": {"placements": [entry] if clusters else []}}
 
 
+def patched(federated: dict[str, Any], patch: dict[str, Any] | None) -> Any:
+    return federated if patch is None else mergepatch.apply_merge_patch(federated, patch)
+
+
 @given(CLUSTERS, CLUSTERS)
 def test_the_service_goes_to_both_and_is_derived_only_where_it_is_imported_only(
     scheduled: frozenset[str], importing: frozenset[str]
 ) -> None:
     federated = placed(names.GLOBAL_SCHEDULER, scheduled)
-    patch = plan_service(federated, IMPORT, importing)
-    after = mergepatch.apply_merge_patch(federated, patch) if patch is not None else federated
+    after = patched(federated, plan_service(federated, IMPORT, importing))
     assert effective_placement(after) == scheduled | importing
     assert placement_of(after, names.GLOBAL_SCHEDULER) == sorted(scheduled)
     assert overrides_of(after, names.SERVICE_IMPORT_CONTROLLER).keys() == importing - scheduled
@@ -38,10 +41,8 @@ def test_an_import_that_ends_takes_only_its_own_placement_along(
     scheduled: frozenset[str], importing: frozenset[str]
 ) -> None:
     federated = placed(names.GLOBAL_SCHEDULER, scheduled)
-    patch = plan_service(federated, IMPORT, importing)
-    during = mergepatch.apply_merge_patch(federated, patch) if patch is not None else federated
-    patch = plan_service(during, None, ())
-    after = mergepatch.apply_merge_patch(during, patch) if patch is not None else during
+    during = patched(federated, plan_service(federated, IMPORT, importing))
+    after = patched(during, plan_service(during, None, ()))
     assert effective_placement(after) == scheduled
     assert overrides_of(after, names.SERVICE_IMPORT_CONTROLLER) == {}
 
@@ -51,8 +52,7 @@ def test_a_slice_does_not_go_to_its_own_cluster(importing: frozenset[str]) -> No
     original = {"metadata": {"name": "s", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web"}}}
     template = to_imported("a", {**original, "addressType": "IPv4"})
     federated = {"metadata": {"resourceVersion": "1"}, "spec": {"template": template}}
-    patch = plan_slice(federated, importing)
-    after = mergepatch.apply_merge_patch(federated, patch) if patch is not None else federated
+    after = patched(federated, plan_slice(federated, importing))
     assert effective_placement(after) == importing - {"a"}
 
 
