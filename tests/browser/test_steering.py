@@ -1,0 +1,79 @@
+"""Screens of the web UI that change something, in headless Chromium: approvals of what the guard holds."""
+
+import os
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.pages import Site, accessibility_faults, watch_for_faults
+from tests.support.federation import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("browser")]
+SCREENSHOTS = os.environ.get("FEDERATION_SCREENSHOTS", "")
+"""A directory that gets pictures of the screens; docs/ui has the published ones."""
+expect.set_options(timeout=30_000)
+
+
+def check_looks(site: Site, browser: Browser, name: str, path: str) -> None:
+    """Check accessibility, width and security policy of a screen, light and dark, on a desk and a phone."""
+    for scheme, width in (("light", 1280), ("dark", 1280), ("light", 390)):
+        size = {"width": width, "height": 860}
+        with browser.new_context(color_scheme=scheme, viewport=size, ignore_https_errors=True) as context:
+            page = context.new_page()
+            faults = watch_for_faults(page)
+            site.log_in(page)
+            site.open(page, path)
+            assert accessibility_faults(page) == [], name
+            wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert wider <= 0, f"{name} scrolls sideways"
+            assert faults == []
+            if SCREENSHOTS and width > 1000:
+                page.screenshot(path=Path(SCREENSHOTS) / f"{name}-{scheme}.png", full_page=True)
+
+
+def test_an_approval_in_the_browser_lets_the_held_deletion_go_on(site: Site, browser: Browser, page: Page) -> None:
+    kubectl = site.running.kubectl
+    kubectl("create", "namespace", "shop")
+    policy = {
+        "apiVersion": "core.kubeadmiral.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "claims", "namespace": "shop"},
+        "spec": {
+            "schedulingMode": "Duplicate",
+            "placement": [{"cluster": "member-1"}],
+            "resourceSelectors": [{"apiVersion": "v1", "kind": "PersistentVolumeClaim"}],
+        },
+    }
+    kubectl.apply(policy, *map(a_claim, range(11)))
+    claims = ("pvc", "--namespace", "shop", "--output", "name")
+    expect_lines(site, 11, *claims)
+    kubectl("delete", "pvc", "--all", "--namespace", "shop", "--wait=false")
+    site.log_in(page)
+    site.open(page, "/ui/attention")
+    page.get_by_role("link", name="Deletion of 11 PersistentVolumeClaims in namespace shop").click()
+    expect(page.get_by_text("are deleted in all clusters, with the data in them")).to_be_visible()
+    expect(page.locator("tbody tr")).to_have_count(11)
+    check_looks(site, browser, "hold", page.url.removeprefix(site.url))
+    page.get_by_label("Reason").fill("the shop has closed")
+    page.get_by_role("button", name="Delete 11 PersistentVolumeClaims").click()
+    approved = page.get_by_role("status").filter(has_text="Approved by federation-admin")
+    expect(approved).to_contain_text("the shop has closed")
+    expect(approved).to_contain_text("No object waits any more.")
+    expect(page.get_by_role("button", name="Delete")).to_have_count(0)
+    expect_lines(site, 0, *claims)
+
+
+def a_claim(number: int) -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": f"data-{number}", "namespace": "shop"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+
+
+def expect_lines(site: Site, count: int, *arguments: str) -> None:
+    """Wait until `kubectl get` prints this number of lines in the first member."""
+    member = site.running.member("member-1")
+    eventually(lambda: member("get", *arguments).split(), lambda lines: len(lines) == count, what=" ".join(arguments))
