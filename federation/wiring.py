@@ -38,7 +38,6 @@ from federation.controllers.policystatus.controller import PolicyStatusControlle
 from federation.controllers.rollout.controller import RolloutController
 from federation.controllers.rollout.httpgate import GateTransport
 from federation.controllers.schedule.controller import ScheduleController
-from federation.controllers.schedule.remoteplugins import RemoteCaller
 from federation.controllers.serviceexport.controller import ServiceExportController, ServiceExportOptions
 from federation.controllers.serviceimport.controller import ServiceImportController
 from federation.controllers.statusaggregate.controller import StatusAggregateController
@@ -57,6 +56,7 @@ from federation.dispatch.tombstones import Tombstones
 from federation.journal.decisions import Journal
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
+from federation.plans.plugincalls import RemoteCaller
 from federation.runtime.events import EventRecorder
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.federatedtypes import FederatedTypes

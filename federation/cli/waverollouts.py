@@ -14,7 +14,6 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object, Resource
 from federation.cli import plainrollouts
-from federation.cli.plan.kinds import ServedKinds, split_target
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.cli.terminal.printing import make_console, print_document, print_field, print_rows
 from federation.client.client import PatchType
@@ -23,6 +22,7 @@ from federation.planning.rollout.strategy import is_paused as is_workload_paused
 from federation.planning.waves.report import record_of
 from federation.planning.waves.templatehistory import history_resource, number_of, template_of
 from federation.planning.waves.waverecord import Phase, current_wave
+from federation.plans.kinds import ServedKinds, split_target
 
 _CHANGE_CAUSE = "kubernetes.io/change-cause"
 _REVISION_LENGTH = 10

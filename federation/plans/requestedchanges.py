@@ -13,10 +13,10 @@ from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object
-from federation.cli.plan.edits import Edit, Verb, created_namespaces, describe_object, dry_run, get_or_none
-from federation.cli.plan.kinds import ServedKinds, split_target
-from federation.cli.plan.manifests import Document
 from federation.client.client import Client
+from federation.plans.documents import Document
+from federation.plans.edits import Edit, Verb, created_namespaces, describe_object, dry_run, get_or_none
+from federation.plans.kinds import ServedKinds, split_target
 from federation.scheduling.framework.types import Effect
 from federation.scheduling.whatif import changes as whatif
 from federation.scheduling.whatif.state import ObjectChange, ObjectSet, federated_types

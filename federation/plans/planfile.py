@@ -23,8 +23,8 @@ from federation.api.resources import (
 from federation.apimachinery import wellknown
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object, Resource
-from federation.cli.plan.edits import Edit, describe_object, edit_from_json, resource_from_json, resource_to_json
 from federation.planning.rendering.memberobject import content_hash
+from federation.plans.edits import Edit, describe_object, edit_from_json, resource_from_json, resource_to_json
 from federation.scheduling.snapshot import to_cluster
 from federation.scheduling.whatif.planresult import ObjectPlan, Plan
 from federation.scheduling.whatif.state import ObjectChange, ObjectSet, title_of
