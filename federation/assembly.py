@@ -40,7 +40,9 @@ from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised
 from federation.memberproxy.connector import MemberProxy
+from federation.plans.planner import Planners
 from federation.runtime.events import EventRecorder
+from federation.scheduling.framework.registry import load_plugins
 from federation.settings import Settings
 from federation.spread.spreadadmission import RULES as SPREAD_RULES
 from federation.tracing.traces import Traces
@@ -134,7 +136,8 @@ class ControlPlane:
         listed = ObjectListView(wiring.objects, wiring.informers)
         mount = application.mount(self._journal, self._server.registry.kinds, view, policies, spread, listed)
         self._server.mount("federation", mount)
-        self._server.mount("ui", uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, clock))
+        planners = Planners(load_plugins(), wiring.plugin_caller, clock)
+        self._server.mount("ui", uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, clock, planners))
         self._server.connect(FEDERATED_CLUSTERS, "proxy", MemberProxy(self._pool))
         self._agent_events = EventRecorder(self.client, clock=clock)
         registration = Registration(self.client, self._server.certify_client, self._agent_events, clock)

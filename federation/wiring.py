@@ -114,7 +114,8 @@ class Wiring:
         self.tolerated = ToleratedTaints()
         self.recorder = EventRecorder(client, clock=clock)
         self.webhook_client = WebhookClient()
-        self._webhook_transport = webhook_transport or self.webhook_client
+        transport = webhook_transport or self.webhook_client
+        self.plugin_caller = RemoteCaller(RetryingWebhookClient(transport, clock=clock))
         self.gate_client = WebhookClient(WebhookClientOptions(calls_per_host_max=4, reaches_local_addresses=False))
         """Sends the requests of rollouts, whose addresses users of namespaces choose."""
         self._gate_transport = gate_transport or self.gate_client
@@ -132,7 +133,7 @@ class Wiring:
     def _controllers(self, journal: Journal, settings: Settings, clock: Clock) -> list[tuple[str, Run]]:
         client, objects, informers, members = self.client, self.objects, self.informers, self.members
         recorder, engine, collectors = self.recorder, self.engine, Collectors()
-        caller = RemoteCaller(RetryingWebhookClient(self._webhook_transport, clock=clock))
+        caller = self.plugin_caller
         pods = MemberPods(objects, informers, members)
         controllers: dict[str, _Controller] = {
             "cluster": ClusterController(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from federation.apimachinery.errors import BadRequest, ConfigurationError
+from federation.apimachinery.nameformats import path_segment
 from federation.apimachinery.resources import Object
 from federation.apiserver.http.decoding import decode_yaml
 
@@ -79,6 +80,12 @@ def _flattened(origin: str, value: Any) -> Iterator[Document]:
     if not isinstance(metadata, dict):
         raise ConfigurationError(f"{origin}: metadata: Required value")
     _required_string(origin, metadata, "name", "metadata.")
+    for field in ("name", "namespace"):
+        # They become parts of an address, and must not lead to another one.
+        found = metadata.get(field) or ""
+        problems = path_segment(found) if isinstance(found, str) else ["must be a string"]
+        if problems:
+            raise ConfigurationError(f"{origin}: metadata.{field}: Invalid value: {found!r}: {'; '.join(problems)}")
     yield Document(origin, value)
 
 

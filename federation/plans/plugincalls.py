@@ -4,8 +4,10 @@ The engine is pure; `drive` connects it with a caller, which sends the requests 
 decision, a plan many.
 """
 
+import asyncio
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from federation.apimachinery.connection import Connection
@@ -23,17 +25,31 @@ class PluginCaller(Protocol):
         ...
 
 
-async def drive(run: Exchange[T], caller: PluginCaller | None) -> tuple[T, bool]:
-    """Return the result of the exchange, and whether it made any call; without a caller every call fails."""
-    has_called = False
+async def drive(run: Exchange[T], caller: PluginCaller | None, *, in_thread: bool = False) -> tuple[T, bool]:
+    """Return the result of the exchange, and whether it made any call; without a caller every call fails.
+
+    `in_thread` computes in a thread, so that other requests of a server get their turn.
+    """
+    has_called, responses = False, None
+    while True:
+        step = await asyncio.to_thread(_advance, run, responses) if in_thread else _advance(run, responses)
+        if isinstance(step, _Result):
+            return step.value, has_called
+        has_called = True
+        responses = await _call(step, caller)
+
+
+@dataclass(frozen=True, slots=True)
+class _Result(Generic[T]):
+    value: T
+
+
+def _advance(run: Exchange[T], responses: Sequence[PluginResponse] | None) -> Sequence[PluginRequest] | _Result[T]:
+    """Return the next requests, or the result. A StopIteration could not leave a thread."""
     try:
-        requests = next(run)
-        while True:
-            has_called = True
-            requests = run.send(await _call(requests, caller))
+        return next(run) if responses is None else run.send(responses)
     except StopIteration as stop:
-        result: T = stop.value
-        return result, has_called
+        return _Result(stop.value)
 
 
 async def _call(requests: Sequence[PluginRequest], caller: PluginCaller | None) -> Sequence[PluginResponse]:

@@ -1,13 +1,15 @@
 """Screens of the web UI that change something, in headless Chromium: approvals of what the guard holds."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.pages import Site, accessibility_faults, watch_for_faults
-from tests.support.federation import eventually
+from tests.support.federation import eventually, fedctl
+from tests.support.vectors import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("browser")]
 SCREENSHOTS = os.environ.get("FEDERATION_SCREENSHOTS", "")
@@ -15,7 +17,7 @@ SCREENSHOTS = os.environ.get("FEDERATION_SCREENSHOTS", "")
 expect.set_options(timeout=30_000)
 
 
-def check_looks(site: Site, browser: Browser, name: str, path: str) -> None:
+def check_looks(site: Site, browser: Browser, name: str, path: str, *, is_live: bool = True) -> None:
     """Check accessibility, width and security policy of a screen, light and dark, on a desk and a phone."""
     for scheme, width in (("light", 1280), ("dark", 1280), ("light", 390)):
         size = {"width": width, "height": 860}
@@ -23,7 +25,10 @@ def check_looks(site: Site, browser: Browser, name: str, path: str) -> None:
             page = context.new_page()
             faults = watch_for_faults(page)
             site.log_in(page)
-            site.open(page, path)
+            if is_live:
+                site.open(page, path)
+            else:
+                page.goto(site.url + path)
             assert accessibility_faults(page) == [], name
             wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
             assert wider <= 0, f"{name} scrolls sideways"
@@ -62,6 +67,40 @@ def test_an_approval_in_the_browser_lets_the_held_deletion_go_on(site: Site, bro
     expect(approved).to_contain_text("No object waits any more.")
     expect(page.get_by_role("button", name="Delete")).to_have_count(0)
     expect_lines(site, 0, *claims)
+
+
+def test_a_plan_shows_the_moves_before_they_happen_and_applies_just_them(
+    site: Site, browser: Browser, page: Page, tmp_path: Path
+) -> None:
+    kubectl = site.running.kubectl
+    site.log_in(page)
+    page.goto(f"{site.url}/ui/plan?cluster=member-3&action=drain")
+    expect(page.get_by_label("Cluster", exact=True)).to_have_value("member-3")
+    page.get_by_label("YAML or JSON").fill("kind: ConfigMap\n---\nkind: A\n b: 1\n")
+    page.get_by_role("button", name="Show the plan").click()
+    expect(page.get_by_role("alert")).to_contain_text("apiVersion: Required value")
+    manifest = tmp_path / "nginx.yaml"
+    manifest.write_text((ROOT / "examples/quickstart/03-nginx.yaml").read_text().replace("replicas: 8", "replicas: 12"))
+    page.get_by_label("Or from files").set_input_files(manifest)
+    expect(page.get_by_label("YAML or JSON")).to_have_value(re.compile("replicas: 12"))
+    page.get_by_role("button", name="Show the plan").click()
+    moves = page.locator(".moves", has_text="Deployment nginx")
+    expect(moves.locator("tr", has_text="member-3").locator(".loss")).to_have_text("-2")
+    assert kubectl("get", "deployment/nginx", "--output", "jsonpath={.spec.replicas}") == "8"
+    assert accessibility_faults(page) == []
+    # Somebody else changes what the plan was computed from.
+    kubectl("annotate", "deployment/nginx", "example.com/note=changed")
+    page.get_by_role("button", name="Apply this plan").click()
+    expect(page.get_by_role("alert")).to_contain_text("no longer the plan that you saw")
+    assert kubectl("get", "deployment/nginx", "--output", "jsonpath={.spec.replicas}") == "8"
+    page.get_by_role("button", name="Apply this plan").click()
+    expect(page.get_by_role("status")).to_contain_text("Applied.")
+    kubectl("wait", "deployment/nginx", "--for=jsonpath={.status.readyReplicas}=12", "--timeout=90s")
+    clusters = fedctl("why", "deployment/nginx", "--kubeconfig", str(kubectl.kubeconfig)).stdout
+    assert "drain" in clusters
+    kubectl("scale", "deployment/nginx", "--replicas=8")
+    fedctl("uncordon", "member-3", "--kubeconfig", str(kubectl.kubeconfig))
+    check_looks(site, browser, "plan-form", "/ui/plan?cluster=member-1&action=drain", is_live=False)
 
 
 def a_claim(number: int) -> dict[str, object]:

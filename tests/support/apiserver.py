@@ -36,6 +36,8 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.assembly import protect_federated_objects
 from federation.client.local import LocalClient
+from federation.plans.planner import Planners
+from federation.scheduling.framework.registry import load_plugins
 from federation.web import application
 from federation.web.delivery import DeliveryView
 from federation.web.objectlist import ObjectListView
@@ -96,10 +98,10 @@ def build(
     tokens = ServiceAccountTokens(pki.token_key)
     authenticator = Authenticator(registry, clock=clock, service_account_tokens=tokens, token_file=token_file)
     authorizer = RBACAuthorizer(registry, clock=clock, implied=HOST_RBAC.implied)
-    journal = MemoryJournal()
+    journal, planners = MemoryJournal(), Planners(load_plugins(), None, clock)
     mounts = {
         "federation": application.mount(journal, registry.kinds, view, policies, spread, listed),
-        "ui": uiapp.mount(pki.token_key.read_bytes, LocalClient(registry, user_agent="ui"), clock),
+        "ui": uiapp.mount(pki.token_key.read_bytes, LocalClient(registry, user_agent="ui"), clock, planners),
     }
     aggregator = Aggregator(registry, identity=pki.front_proxy.read, clock=clock)
     trust = FrontProxyTrust(pki.front_proxy.ca_certificate.read_bytes, FRONT_PROXY_USER)

@@ -16,10 +16,11 @@ from rich.console import Console
 
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.webhookclient import WebhookClient
-from federation.cli.plan.output import print_plan, without_secrets
+from federation.cli.plan.output import print_plan
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.cli.terminal.printing import make_console, print_document, to_count
 from federation.client.retryingwebhookclient import RetryingWebhookClient
+from federation.plans.diffs import without_secrets
 from federation.plans.edits import Verb
 from federation.plans.inventory import read_inventory
 from federation.plans.planfile import (

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 from federation.apimachinery.errors import FederationError, Forbidden, NotFound
 from federation.apimachinery.resources import Resource
+from federation.plans.planner import Planners
 from federation.web.ui.forms import SMALL_BYTES_MAX
 from federation.web.ui.userapi import UserAPI
 
@@ -30,6 +31,7 @@ class Page:
     parts: Mapping[str, str]
     query: Mapping[str, str]
     now: datetime
+    planners: Planners
 
     def link(self, **changes: str) -> str:
         """Return the page's own address with some parameters of the query changed; "" removes one."""

@@ -17,7 +17,8 @@ from federation.apimachinery.errors import ApiError, ConfigurationError, Request
 from federation.apiserver.http.asgi import ASGIApp, Receive, Scope, Send
 from federation.apiserver.http.nonresource import SERVER, Mount
 from federation.client.client import Client
-from federation.web.ui import attention, fleet, holdscreen, live, login, objectscreen, objectsscreen
+from federation.plans.planner import Planners
+from federation.web.ui import attention, fleet, holdscreen, live, login, objectscreen, objectsscreen, planscreen
 from federation.web.ui.credentials import Sealer, Session
 from federation.web.ui.forms import is_genuine, read_form
 from federation.web.ui.links import OneTimeLinks
@@ -29,6 +30,7 @@ SCREENS = (
     objectsscreen.SCREEN,
     fleet.SCREEN,
     attention.SCREEN,
+    planscreen.SCREEN,
     objectscreen.SCREEN,
     fleet.CLUSTER_SCREEN,
     holdscreen.SCREEN,
@@ -36,17 +38,18 @@ SCREENS = (
 _STATIC_AGE = "public, max-age=3600"
 
 
-def mount(read_key: Callable[[], bytes], client: Client, clock: Clock) -> Mount:
+def mount(read_key: Callable[[], bytes], client: Client, clock: Clock, planners: Planners) -> Mount:
     """Return the app as the API server mounts it below `/ui`.
 
-    `read_key` returns the secret behind sessions, and `client` stores one-time links with the federation's own rights.
+    `read_key` returns the secret behind sessions, `client` stores one-time links with the federation's own rights, and
+    `planners` compute plans with those of users.
     """
     sealer = Sealer(read_key, clock)
     ui = FastAPI(title="federation web UI", docs_url=None, redoc_url=None, openapi_url=None)
     login.add_routes(ui, sealer, OneTimeLinks(client, sealer, clock))
     _add_static(ui)
     for screen in SCREENS:
-        _add_screen(ui, screen, sealer, clock)
+        _add_screen(ui, screen, sealer, clock, planners)
 
     @ui.get("/ui")
     @ui.get("/ui/")
@@ -89,10 +92,10 @@ def _with_headers(app: ASGIApp) -> ASGIApp:
     return serve
 
 
-def _add_screen(ui: FastAPI, screen: Screen, sealer: Sealer, clock: Clock) -> None:
+def _add_screen(ui: FastAPI, screen: Screen, sealer: Sealer, clock: Clock, planners: Planners) -> None:
     def to_page(request: Request, session: Session) -> Page:
         api = UserAPI(request.scope[SERVER], session.credentials, request.scope)
-        return Page(api, request.url.path, request.path_params, dict(request.query_params), clock.now())
+        return Page(api, request.url.path, request.path_params, dict(request.query_params), clock.now(), planners)
 
     @ui.get(screen.path)
     async def show(request: Request) -> Response:

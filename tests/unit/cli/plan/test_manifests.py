@@ -35,7 +35,7 @@ def test_a_list_is_replaced_by_its_items(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("a: [", "while parsing a flow node did not find expected node content in line 2"),
-        ("kind: A\n---\n# two\nkind: B\nb: [", "in line 6"),
+        (TWO + "---\n# three\nkind: B\n b: 3\n", "in line 12"),
         ("a: 1\nb: 2\na: 3\n", 'line 3: key "a" already set in map'),
         ("[" * 200, "exceeded max depth"),
         ("a: &a [1, 1]\n" + "".join(f"{c}: &{c} [{p}]\n" for c, p in LAUGHS), "excessive aliasing"),

@@ -8,7 +8,8 @@ from tests.support.manifests import a_policy, an_override
 from tests.support.whatif import a_cluster, a_source, a_world, change, plan
 
 from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
-from federation.cli.plan.output import print_plan, to_diff, without_secrets
+from federation.cli.plan.output import print_plan
+from federation.plans.diffs import to_diff, without_secrets
 from federation.scheduling.whatif.changes import as_down, with_label
 from federation.scheduling.whatif.planresult import MemberObject, MemberPlan, Plan
 from federation.scheduling.whatif.state import ObjectSet
