@@ -186,7 +186,8 @@ class Writer:
         """Apply `change` to the live object and store the result; retry on a newer state after each concurrent write.
 
         As in kube-apiserver, only the deadline of its request ends the retries: each one means that another writer
-        got on. With `shares_live` the result may contain parts of its argument, so `change` gets a copy of the live object.
+        got on. With `shares_live` the result may contain parts of its argument, so `change` gets a copy of the live
+        object.
         """
         context = self._context
         while True:
