@@ -184,6 +184,10 @@ async def a_trial(site: Site, what: str) -> AsyncIterator[Trial]:
             await until(lambda: is_delivered(trial), "the last values in the member")
         await trial.judge()
         trial.report(what)
+    except BaseException:
+        for replica in site.replicas.replicas:
+            print(f"--- the end of the log of {replica.name}\n{replica.log[-4000:]}")
+        raise
     finally:
         for task in (pushing, delivering):
             if task is not None:
