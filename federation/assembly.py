@@ -49,6 +49,7 @@ from federation.tracing.traces import Traces
 from federation.tunnel.tunnels import Tunnels
 from federation.web import application
 from federation.web.agents import AgentEndpoint
+from federation.web.clusterheadroom import HeadroomView
 from federation.web.delivery import DeliveryView
 from federation.web.objectlist import ObjectListView
 from federation.web.podlocations import PodLocations
@@ -134,7 +135,8 @@ class ControlPlane:
         policies = PolicyView(wiring.objects, wiring.policy_usage)
         spread = TopologyView(wiring.informers, wiring.members)
         listed = ObjectListView(wiring.objects, wiring.informers)
-        mount = application.mount(self._journal, self._server.registry.kinds, view, policies, spread, listed)
+        room = HeadroomView(wiring.objects, wiring.informers)
+        mount = application.mount(self._journal, self._server.registry.kinds, view, policies, spread, listed, room)
         self._server.mount("federation", mount)
         planners = Planners(load_plugins(), wiring.plugin_caller, clock)
         self._server.mount("ui", uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, clock, planners))

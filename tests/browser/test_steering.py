@@ -103,6 +103,45 @@ def test_a_plan_shows_the_moves_before_they_happen_and_applies_just_them(
     check_looks(site, browser, "plan-form", "/ui/plan?cluster=member-1&action=drain", is_live=False)
 
 
+def test_capacity_tells_which_cluster_can_be_lost_as_the_command_line_does(
+    site: Site, browser: Browser, page: Page
+) -> None:
+    kubectl = site.running.kubectl
+    kubectl("create", "namespace", "fixed")
+    kubectl.apply(
+        {
+            "apiVersion": "core.kubeadmiral.io/v1alpha1",
+            "kind": "PropagationPolicy",
+            "metadata": {"name": "fixed", "namespace": "fixed"},
+            "spec": {
+                "schedulingMode": "Divide",
+                "placement": [{"cluster": "member-2"}],
+                "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
+            },
+        }
+    )
+    kubectl("create", "deployment", "payments", "--namespace", "fixed", "--image=nginx", "--replicas=3")
+    member = site.running.member("member-2")
+    eventually(
+        lambda: member("get", "pods", "--namespace", "fixed", "--output", "name").split(), lambda got: len(got) == 3
+    )
+    site.log_in(page)
+    site.open(page, "/ui/capacity")
+    expect(page.locator("tbody tr", has_text="member-1")).to_contain_text("Can be lost")
+    row = page.locator("tbody tr", has_text="member-2")
+    expect(row).to_contain_text("3 of 5 would find no room")
+    expect(page.locator("svg g", has_text="member-2").locator("rect.homeless")).to_have_count(1)
+    check_looks(site, browser, "capacity", "/ui/capacity")
+    check_looks(site, browser, "loss", "/ui/capacity?without=member-2")
+    row.get_by_role("link", name="member-2").click()
+    expect(page.get_by_role("heading", name="Can I lose member-2?")).to_be_visible()
+    expect(page.locator("tbody tr", has_text="payments").locator(".loss")).to_have_text("3")
+    printed = fedctl("capacity", "--without", "member-2", "--kubeconfig", str(kubectl.kubeconfig), check=False)
+    assert printed.returncode == 1
+    assert "without member-2, 3 of 5 replicas would find no room" in printed.stdout
+    kubectl("delete", "deployment/payments", "--namespace", "fixed")
+
+
 def a_claim(number: int) -> dict[str, object]:
     return {
         "apiVersion": "v1",

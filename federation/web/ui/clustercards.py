@@ -132,10 +132,11 @@ def _room(resources: Mapping[str, Any], name: str, title: str) -> Room:
         for part in ("available", "allocatable")
     )
     used = None if free is None or not total else round(100 * (total - free) / total)
-    return Room(title, _amount(name, free), _amount(name, total), used)
+    return Room(title, to_amount(name, free), to_amount(name, total), used)
 
 
-def _amount(name: str, value: int | None) -> str:
+def to_amount(name: str, value: int | None) -> str:
+    """Return an amount of a resource for people: cpu in cores (`value` is in millicores), memory with a unit."""
     if value is None:
         return "-"
     if name == "cpu":

@@ -18,7 +18,18 @@ from federation.apiserver.http.asgi import ASGIApp, Receive, Scope, Send
 from federation.apiserver.http.nonresource import SERVER, Mount
 from federation.client.client import Client
 from federation.plans.planner import Planners
-from federation.web.ui import attention, fleet, holdscreen, live, login, objectscreen, objectsscreen, planscreen
+from federation.web.ui import (
+    attention,
+    capacityscreen,
+    fleet,
+    holdscreen,
+    live,
+    login,
+    objectscreen,
+    objectsscreen,
+    planscreen,
+    rolloutscreens,
+)
 from federation.web.ui.credentials import Sealer, Session
 from federation.web.ui.forms import is_genuine, read_form
 from federation.web.ui.links import OneTimeLinks
@@ -31,9 +42,12 @@ SCREENS = (
     fleet.SCREEN,
     attention.SCREEN,
     planscreen.SCREEN,
+    rolloutscreens.SCREEN,
+    capacityscreen.SCREEN,
     objectscreen.SCREEN,
     fleet.CLUSTER_SCREEN,
     holdscreen.SCREEN,
+    rolloutscreens.ROLLOUT_SCREEN,
 )
 _STATIC_AGE = "public, max-age=3600"
 
