@@ -26,6 +26,7 @@ from federation.web.ui.credentials import SESSION_S, Credentials, Sealer
 
 OWN = {"origin": "https://api"}
 MARKUP = "<img src=x onerror=alert(1)>\"'><script>alert(1)</script>{{7*7}}"
+MORE = {"cpu": MARKUP, "without": MARKUP, "cluster": MARKUP, "manifests": MARKUP, "taint": MARKUP}
 ADMIN = Peer("admin", ("system:masters",))
 
 
@@ -119,8 +120,11 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
                 "/ui/fleet/east",
                 "/ui/attention",
                 "/ui/objects",
+                "/ui/capacity",
+                "/ui/plan",
+                "/ui/rollouts",
             ):
-                for suffix in ("", f"?{httpx.QueryParams({'q': MARKUP, 'name': MARKUP, 'namespace': MARKUP})}"):
+                for suffix in ("", f"?{httpx.QueryParams({'q': MARKUP, 'name': MARKUP, 'namespace': MARKUP, **MORE})}"):
                     answer = await browser.get(address + suffix)
                     assert answer.status_code == 200, answer.text
                     tags = Tags()

@@ -129,7 +129,7 @@ def test_capacity_tells_which_cluster_can_be_lost_as_the_command_line_does(
     site.open(page, "/ui/capacity")
     expect(page.locator("tbody tr", has_text="member-1")).to_contain_text("Can be lost")
     row = page.locator("tbody tr", has_text="member-2")
-    expect(row).to_contain_text("3 of 5 would find no room")
+    expect(row).to_contain_text("3 of 5 replicas would find no room")
     expect(page.locator("svg g", has_text="member-2").locator("rect.homeless")).to_have_count(1)
     check_looks(site, browser, "capacity", "/ui/capacity")
     check_looks(site, browser, "loss", "/ui/capacity?without=member-2")
@@ -140,6 +140,48 @@ def test_capacity_tells_which_cluster_can_be_lost_as_the_command_line_does(
     assert printed.returncode == 1
     assert "without member-2, 3 of 5 replicas would find no room" in printed.stdout
     kubectl("delete", "deployment/payments", "--namespace", "fixed")
+
+
+def test_a_wave_of_a_rollout_starts_when_its_button_is_pressed(site: Site, browser: Browser, page: Page) -> None:
+    kubectl = site.running.kubectl
+    kubectl("create", "namespace", "waves")
+    kubectl.apply(
+        {
+            "apiVersion": "core.kubeadmiral.io/v1alpha1",
+            "kind": "PropagationPolicy",
+            "metadata": {"name": "waves", "namespace": "waves"},
+            "spec": {
+                "schedulingMode": "Divide",
+                "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
+                "rollout": {"waves": [{"name": "canary", "clusters": ["member-1"], "pause": True}]},
+            },
+        }
+    )
+    kubectl("create", "deployment", "web", "--namespace", "waves", "--image=nginx:1", "--replicas=3")
+    kubectl("wait", "deployment/web", "--namespace", "waves", "--for=condition=Available", "--timeout=90s")
+    kubectl("set", "image", "deployment/web", "nginx=nginx:2", "--namespace", "waves")
+    site.log_in(page)
+    site.open(page, "/ui/rollouts?namespace=waves")
+    page.get_by_role("link", name="web").click()
+    expect(page.get_by_text("Waits for approval", exact=True)).to_be_visible()
+    check_looks(site, browser, "rollout", page.url.removeprefix(site.url))
+    image = (
+        "get",
+        "deployment/web",
+        "--namespace",
+        "waves",
+        "--output",
+        "jsonpath={.spec.template.spec.containers[0].image}",
+    )
+    assert site.running.member("member-1")(*image) == "nginx:1"
+    page.get_by_role("button", name="Pause: start no other wave").click()
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Let wave canary start").click()
+    expect(page.locator(".title .badge").first).to_have_text("Complete")
+    assert site.running.member("member-1")(*image) == "nginx:2"
+    check_looks(site, browser, "rollouts", "/ui/rollouts")
+    kubectl("delete", "deployment/web", "--namespace", "waves")
 
 
 def a_claim(number: int) -> dict[str, object]:

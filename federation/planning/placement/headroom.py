@@ -1,13 +1,13 @@
 """Whether the replicas of a lost cluster find room in the others. Pure arithmetic on requests and free amounts.
 
-The largest requests are placed first, each replica where most room is left, as far as the free amounts and `fits`
-allow. That is an estimate: the scheduler decides one workload after the other by its policy, and counts on nodes.
+The largest requests are placed first, and in the clusters with most free CPU first, as far as the free amounts and
+`fits` allow. That is an estimate: the scheduler decides one workload after the other by its policy.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-_PODS = "pods"
+_CPU, _PODS = "cpu", "pods"
 Amounts = Mapping[str, int]
 
 
@@ -37,19 +37,22 @@ def resettle(evacuees: Iterable[Evacuee], free: Mapping[str, Amounts]) -> list[R
     that resource.
     """
     left = {cluster: dict(amounts) for cluster, amounts in free.items()}
+    emptiest_first = sorted(free, key=lambda name: (-free[name].get(_CPU, 0), -free[name].get("memory", 0), name))
     ordered = sorted(evacuees, key=lambda evacuee: (_sizes(evacuee), evacuee.name))
-    return [_place(evacuee, left) for evacuee in ordered]
+    return [_place(evacuee, emptiest_first, free, left) for evacuee in ordered]
 
 
 def _sizes(evacuee: Evacuee) -> tuple[int, ...]:
-    return tuple(-evacuee.request.get(name, 0) for name in ("cpu", "memory"))
+    return tuple(-evacuee.request.get(name, 0) for name in (_CPU, "memory"))
 
 
-def _place(evacuee: Evacuee, left: Mapping[str, dict[str, int]]) -> Resettlement:
-    missing, placed = evacuee.replicas, {}
-    for cluster in _emptiest_first(left):
-        if not missing:
-            break
+def _place(
+    evacuee: Evacuee, emptiest_first: Iterable[str], free: Mapping[str, Amounts], left: Mapping[str, dict[str, int]]
+) -> Resettlement:
+    missing, placed, cpu = evacuee.replicas, {}, evacuee.request.get(_CPU, 0)
+    for cluster in emptiest_first:
+        if not missing or (cpu and free[cluster].get(_CPU, 0) < cpu):
+            break  # no later cluster has more
         amounts = left[cluster]
         request = {**evacuee.request, _PODS: 1} if _PODS in amounts else evacuee.request
         count = min(missing, _room(amounts, request))
@@ -59,10 +62,6 @@ def _place(evacuee: Evacuee, left: Mapping[str, dict[str, int]]) -> Resettlement
             for name, amount in request.items():
                 amounts[name] -= count * amount
     return Resettlement(evacuee.name, placed, missing)
-
-
-def _emptiest_first(left: Mapping[str, Amounts]) -> Sequence[str]:
-    return sorted(left, key=lambda name: (-left[name].get("cpu", 0), -left[name].get("memory", 0), name))
 
 
 def _room(amounts: Amounts, request: Amounts) -> int:

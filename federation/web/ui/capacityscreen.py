@@ -11,7 +11,7 @@ from federation.web.ui.clustercards import to_amount
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
 
 _FIELDS = ("cpu", "memory", "name", "without", "continue")
-WIDTH, ROW, LABEL = 900, 26, 220
+WIDTH, ROW, LABEL = 1200, 26, 240
 """Sizes of the picture: all of it, one cluster, and the names on the left, in its own units."""
 _COUNT = 60
 """Width for the numbers on the right."""
@@ -51,9 +51,9 @@ def verdict_of(item: Mapping[str, Any]) -> tuple[str, str]:
     if not loss["replicas"]:
         return "unknown", "Nothing divided runs here"
     if loss["homeless"]:
-        return "bad", f"{loss['homeless']} of {loss['replicas']} would find no room"
+        return "bad", f"{loss['homeless']} of {loss['replicas']} replicas would find no room"
     if loss["staying"]:
-        return "warn", f"{loss['staying']} of {loss['replicas']} may not leave"
+        return "warn", f"{loss['staying']} of {loss['replicas']} replicas may not leave"
     return "good", "Can be lost"
 
 

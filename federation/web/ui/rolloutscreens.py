@@ -9,6 +9,7 @@ from typing import Any
 
 from federation.api.resources import FEDERATED_ROLLOUTS
 from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.nameformats import path_segment
 from federation.planning.waves.report import waiting_wave
 from federation.planning.waves.waverecord import Phase
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
@@ -31,9 +32,10 @@ _CLUSTERS = 200
 
 
 async def _load_all(page: Page) -> Mapping[str, Any]:
-    namespace = page.query.get("namespace", "")
     query = {"continue": page.query["continue"]} if page.query.get("continue") else {}
-    listed = await page.api.get(FEDERATED_ROLLOUTS.path(namespace), limit=str(PAGE_ROWS), **query)
+    listed: Mapping[str, Any] = {"items": [], "metadata": {}}
+    if not path_segment(_namespace(page)):  # no other text is a namespace, and it becomes a part of an address
+        listed = await page.api.get(FEDERATED_ROLLOUTS.path(_namespace(page)), limit=str(PAGE_ROWS), **query)
     after = listed["metadata"].get("continue", "")
     return {
         "rollouts": listed["items"],
@@ -41,6 +43,10 @@ async def _load_all(page: Page) -> Mapping[str, Any]:
         "next": page.link(**{"continue": after}) if after else "",
         "first": page.link(**{"continue": ""}) if query else "",
     }
+
+
+def _namespace(page: Page) -> str:
+    return page.query.get("namespace", "").strip()
 
 
 async def _load_one(page: Page) -> Mapping[str, Any]:
@@ -80,7 +86,8 @@ def to_spec(form: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _watched_all(page: Page) -> Sequence[Collection]:
-    return [(FEDERATED_ROLLOUTS.path(page.query.get("namespace", "")), {})]
+    namespace = _namespace(page)
+    return [] if path_segment(namespace) else [(FEDERATED_ROLLOUTS.path(namespace), {})]
 
 
 def _watched_one(page: Page) -> Sequence[Collection]:

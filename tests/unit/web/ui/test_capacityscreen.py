@@ -21,7 +21,7 @@ def test_segments_join_without_gaps_and_the_longest_bar_fills_the_picture() -> N
 
 
 def test_the_verdict_names_the_worst() -> None:
-    assert verdict_of(an_item("a", 5, homeless=2, staying=1)) == ("bad", "2 of 5 would find no room")
-    assert verdict_of(an_item("a", 5, staying=1)) == ("warn", "1 of 5 may not leave")
+    assert verdict_of(an_item("a", 5, homeless=2, staying=1)) == ("bad", "2 of 5 replicas would find no room")
+    assert verdict_of(an_item("a", 5, staying=1)) == ("warn", "1 of 5 replicas may not leave")
     assert verdict_of(an_item("a", 5)) == ("good", "Can be lost")
     assert verdict_of(an_item("a"))[0] == "unknown"
