@@ -108,6 +108,8 @@ class Settings:
     """Estimated memory of the cached objects of one member; 150,000 pods need about 0.7 GB."""
     member_token_lifetime_s: int = 30 * 24 * 3600
     """Requested lifetime of service account tokens, at least 600; they are renewed after a third of it."""
+    agent_certificate_lifetime_s: int = 30 * 24 * 3600
+    """Life of the certificates of agents, at least 60; they are renewed after two thirds of it."""
     role: str = "all"
     """On a shared database: `api` never runs the controllers, `controllers` is in no endpoints; `all` is both."""
     lease_duration_s: float = 8.0

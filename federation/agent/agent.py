@@ -44,7 +44,10 @@ class AgentOptions:
     """The wait before an attempt is random, between half of the current value and all of it."""
     follower_retry_s: float = 0.5
     """After a process that does not run the controllers; a load balancer gives another one next."""
-    renewal_check_s: float = 3600.0
+    renewal_wait_s_max: float = 3600.0
+    """The longest wait before the time of the certificate's renewal is looked at again."""
+    renewal_retry_s: float = 5.0
+    """After a renewal that failed."""
     tunnel: TunnelOptions = field(default_factory=TunnelOptions)
 
 
@@ -100,6 +103,7 @@ class Agent:
                 on_connected()
 
             try:
+                self._identity.check_valid(self._clock.now())
                 await self._connect_once(connected)
                 reason = "the tunnel ended"
             except (Forbidden, Unauthorized):
@@ -133,10 +137,13 @@ class Agent:
 
     async def _keep_renewed(self) -> None:
         while True:
-            if self._identity.is_due(self._clock.now()):
+            wait_s = (self._identity.renewal_time() - self._clock.now()).total_seconds()
+            if wait_s <= 0:
+                wait_s = self._options.renewal_retry_s
                 try:
                     await registration.renew(self._identity)
                     _log.info("renewed the certificate")
+                    continue
                 except FederationError as error:
                     _log.warning("cannot renew the certificate", reason=str(error))
-            await self._clock.sleep(self._options.renewal_check_s)
+            await self._clock.sleep(min(wait_s, self._options.renewal_wait_s_max))

@@ -80,6 +80,11 @@ def agent_group(registration: str) -> str:
 
 def is_agent(user: str, groups: Sequence[str], cluster: Object) -> bool:
     """Return whether the user is the agent that registered last for a FederatedCluster."""
-    metadata = cluster["metadata"]
-    registration = (metadata.get("annotations") or {}).get(names.AGENT_REGISTRATION) or ""
-    return bool(registration) and user == agent_user(metadata["uid"]) and agent_group(registration) in groups
+    registration = registration_of(cluster)
+    is_registered = bool(registration) and user == agent_user(cluster["metadata"]["uid"])
+    return is_registered and agent_group(registration) in groups
+
+
+def registration_of(cluster: Object) -> str:
+    """Return the token id of the last registration of a FederatedCluster's agent, "" if there was none."""
+    return (cluster["metadata"].get("annotations") or {}).get(names.AGENT_REGISTRATION) or ""

@@ -19,19 +19,27 @@ from tests.support.joining import DEPLOYMENT, POLICY
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("pull-mode")]
 DROPS = 100
 CONNECTED = "] connected to the host"
+CERTIFICATE_LIFETIME_S = 60
+REFUSED = "does not accept this agent any more"
 
 
 @contextmanager
 def agent(directory: Path, kubeconfig: Path, token: str) -> Iterator[subprocess.Popen[str]]:
     """Run an agent during the block."""
     command = [*FEDCTL, "agent", "--dir", str(directory), "--kubeconfig", str(kubeconfig), "--register", token]
-    with (directory.parent / "agent.log").open("a") as log:
+    with (directory.parent / f"{directory.name}.log").open("a") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, text=True)
     try:
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(30)
+
+
+def start_host(directory: Path, port: int) -> Federation:
+    """Start a federation whose agents renew their certificates within the test."""
+    lifetime = {"FEDERATION_AGENT_CERTIFICATE_LIFETIME_S": str(CERTIFICATE_LIFETIME_S)}
+    return start_serve(directory, arguments=("--port", str(port)), **lifetime)
 
 
 def token_for(fed: Federation, name: str, port: int) -> str:
@@ -56,7 +64,7 @@ def test_a_member_that_is_never_connected_to_converges_and_survives_lost_connect
     with free_clusters(tmp_path / "clusters", 1) as [kubeconfig], closing(DroppingForwarder(port)) as line:
         member = Kubectl(kubeconfig)
         member_port = int(yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"].rsplit(":", 1)[1])
-        with closing(start_serve(tmp_path / "host", arguments=("--port", str(port)))) as fed:
+        with closing(start_host(tmp_path / "host", port)) as fed:
             fed.kubectl.apply(POLICY, DEPLOYMENT)
             token = token_for(fed, "paris", line.port)
             with agent(tmp_path / "agent", kubeconfig, token):
@@ -76,16 +84,21 @@ def test_a_member_that_is_never_connected_to_converges_and_survives_lost_connect
                 fed.kubectl("scale", "deploy/web", "--replicas=4")
                 eventually(lambda: ready_replicas(member), lambda seen: seen == "4", what="the change in the member")
 
+                eventually(log, lambda seen: "renewed the certificate" in seen, what="a renewed certificate")
                 fed.stop()
                 member("scale", "deploy/web", "--replicas=1")
-                with closing(start_serve(tmp_path / "host", arguments=("--port", str(port)))) as again:
+                with closing(start_host(tmp_path / "host", port)) as again:
                     eventually(lambda: ready_replicas(member), lambda seen: seen == "4", what="drift repaired")
                     assert member_port not in ports_reached(again.process.pid)
                     _assert_token_is_used(again, tmp_path, kubeconfig, token)
 
-                    # The end of the cluster is the end of its agent.
-                    fedctl("unjoin", "paris", KUBECONFIG=str(again.kubectl.kubeconfig))
-                    eventually(log, lambda seen: "does not accept this agent any more" in seen, what="agent refused")
+                    # Who registers again ends the connected agent; the end of the cluster is the end of the other one.
+                    with agent(tmp_path / "successor", kubeconfig, token_for(again, "paris", line.port)):
+                        eventually(log, lambda seen: REFUSED in seen, what="the previous agent refused")
+                        successor = (tmp_path / "successor.log").read_text
+                        eventually(successor, lambda seen: CONNECTED in seen, what="the connection of its successor")
+                        fedctl("unjoin", "paris", KUBECONFIG=str(again.kubectl.kubeconfig))
+                        eventually(successor, lambda seen: REFUSED in seen, what="the successor refused")
 
 
 def _assert_token_is_used(fed: Federation, tmp_path: Path, kubeconfig: Path, token: str) -> None:
