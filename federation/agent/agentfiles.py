@@ -13,6 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from federation.api.agents import to_servers
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ConfigurationError
@@ -26,13 +27,19 @@ class Host:
     """The federation that the agent belongs to."""
 
     server: str
+    """Its address, or those of its processes with commas between them."""
     ca: str
     cluster: str
     """The name of the agent's cluster."""
 
-    def connection(self) -> Connection:
+    @property
+    def servers(self) -> list[str]:
+        """The addresses of the host's processes."""
+        return to_servers(self.server)
+
+    def connection(self, server: str) -> Connection:
         """Return the connection without an identity, for the registration."""
-        return Connection(self.server, ca_data=self.ca.encode())
+        return Connection(server, ca_data=self.ca.encode())
 
 
 class Identity:

@@ -12,6 +12,7 @@ import hmac
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from federation.api import names
 from federation.apimachinery.errors import ConfigurationError
@@ -31,6 +32,7 @@ class Bundle:
     """What an agent needs to register."""
 
     server: str
+    """The host's address, or those of its processes with commas between them."""
     ca: str
     cluster: str
     token_id: str
@@ -56,6 +58,16 @@ class Bundle:
                 f"--register: not a registration token; it starts with {_MARK} and is printed by: fedctl token create"
             )
         return cls(*values)
+
+
+def to_servers(text: str) -> list[str]:
+    """Return the addresses of a host's processes from a list with commas; ConfigurationError."""
+    servers = [each.strip() for each in text.split(",")]
+    for server in servers:
+        address = urlsplit(server)
+        if address.scheme != "https" or not address.hostname:
+            raise ConfigurationError(f'--server: "{server}" is not an address; write https://HOST[:PORT]')
+    return servers
 
 
 def hash_secret(secret: str) -> str:

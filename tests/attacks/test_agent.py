@@ -264,6 +264,12 @@ def test_a_damaged_bundle_is_refused_with_the_remedy(text: str) -> None:
         agents.Bundle.decode(text)
 
 
+@pytest.mark.parametrize("text", ["", "fed.example.com", "http://fed.example.com", "https://a,", "https://"])
+def test_an_address_of_the_host_without_https_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r'^--server: ".*" is not an address; write https://HOST\[:PORT\]'):
+        agents.to_servers(text)
+
+
 def test_a_bundle_survives_its_encoding_and_hides_its_secret() -> None:
     bundle = agents.Bundle("https://host", "CA", "paris", "abc", SECRET)
     assert agents.Bundle.decode(bundle.encode()) == bundle

@@ -3,7 +3,7 @@
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from operator import le
 from pathlib import Path
@@ -15,6 +15,7 @@ import yaml
 from tests.support.federation import FEDCTL, Federation, Kubectl, eventually, fedctl, free_clusters, start_serve
 from tests.support.forwarder import DroppingForwarder, free_ports
 from tests.support.joining import DEPLOYMENT, POLICY
+from tests.support.postgres import PostgresServer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("pull-mode")]
 DROPS = 100
@@ -42,9 +43,14 @@ def start_host(directory: Path, port: int) -> Federation:
     return start_serve(directory, arguments=("--port", str(port)), **lifetime)
 
 
-def token_for(fed: Federation, name: str, port: int) -> str:
-    """Return a registration token for an agent that reaches the federation at another port."""
-    arguments = ("token", "create", name, "--server", f"https://127.0.0.1:{port}", "--output", "token")
+def address_of(fed: Federation) -> str:
+    server: str = yaml.safe_load(fed.kubectl.kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+    return server
+
+
+def token_for(fed: Federation, name: str, addresses: str) -> str:
+    """Return a registration token for an agent that reaches the federation at these addresses."""
+    arguments = ("token", "create", name, "--server", addresses, "--output", "token")
     return fedctl(*arguments, KUBECONFIG=str(fed.kubectl.kubeconfig)).stdout.strip()
 
 
@@ -66,7 +72,7 @@ def test_a_member_that_is_never_connected_to_converges_and_survives_lost_connect
         member_port = int(yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"].rsplit(":", 1)[1])
         with closing(start_host(tmp_path / "host", port)) as fed:
             fed.kubectl.apply(POLICY, DEPLOYMENT)
-            token = token_for(fed, "paris", line.port)
+            token = token_for(fed, "paris", f"https://127.0.0.1:{line.port}")
             with agent(tmp_path / "agent", kubeconfig, token):
                 eventually(lambda: ready_replicas(member), lambda seen: seen == "3", what="web in the member")
                 eventually(lambda: ready_replicas(fed.kubectl), lambda seen: seen == "3", what="status on the host")
@@ -93,12 +99,37 @@ def test_a_member_that_is_never_connected_to_converges_and_survives_lost_connect
                     _assert_token_is_used(again, tmp_path, kubeconfig, token)
 
                     # Who registers again ends the connected agent; the end of the cluster is the end of the other one.
-                    with agent(tmp_path / "successor", kubeconfig, token_for(again, "paris", line.port)):
+                    with agent(
+                        tmp_path / "successor", kubeconfig, token_for(again, "paris", f"https://127.0.0.1:{line.port}")
+                    ):
                         eventually(log, lambda seen: REFUSED in seen, what="the previous agent refused")
                         successor = (tmp_path / "successor.log").read_text
                         eventually(successor, lambda seen: CONNECTED in seen, what="the connection of its successor")
                         fedctl("unjoin", "paris", KUBECONFIG=str(again.kubectl.kubeconfig))
                         eventually(successor, lambda seen: REFUSED in seen, what="the successor refused")
+
+
+@pytest.mark.postgres
+def test_an_agent_follows_the_leader_of_two_control_planes(tmp_path: Path) -> None:
+    with PostgresServer() as database, free_clusters(tmp_path / "clusters", 1) as [kubeconfig], ExitStack() as running:
+        member, url = Kubectl(kubeconfig), database.create_database()
+        one, two = (
+            running.enter_context(closing(start_serve(tmp_path / name, FEDERATION_STORE_URL=url)))
+            for name in ("one", "two")
+        )
+        two.kubectl.apply(POLICY, DEPLOYMENT)
+        # The first one leads, and the agent tries the other one before it.
+        addresses = ",".join(address_of(each) for each in (two, one))
+        token = token_for(two, "paris", addresses)
+        with agent(tmp_path / "agent", kubeconfig, token):
+            eventually(lambda: ready_replicas(member), lambda seen: seen == "3", what="web in the member")
+            log = (tmp_path / "agent.log").read_text
+            assert f"server={address_of(one)}" in log()
+            one.kill()
+            two.kubectl("scale", "deploy/web", "--replicas=4")
+            eventually(lambda: ready_replicas(member), lambda seen: seen == "4", what="the change of the other leader")
+            eventually(lambda: ready_replicas(two.kubectl), lambda seen: seen == "4", what="its status")
+            assert f"server={address_of(two)}" in log()
 
 
 def _assert_token_is_used(fed: Federation, tmp_path: Path, kubeconfig: Path, token: str) -> None:
