@@ -12,6 +12,7 @@ import psutil  # type: ignore[import-untyped]  # it has no stubs of its own
 import pytest
 import yaml
 
+from tests.support.agentchart import NAMESPACE, TOKEN, render
 from tests.support.federation import FEDCTL, Federation, Kubectl, eventually, fedctl, free_clusters, start_serve
 from tests.support.forwarder import DroppingForwarder, free_ports
 from tests.support.joining import DEPLOYMENT, POLICY
@@ -52,6 +53,21 @@ def token_for(fed: Federation, name: str, addresses: str) -> str:
     """Return a registration token for an agent that reaches the federation at these addresses."""
     arguments = ("token", "create", name, "--server", addresses, "--output", "token")
     return fedctl(*arguments, KUBECONFIG=str(fed.kubectl.kubeconfig)).stdout.strip()
+
+
+def agent_account(member: Kubectl) -> Path:
+    """Install the rights of the chart, and return a kubeconfig of the account that has them."""
+    objects = render({"token": TOKEN})
+    kinds = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+    member("create", "namespace", NAMESPACE)
+    member.apply(*(each for (kind, _), each in objects.items() if kind in kinds))
+    token = member("create", "token", "federation-agent", "-n", NAMESPACE).strip()
+    config = yaml.safe_load(member.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    kubeconfig = member.kubeconfig.with_suffix(".agent")
+    kubeconfig.write_text(yaml.safe_dump(config))
+    assert Kubectl(kubeconfig).run("get", "secrets", "-A").returncode
+    return kubeconfig
 
 
 def ports_reached(process: int) -> set[int]:
@@ -121,9 +137,11 @@ def test_an_agent_follows_the_leader_of_two_control_planes(tmp_path: Path) -> No
         # The first one leads, and the agent tries the other one before it.
         addresses = ",".join(address_of(each) for each in (two, one))
         token = token_for(two, "paris", addresses)
-        with agent(tmp_path / "agent", kubeconfig, token):
+        with agent(tmp_path / "agent", agent_account(member), token):
             eventually(lambda: ready_replicas(member), lambda seen: seen == "3", what="web in the member")
             log = (tmp_path / "agent.log").read_text
+            # The agent has what it asked for, and keeps no right to ask for more.
+            member("delete", "clusterrolebinding", "federation-agent")
             assert f"server={address_of(one)}" in log()
             one.kill()
             two.kubectl("scale", "deploy/web", "--replicas=4")
