@@ -11,7 +11,7 @@ from tests.support.vectors import ROOT
 
 CHART = ROOT / "charts" / "federation-agent"
 NAMESPACE = "kube-admiral-system"
-TOKEN = "fedagent1.made-up"  # noqa: S105
+TOKEN = "fedagent1.made-up"
 
 
 @cache
