@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from federation.cli.terminal.printing import make_table, print_field, print_table, print_wrapped, to_count
+from federation.apimachinery.amounts import to_count
+from federation.cli.terminal.printing import make_table, print_field, print_table, print_wrapped
 from federation.scheduling.explain import ClusterRow, in_force, is_in_force, rows
 from federation.scheduling.triggers import describe_deferral, describe_triggers
 
