@@ -32,7 +32,7 @@ def mount(
 ) -> Mount:
     """Return the app as the API server mounts it below `/federation/`; without views it serves the journal only."""
     web = FastAPI(title="federation", docs_url=None, redoc_url=None, openapi_url="/federation/v1/openapi.json")
-    decisions.add_routes(web, journal, kinds)
+    decisions.add_routes(web, journal, kinds, listed)
     paths = {decisions.DECISIONS_PATH}
     if view is not None:
         delivery.add_routes(web, view, kinds)

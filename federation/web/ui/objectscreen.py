@@ -7,6 +7,7 @@ from typing import Any
 from federation.apimachinery.errors import ApiError
 from federation.apimachinery.resources import Resource
 from federation.web import decisions, delivery, memberpods
+from federation.web.ui.decisionline import to_link
 from federation.web.ui.objecttree import ObjectTree, grow
 from federation.web.ui.screen import Collection, Page, Screen, problem_of
 
@@ -36,6 +37,7 @@ async def _load(page: Page) -> Mapping[str, Any]:
         "kind": kind,
         "tree": tree,
         "decision": decision,
+        "decision_link": to_link(decision) if decision else "",
         "branches": branches[:_BRANCHES],
         "branches_more": max(0, len(branches) - _BRANCHES),
         "pods": await _pods(page, tree, about),

@@ -17,14 +17,32 @@ from federation.apimachinery.errors import ApiError, Unauthorized
 from federation.apiserver.http.asgi import ASGIApp, Receive, Scope, Send
 from federation.apiserver.http.nonresource import SERVER, Mount
 from federation.client.client import Client
-from federation.web.ui import attention, fleet, live, login, objectscreen, objectsscreen
+from federation.web.ui import (
+    attention,
+    decisionscreen,
+    decisionsscreen,
+    fleet,
+    live,
+    login,
+    objectscreen,
+    objectsscreen,
+)
 from federation.web.ui.credentials import Sealer, Session
 from federation.web.ui.links import OneTimeLinks
 from federation.web.ui.rendering import HEADERS, render, static_file
 from federation.web.ui.screen import Page, Screen, problem_of
 from federation.web.ui.userapi import UserAPI
 
-SCREENS = (objectsscreen.SCREEN, fleet.SCREEN, attention.SCREEN, objectscreen.SCREEN, fleet.CLUSTER_SCREEN)
+SCREENS = (
+    objectsscreen.SCREEN,
+    fleet.SCREEN,
+    attention.SCREEN,
+    decisionsscreen.SCREEN,
+    objectscreen.SCREEN,
+    fleet.CLUSTER_SCREEN,
+    decisionscreen.SCREEN,
+)
+"""All screens; those that are listed are in the navigation in this order."""
 _STATIC_AGE = "public, max-age=3600"
 
 
