@@ -99,6 +99,8 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
         deployment["metadata"].setdefault("annotations", {})["example.com/note"] = MARKUP
         await world.create(DEPLOYMENTS, deployment)
         await world.settle()
+        changed = {"metadata": {"annotations": {"example.com/note": f"{MARKUP}!"}}}
+        await world.members["east"].admin.patch(DEPLOYMENTS, "web", changed, namespace="default")
         source = await world.find(DEPLOYMENTS, "web")
         assert source is not None
         async with served(world, tmp_path) as (parts, admin), browser_of_admin(parts) as browser:
@@ -131,6 +133,7 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
                 await parts.journal.append(record)
             shown = ""
             for address in (
+                "/ui/objects/apps/v1/deployments/default/web/diff",
                 "/ui/decisions",
                 "/ui/decisions/apps/Deployment/default/web",
                 f"/ui/decisions/apps/Deployment/default/{quote(MARKUP.replace('/', ''), safe='')}",
@@ -152,6 +155,7 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
                     assert tags.handlers == []
                     assert "49" not in tags.text, "a template in data was evaluated"
                     shown += tags.text
+            assert f"{MARKUP}!" in shown, "the member's value is shown as text"
             assert shown.count(MARKUP) >= 3, "the event and the cluster's message are shown as text"
 
 

@@ -23,6 +23,7 @@ SCREENS = {
     "attention": "/ui/attention",
     "decisions": "/ui/decisions",
     "decision": DECISION,
+    "diff": f"{OBJECT}/diff",
 }
 
 
@@ -165,6 +166,24 @@ def test_decisions_are_a_live_time_line_with_reasons_scores_and_differences(site
     expect(page.get_by_text("Divide, 8 replicas")).to_be_visible()
     site.open(page, "/ui/decisions?cluster=none-of-them")
     expect(page.get_by_text("No decision that you may read matches")).to_be_visible()
+
+
+def test_the_differences_of_a_member_are_live_and_name_their_author(site: Site, page: Page) -> None:
+    kubectl, member = site.running.kubectl, site.running.member("member-1")
+    kubectl("annotate", "deployment/nginx", "kubeadmiral.io/retain-replicas=true")
+    try:
+        site.log_in(page)
+        site.open(page, OBJECT)
+        page.get_by_role("link", name="Differences").click()
+        panel = page.locator(".panel", has_text="member-1")
+        expect(panel.get_by_text("As wanted")).to_be_visible()
+        member("scale", "deployment/nginx", "--replicas=7")
+        kept = panel.locator("tr", has_text="spec.replicas")
+        expect(kept).to_contain_text("kubectl")
+        expect(kept.locator("del")).to_have_text("7")
+        expect(panel.get_by_text("leaves the replicas to the cluster")).to_be_visible()
+    finally:
+        kubectl("annotate", "deployment/nginx", "kubeadmiral.io/retain-replicas-")
 
 
 def test_a_page_is_live_again_after_a_restart(site: Site, page: Page) -> None:

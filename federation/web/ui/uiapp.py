@@ -21,6 +21,7 @@ from federation.web.ui import (
     attention,
     decisionscreen,
     decisionsscreen,
+    diffscreen,
     fleet,
     live,
     login,
@@ -41,6 +42,7 @@ SCREENS = (
     objectscreen.SCREEN,
     fleet.CLUSTER_SCREEN,
     decisionscreen.SCREEN,
+    diffscreen.SCREEN,
 )
 """All screens; those that are listed are in the navigation in this order."""
 _STATIC_AGE = "public, max-age=3600"
@@ -104,9 +106,8 @@ def _add_screen(ui: FastAPI, screen: Screen, sealer: Sealer, clock: Clock) -> No
         api = UserAPI(request.scope[SERVER], session.credentials, request.scope)
         page = Page(api, request.url.path, request.path_params, dict(request.query_params), clock.now())
         if "text/event-stream" in request.headers.get("accept", ""):
-            return StreamingResponse(
-                live.events(api, screen.watched(page), screen.pause_s), media_type="text/event-stream"
-            )
+            events = live.events(api, screen.watched(page), screen.pause_s, screen.poll_s)
+            return StreamingResponse(events, media_type="text/event-stream")
         try:
             found = await screen.load(page)
         except Unauthorized:
