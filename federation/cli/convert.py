@@ -61,7 +61,8 @@ def convert_sources(manifests: Sequence[Object]) -> tuple[list[Object], list["No
     """Return the manifests as all sources convert them, and the notes of all."""
     from federation.planning.convert import karmada  # noqa: PLC0415  # see the module's docstring
 
-    objects, notes = list(manifests), []
+    objects: list[Object] = list(manifests)
+    notes: list[Note] = []
     for source in (karmada.convert,):
         conversion = source(objects)
         objects, notes = conversion.objects, [*notes, *conversion.notes]

@@ -5,12 +5,11 @@ it is new or misspelled, is reported like one that has no counterpart. A field o
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from federation.apimachinery.errors import ConfigurationError
 from federation.planning.convert.model import Note
 
-_T = TypeVar("_T")
 _NO_COUNTERPART = "has no counterpart and is left out"
 _WORDS: dict[type, str] = {
     str: "a text",
@@ -55,7 +54,8 @@ class FieldReader:
 
     def text(self, key: str, default: str = "") -> str:
         """Return a text."""
-        return self._typed(key, str, default)
+        value: str = self._typed(key, str, default)
+        return value
 
     def one_of(self, key: str, allowed: tuple[str, ...], default: str = "") -> str:
         """Return one of the allowed texts, or the default if the field is absent and there is one."""
@@ -66,15 +66,16 @@ class FieldReader:
 
     def number(self, key: str, default: int | None = None) -> int | None:
         """Return a whole number."""
-        return self._typed(key, int, default)
+        value: int | None = self._typed(key, int, default)
+        return value
 
     def flag(self, key: str) -> bool:
         """Return whether the field is true."""
-        return self._typed(key, bool, default=False)
+        return bool(self._typed(key, bool, default=False))
 
     def texts(self, key: str) -> list[str]:
         """Return a list of texts."""
-        values = self._typed(key, list, [])
+        values: list[str] = self._typed(key, list, [])
         for index, value in enumerate(values):
             if not isinstance(value, str):
                 raise self._wrong(f"{key}[{index}]", str)
@@ -82,7 +83,7 @@ class FieldReader:
 
     def text_map(self, key: str) -> dict[str, str]:
         """Return a mapping of texts to texts."""
-        values = self._typed(key, dict, {})
+        values: dict[str, str] = self._typed(key, dict, {})
         for name, value in values.items():
             if not isinstance(value, str):
                 raise self._wrong(f"{key}.{name}", str)
@@ -128,7 +129,7 @@ class FieldReader:
         self._readers.append(reader)
         return reader
 
-    def _typed(self, key: str, wanted: type, default: _T) -> Any:
+    def _typed(self, key: str, wanted: type, default: Any) -> Any:
         value = self.any(key)
         if value is None:
             return default

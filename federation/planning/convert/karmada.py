@@ -25,8 +25,8 @@ from federation.planning.convert.karmadainterpreters import to_type_config
 from federation.planning.convert.karmadaoverrides import to_override_spec
 from federation.planning.convert.karmadapropagation import to_policy_spec
 from federation.planning.convert.model import Conversion, Note
+from federation.planning.federatedobject.previoushosts import KARMADA_DOMAIN, in_domain
 
-_DOMAIN = "karmada.io"
 _SYSTEM_FIELDS = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
 _SPECS: dict[str, tuple[Resource, Callable[[FieldReader, str], Object]]] = {
     "PropagationPolicy": (PROPAGATION_POLICIES, to_policy_spec),
@@ -53,7 +53,9 @@ def convert(manifests: Sequence[dict[str, Any]]) -> Conversion:
     """Return the manifests with Karmada's kinds converted; ConfigurationError for a field of the wrong type."""
     notes: list[Note] = []
     definitions = [each for each in manifests if each.get("kind") == CRDS.kind]
-    overrides, policies, others = [], [], []
+    overrides: list[Object] = []
+    policies: list[Object] = []
+    others: list[Object] = []
     for manifest in manifests:
         if not _is_karmadas(manifest):
             others.append(_without_bookkeeping(manifest))
@@ -67,8 +69,7 @@ def convert(manifests: Sequence[dict[str, Any]]) -> Conversion:
 
 
 def _is_karmadas(manifest: Mapping[str, Any]) -> bool:
-    group = str(manifest.get("apiVersion") or "").partition("/")[0]
-    return group.endswith(f".{_DOMAIN}")
+    return in_domain(str(manifest.get("apiVersion") or ""), KARMADA_DOMAIN)
 
 
 def _convert_one(manifest: Object, definitions: Sequence[Object], notes: list[Note]) -> Object | None:
@@ -128,5 +129,4 @@ def _without_own(entries: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_own(key: str) -> bool:
-    prefix = key.partition("/")[0]
-    return prefix == _DOMAIN or prefix.endswith(f".{_DOMAIN}")
+    return in_domain(key, KARMADA_DOMAIN)

@@ -47,7 +47,7 @@ def to_cron_spec(spec: FieldReader) -> Object:
 
 def _rule(rule: FieldReader) -> Object:
     converted: Object = {key: value for key in _RULE_TEXTS if (value := rule.text(key))}
-    converted |= {key: value for key in _RULE_NUMBERS if (value := rule.number(key)) is not None}
+    converted |= {key: number for key in _RULE_NUMBERS if (number := rule.number(key)) is not None}
     if rule.flag("suspend"):
         converted["suspend"] = True
     if "timeZone" not in converted:

@@ -46,7 +46,8 @@ def overridden(**overriders: Any) -> tuple[dict[str, Any], list[Note]]:
 
 
 def test_the_example_is_converted_and_its_differences_are_noted() -> None:
-    manifests = list(yaml.safe_load_all((ROOT / "examples/karmada/policies.yaml").read_text()))
+    files = (ROOT / "examples/karmada" / f"{name}.yaml" for name in ("policies", "autoscaling", "interpreter"))
+    manifests = [manifest for file in files for manifest in yaml.safe_load_all(file.read_text())]
     objects, notes = converted(*manifests)
     assert [each["kind"] for each in objects] == [
         "OverridePolicy",
