@@ -231,7 +231,7 @@ def _print_takeovers(takeovers: Sequence[_Takeover]) -> None:
     """Print what the first write to each member changes; - is what the member has."""
     console = make_console()
     for each in takeovers:
-        wanted = _without_managed_label(each.wanted)
+        wanted = _without_own_marks(each.wanted)
         held = owned_part(wanted, each.live)
         lines = to_lines(with_hidden_values(held, wanted, "member"), with_hidden_values(wanted, each.live, "wanted"))
         what = "changes:" if lines else "only the federation's label and annotations are added"
@@ -240,11 +240,13 @@ def _print_takeovers(takeovers: Sequence[_Takeover]) -> None:
             console.print(line, style=STYLES.get(line[:1]), markup=False, soft_wrap=True)
 
 
-def _without_managed_label(manifest: Object) -> Object:
-    metadata = manifest["metadata"]
-    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != names.MANAGED_LABEL}
-    kept = {key: value for key, value in metadata.items() if key != "labels"}
-    return {**manifest, "metadata": {**kept, **({"labels": labels} if labels else {})}}
+def _without_own_marks(manifest: Object) -> Object:
+    metadata = dict(manifest["metadata"])
+    for field, mark in (("labels", names.MANAGED_LABEL), ("annotations", names.TEMPLATE_REVISION)):
+        kept = {key: value for key, value in (metadata.pop(field, None) or {}).items() if key != mark}
+        if kept:
+            metadata[field] = kept
+    return {**manifest, "metadata": metadata}
 
 
 def _refuse_restarts(takeovers: Sequence[_Takeover], scope: Scope) -> None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from federation.api import names
 from federation.api.federatedtype import default_type_configs
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.resources import Object
@@ -21,7 +22,7 @@ _NOTES = {
     "statusReflection": "the whole status of custom kinds is merged; name more fields in spec.statusCollection.fields",
     "statusAggregation": "write the fields as CEL in spec.statusAggregation.rules",
     "healthInterpretation": "health of a kind is not judged; the merged conditions of its status tell it",
-    "dependencyInterpretation": "name the objects in the annotation kubeadmiral.io/followers of the object",
+    "dependencyInterpretation": f"name the objects in the annotation {names.FOLLOWERS} of the object",
     "replicaResource": "resources of a replica are read from the pod template only",
 }
 
