@@ -75,11 +75,26 @@ def _input_lines(explanation: Mapping[str, Any]) -> list[tuple[str, str]]:
         facts.append(("mode", "; ".join(filter(None, (mode, explanation.get("copiedBecause"))))))
     if because := explanation.get("because"):
         facts.append(("changed", describe_triggers(because)))
+    facts += [(measure, _cost(measure, cost)) for measure, cost in (explanation.get("costs") or {}).items()]
     for cluster, reason in (explanation.get("stays") or {}).items():
         facts.append(("stays", f"in {cluster}: {reason}"))
     for annotation, reason in (explanation.get("ignoredAnnotations") or {}).items():
         facts.append(("ignored", f"annotation {annotation}: {reason}"))
     return facts
+
+
+def _cost(measure: str, cost: Mapping[str, Any]) -> str:
+    """Return what a placement costs per hour, now and before; clusters of unknown cost are named."""
+    text = f"{to_cost(measure, cost['after'])} per hour"
+    if cost["before"] != cost["after"]:
+        text += f", {to_cost(measure, cost['before'])} before"
+    unknown = cost.get("unknown")
+    return f"{text}; not known for {', '.join(unknown)}" if unknown else text
+
+
+def to_cost(measure: str, amount: float) -> str:
+    """Return an amount for people: prices have no unit, emissions are grams of CO2e."""
+    return f"{amount:.4g}" if measure == "price" else f"{amount:.4g} g CO2e"
 
 
 def _policy(policy: Mapping[str, str]) -> str:
@@ -235,6 +250,8 @@ def _division_facts(division: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield "room", f"{_amounts(room['replicas'])}  (additional replicas that fit on the clusters' nodes)"
         if room.get("promised"):
             yield "assumed", f"{_amounts(room['promised'])}  (of it used by decisions of the last seconds)"
+    if floor := division.get("floor"):
+        yield "on demand", f"{floor['onDemand']} of at least {floor['wanted']} wanted"
     if estimated := division.get("estimated"):
         yield "can run", f"{_amounts(estimated)}  (scheduled by the member, or fitting on its nodes)"
     if waiting := division.get("waiting"):
