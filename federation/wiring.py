@@ -23,6 +23,7 @@ from federation.componentoptions import cluster_options, schedule_options
 from federation.controllers.automigration.controller import AutoMigrationController
 from federation.controllers.autoscalers.controller import AutoscalerController
 from federation.controllers.cluster.controller import ClusterController
+from federation.controllers.clusterrates.controller import ClusterRateController
 from federation.controllers.clustertaints.controller import ClusterTaintController
 from federation.controllers.cronautoscaler.controller import CronAutoscalerController
 from federation.controllers.federate.controller import FederateController
@@ -144,6 +145,9 @@ class Wiring:
                 recorder,
                 clock=clock,
                 options=cluster_options(settings),
+            ),
+            "clusterrates": ClusterRateController(
+                client, informers, recorder, self.webhook_client, clock=clock, options=settings.cluster_rates
             ),
             "clustertaints": ClusterTaintController(client, informers, recorder, clock=clock, options=settings.holdout),
             "typeconfig": TypeConfigController(client, objects, informers, recorder, clock=clock),

@@ -299,6 +299,10 @@ REASON_CLUSTER_API_DISCOVERY_FAILED = "ClusterAPIDiscoveryFailed"
 REASON_RIGHTS_SUFFICIENT = "RightsSufficient"
 REASON_RIGHTS_EXCESSIVE = "RightsExcessive"
 REASON_RIGHTS_MISSING = "RightsMissing"
+RATES_CURRENT = "RatesCurrent"
+"""Condition type: whether the cluster's rates are those of the newest answer of the source of rates."""
+REASON_RATES_READ = "RatesRead"
+REASON_RATES_UNAVAILABLE = "RatesUnavailable"
 
 # Event reasons of the cluster controller
 EVENT_JOIN_CLUSTER_SUCCESS = "JoinClusterSuccess"
