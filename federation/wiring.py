@@ -146,9 +146,6 @@ class Wiring:
                 clock=clock,
                 options=cluster_options(settings),
             ),
-            "clusterrates": ClusterRateController(
-                client, informers, recorder, self.webhook_client, clock=clock, options=settings.cluster_rates
-            ),
             "clustertaints": ClusterTaintController(client, informers, recorder, clock=clock, options=settings.holdout),
             "typeconfig": TypeConfigController(client, objects, informers, recorder, clock=clock),
             "typederivation": TypeDerivationController(client, objects, informers, recorder, clock=clock),
@@ -206,6 +203,10 @@ class Wiring:
             "workloadspreads": WorkloadSpreadController(client, objects, informers, members, clock=clock),
             "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),
         }
+        if settings.cluster_rates.url:
+            controllers["clusterrates"] = ClusterRateController(
+                client, informers, recorder, self.webhook_client, clock=clock, options=settings.cluster_rates
+            )
         return [(name, controller.run) for name, controller in controllers.items()]
 
     def _autoscalers(self, settings: Settings, clock: Clock) -> dict[str, _Controller]:

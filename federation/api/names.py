@@ -492,6 +492,10 @@ EVENT_PATCH_POD_DELETION_COST_FAILED = "PatchPodDeletionCostFailed"
 EVENT_INVALID_SPREAD = "InvalidWorkloadSpread"
 
 # Names of resources
+PRICE_PER_HOUR = _OURS + "price-per-hour"
+"""In a FederatedResourceQuota: the price of all replicas per hour (docs/reference/quotas.md)."""
+CARBON_PER_HOUR = _OURS + "carbon-per-hour"
+"""In a FederatedResourceQuota: grams of CO2e of all replicas per hour."""
 KATALYST_PREFIX = "resource.katalyst.kubewharf.io/"
 """Prefix of the resources that Katalyst reclaims from requested but unused capacity."""
 

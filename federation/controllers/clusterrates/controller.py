@@ -1,4 +1,4 @@
-"""Wiring of the source of rates: one key, which is due once per interval. Without a URL nothing runs."""
+"""Wiring of the source of rates: one key, which is due once per interval."""
 
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.clock import Clock
@@ -26,15 +26,12 @@ class ClusterRateController:
         clock: Clock,
         options: RateOptions,
     ) -> None:
-        self._options = options
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         reconciler = Reconciler(client, self._clusters, recorder, source, clock, options)
         self.controller: Controller[str] = Controller("clusterrates", reconciler.reconcile, workers=1, clock=clock)
 
     async def run(self) -> None:
         """Start once the clusters are cached."""
-        if not self._options.url:
-            return
         await self._clusters.wait_synced()
         self.controller.enqueue(_ALL)
         await self.controller.run()
