@@ -80,6 +80,7 @@ class ScheduleOptions:
     loop: ControllerOptions = field(default_factory=ControllerOptions)
 
 
+_POLICIES = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
 _TRIGGERS = Triggers(
     generation=False,
     template=True,
@@ -146,10 +147,7 @@ class ScheduleController:
         )
         objects.add_index(BY_POLICY, _named_policies)
         objects.add_index(LEFT, _left_clusters)
-        policies = {
-            True: informers.for_resource(PROPAGATION_POLICIES),
-            False: informers.for_resource(CLUSTER_PROPAGATION_POLICIES),
-        }
+        policies = {resource.namespaced: informers.for_resource(resource) for resource in _POLICIES}
         self._handlers = handlers = EventHandlers(
             cache,
             objects,
