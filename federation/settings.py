@@ -21,6 +21,7 @@ from federation.apiserver.auth.serveridentity import ServerIdentity, to_server_i
 from federation.apiserver.store.encryptionkeys import EncryptionOptions
 from federation.journal.decisions import ENCRYPTION_PREFIX, JournalOptions
 from federation.planning.clusters.health import Cadence, Damping
+from federation.planning.cost.ratelist import RateOptions, to_rate_options
 from federation.planning.failover.failoveroptions import FailoverOptions
 from federation.planning.failover.halts import HaltOptions
 from federation.planning.failover.holdout import HoldoutOptions
@@ -144,6 +145,10 @@ class Settings:
     failover_toleration_s: int = 300
     """How long a policy without its own toleration tolerates a cluster that is not ready or unreachable."""
 
+    cluster_rates_url: str = ""
+    """http:// or https:// URL of clusters' prices and emissions, which are written to their labels; empty for none."""
+    cluster_rates_interval_s: float = 300.0
+    """Time between two requests of it, at least 10."""
     guard_share: float = 0.2
     """Share of a policy's, type's or cluster's objects that may move at a time without approval; 1 for no guard."""
     guard_count: int = 10
@@ -326,6 +331,11 @@ class Settings:
             _is_first("scheduling-requests", self.scheduling_requests, ALL_REQUESTS, GPU_REQUESTS),
             self.failover_toleration_s,
         )
+
+    @property
+    def cluster_rates(self) -> RateOptions:
+        """The source of clusters' rates; ConfigurationError for one that cannot work."""
+        return to_rate_options(self.cluster_rates_url, self.cluster_rates_interval_s)
 
     @property
     def guard(self) -> GuardOptions:
