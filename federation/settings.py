@@ -12,6 +12,7 @@ from hashlib import blake2b
 from ipaddress import ip_address
 from pathlib import Path
 
+from federation.api.kubefedkinds import FEDERATED_CONFIG_MAPS, FEDERATED_SECRETS
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.jsonsize import VALUES_MAX
@@ -36,9 +37,11 @@ ALL_REQUESTS, GPU_REQUESTS = "all", "gpus"
 OBJECT_VALUES_MIN = 10_000
 """Ordinary CustomResourceDefinitions and ConfigMaps have thousands of values."""
 SHORT_TRIGGERS, KUBEADMIRAL_TRIGGERS = "short", "kubeadmiral"
+SECRET_TEMPLATES = (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS, FEDERATED_SECRETS)
+"""Kinds whose templates may be Secrets."""
 ENCRYPTED_PREFIXES = (
     "/core/secrets/",
-    *(f"/{kind.group}/{kind.plural}/" for kind in (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)),
+    *(f"/{kind.group}/{kind.plural}/" for kind in SECRET_TEMPLATES),
     ENCRYPTION_PREFIX,
 )
 """Names of stored values that can hold Secrets: Secrets (member credentials are Secrets), federated objects, whose
@@ -416,9 +419,7 @@ class Settings:
             file_bytes_max=self.audit_log_maxsize * 1024 * 1024,
             backups_max=self.audit_log_maxbackup,
             mode=to_mode(self.audit_log_mode),
-            redacted_resources=tuple(
-                (kind.group, kind.plural) for kind in (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)
-            ),
+            redacted_resources=tuple((kind.group, kind.plural) for kind in (*SECRET_TEMPLATES, FEDERATED_CONFIG_MAPS)),
         )
 
 

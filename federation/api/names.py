@@ -194,6 +194,17 @@ SIMULATOR_CPU_LOAD = _S + "cpu-load"
 SIMULATOR_MEMORY_LOAD = _S + "memory-load"
 """The same for its memory use, such as `0s=1Gi`."""
 
+# KubeFed's
+KUBEFED_ORPHAN = "kubefed.io/orphan"
+"""Annotation of a federated object of KubeFed: its objects stay in the members when it is deleted."""
+KUBEFED_MANAGER = "federation-kubefed"
+"""The field manager of the objects that stand for federated objects of KubeFed."""
+KUBEFED_PROPAGATION = "Propagation"
+"""Condition type of a federated object of KubeFed."""
+REASON_PLACEMENT_FAILED = "ComputePlacementFailed"
+REASON_TEMPLATE_REFUSED = "TemplateRefused"
+EVENT_KUBEFED_REFUSED = "DerivedObjectRefused"
+
 # Finalizers
 FEDERATE_FINALIZER = _A + "federate-controller"
 SYNC_FINALIZER = _A + "sync-controller"
