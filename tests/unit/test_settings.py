@@ -24,6 +24,12 @@ def test_scheduling_requests_can_be_limited_to_gpus() -> None:
     assert not settings(scheduling_requests="gpus").units.counts_cpu_and_memory
 
 
+@pytest.mark.parametrize("name", ["cluster_rates_url", "cluster_rates_interval_s"])
+def test_a_source_of_rates_that_cannot_work_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=name.replace("_", "-")):
+        _ = settings(**{name: "1"}).cluster_rates
+
+
 def test_triggers_are_short_by_default() -> None:
     assert not settings().writes_kubeadmiral_triggers
     assert settings(scheduling_triggers="kubeadmiral").writes_kubeadmiral_triggers
