@@ -314,11 +314,11 @@ def test_commands_patches_and_documents() -> None:
     assert [note.field for note in notes] == ["spec.overrideRules[0].overriders.fieldOverrider"]
 
 
-def test_metrics_that_are_not_read_are_noted() -> None:
+def test_metrics_that_clusters_do_not_share_are_noted() -> None:
     spec = {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
         "maxReplicas": 3,
-        "metrics": [{"type": "Resource", "resource": {}}, {"type": "External", "external": {}}],
+        "metrics": [{"type": "Pods", "pods": {}}, {"type": "External", "external": {}}],
     }
     manifest = {"apiVersion": "autoscaling.karmada.io/v1alpha1", "kind": "FederatedHPA", "metadata": {"name": "w"}}
     (found,), notes = converted({**manifest, "spec": spec})
