@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from federation.api import names
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ConfigurationError, Forbidden
 from federation.apimachinery.resources import Object, Resource
@@ -22,7 +23,7 @@ from federation.cli.plan.kinds import ServedKinds, split_target
 from federation.cli.previoushosts import refuse_running_host
 from federation.cli.rendered import STYLES, read_manifests, to_lines
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, get_json
-from federation.cli.terminal.printing import make_console, to_count
+from federation.cli.terminal.printing import make_console
 from federation.cli.whydelivery import read_delivery
 from federation.client.client import PatchType
 from federation.client.http import HTTPClient
