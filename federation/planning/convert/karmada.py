@@ -1,4 +1,4 @@
-"""Karmada's policies, autoscalers and interpreters as ours. Pure.
+"""Karmada's policies, autoscalers, quotas and interpreters as ours. Pure.
 
 Override policies come first, because they hold for the first delivery; then policies; then the objects themselves.
 Kinds that Karmada's controllers write are left out with a note. Names, labels and annotations stay, but for those of
@@ -14,6 +14,7 @@ from federation.api.resources import (
     CLUSTER_OVERRIDE_POLICIES,
     CLUSTER_PROPAGATION_POLICIES,
     CRON_AUTOSCALERS,
+    FEDERATED_RESOURCE_QUOTAS,
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
 )
@@ -24,6 +25,7 @@ from federation.planning.convert.karmadaautoscaling import autoscaler_labels, to
 from federation.planning.convert.karmadainterpreters import to_type_config
 from federation.planning.convert.karmadaoverrides import to_override_spec
 from federation.planning.convert.karmadapropagation import to_policy_spec
+from federation.planning.convert.karmadaquotas import to_quota_spec
 from federation.planning.convert.model import Conversion, Note
 from federation.planning.federatedobject.previoushosts import KARMADA_DOMAIN, in_domain
 
@@ -34,6 +36,7 @@ _SPECS: dict[str, tuple[Resource, Callable[[FieldReader, str], Object]]] = {
     "OverridePolicy": (OVERRIDE_POLICIES, to_override_spec),
     "ClusterOverridePolicy": (CLUSTER_OVERRIDE_POLICIES, to_override_spec),
     "FederatedHPA": (HORIZONTAL_POD_AUTOSCALERS, lambda spec, _: to_autoscaler_spec(spec)),
+    "FederatedResourceQuota": (FEDERATED_RESOURCE_QUOTAS, lambda spec, _: to_quota_spec(spec)),
     "CronFederatedHPA": (CRON_AUTOSCALERS, lambda spec, _: to_cron_spec(spec)),
 }
 _WITHOUT = {

@@ -140,7 +140,8 @@ def test_the_division_of_replicas(scheduling: Any, expected: Any) -> None:
         pytest.param(
             ["east", "west"], STATIC, {"east": 2, "west": None}, id="a named cluster without weight gets none"
         ),
-        pytest.param([], STATIC, {"east": 2}, id="the weights name the clusters"),
+        pytest.param([], STATIC, {"east": 2, "*": None}, id="no cluster is named"),
+        pytest.param([], {}, {"*": 1}, id="no cluster and no weight"),
         pytest.param(["x", "y"], {}, {"x": 1, "y": 1}, id="no weights divide evenly"),
         pytest.param(["x"], STATIC, {"x": 1}, id="weights of other clusters do not count"),
     ],
@@ -151,16 +152,10 @@ def test_static_weights(names: list[str], scheduling: Any, expected: dict[str, i
     assert (spec["schedulingMode"], weights) == ("Divide", expected)
 
 
-def test_an_even_division_over_clusters_without_names_is_noted() -> None:
-    spec, notes = placed(replicaScheduling={"replicaSchedulingType": "Divided"})
-    assert spec == {"schedulingMode": "Divide"}
-    assert [note.field for note in notes] == ["spec.placement.replicaScheduling"]
-
-
 def test_the_highest_weight_of_a_cluster_counts() -> None:
     entries = [{"targetCluster": {"clusterNames": ["east"]}, "weight": weight} for weight in (1, 5, 3)]
     spec, _ = placed(replicaScheduling={**STATIC, "weightPreference": {"staticWeightList": entries}})
-    assert spec["placement"] == [{"cluster": "east", "preferences": {"weight": 5}}]
+    assert spec["placement"] == [{"cluster": "east", "preferences": {"weight": 5}}, {"cluster": "*"}]
 
 
 def test_the_first_group_of_clusters_is_converted_and_the_others_are_noted() -> None:
@@ -324,6 +319,17 @@ def test_metrics_that_clusters_do_not_share_are_noted() -> None:
     (found,), notes = converted({**manifest, "spec": spec})
     assert found["spec"] == spec
     assert [note.field for note in notes] == ["spec.metrics[1]"]
+
+
+def test_a_quota_keeps_its_limits_over_all_clusters() -> None:
+    spec = {
+        "overall": {"cpu": "4", "limits.cpu": "8"},
+        "staticAssignments": [{"clusterName": "a", "hard": {"cpu": "1"}}],
+    }
+    (found,), notes = converted(policy("FederatedResourceQuota", resourceSelectors=None, **spec))
+    assert found["apiVersion"] == "core.kubeadmiral.io/v1alpha1"
+    assert found["spec"] == {"overall": {"cpu": "4"}}
+    assert [note.field for note in notes] == ["spec.overall.limits.cpu", "spec.staticAssignments"]
 
 
 def test_the_definition_of_a_kind_gives_plural_and_scope() -> None:
