@@ -377,3 +377,24 @@ def test_an_object_that_karmada_had_loses_what_karmada_added() -> None:
     assert notes == []
     other = {"kind": "ConfigMap", "metadata": {"name": "a", "uid": "1"}, "status": {}}
     assert converted(other)[0] == [other]
+
+
+def test_what_users_tell_karmada_on_their_objects_is_converted_or_noted() -> None:
+    labels = {
+        "resourcetemplate.karmada.io/retain-replicas": "true",
+        "resourcetemplate.karmada.io/deletion-protected": "Always",
+    }
+    deployment = {"kind": "Deployment", "metadata": {"name": "a", "namespace": "n", "labels": labels}}
+    skipped = {"namespace.karmada.io/skip-auto-propagation": "true"}
+    namespace = {"kind": "Namespace", "metadata": {"name": "n", "labels": skipped}}
+    objects, notes = converted(deployment, namespace)
+    assert [each["metadata"]["annotations"] for each in objects] == [
+        {"kubeadmiral.io/retain-replicas": "true"},
+        {"kubeadmiral.io/no-auto-propagation": "true"},
+    ]
+    assert [(note.source, note.field) for note in notes] == [
+        ("Deployment n/a", "metadata.labels.resourcetemplate.karmada.io/deletion-protected")
+    ]
+    protected = policy()
+    protected["metadata"]["labels"] = {"resourcetemplate.karmada.io/deletion-protected": "Always"}
+    assert [note.field for note in converted(protected)[1]] == [notes[0].field]
