@@ -1,7 +1,6 @@
 """Karmada's PropagationPolicy and ClusterPropagationPolicy as ours. Pure.
 
-Placement decides which clusters run an object and who gets how many replicas; it is converted so that a divided
-workload keeps its numbers where static weights decide. What has another meaning here is noted, with what to use.
+Static weights are taken over as they are. What has another meaning here is noted, with what to use instead.
 """
 
 from collections.abc import Iterable
