@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from federation.apimachinery.amounts import to_amount, to_count
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, get_json
-from federation.cli.terminal.printing import print_document, print_rows, to_amount, to_count
+from federation.cli.terminal.printing import print_document, print_rows
 from federation.client.http import HTTPClient
 
 _PATH = "/federation/v1/capacity"

@@ -22,7 +22,7 @@ from federation.apimachinery.objectshape import REVISION_LENGTH_MAX, is_storable
 from federation.apimachinery.resources import Object
 from federation.apimachinery.webhookclient import StreamedResponse
 from federation.client.client import Client, Request, Watch, WatchBatch
-from federation.client.delegate import Headers
+from federation.client.delegate import Delegate, Headers
 from federation.client.encoding import encode
 from federation.client.session import Dial, HTTPOptions, Session
 from federation.client.streams import MemberSocket
@@ -169,6 +169,7 @@ class HTTPClient(Client):
         self._http = HTTPTransport(connection, options, clock=clock)
         super().__init__(self._http)
         self.connection = connection
+        self.delegate: Delegate = self._http
 
     @property
     def clock_skew_s(self) -> float | None:

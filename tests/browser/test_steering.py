@@ -84,7 +84,7 @@ def test_a_plan_shows_the_moves_before_they_happen_and_applies_just_them(
     page.get_by_label("Or from files").set_input_files(manifest)
     expect(page.get_by_label("YAML or JSON")).to_have_value(re.compile("replicas: 12"))
     page.get_by_role("button", name="Show the plan").click()
-    moves = page.locator(".moves", has_text="Deployment nginx")
+    moves = page.locator(".outcome", has_text="Deployment nginx")
     expect(moves.locator("tr", has_text="member-3").locator(".loss")).to_have_text("-2")
     assert kubectl("get", "deployment/nginx", "--output", "jsonpath={.spec.replicas}") == "8"
     assert accessibility_faults(page) == []

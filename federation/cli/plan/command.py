@@ -14,11 +14,12 @@ from pathlib import Path
 
 from rich.console import Console
 
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.webhookclient import WebhookClient
 from federation.cli.plan.output import print_plan
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import make_console, print_document, to_count
+from federation.cli.terminal.printing import make_console, print_document
 from federation.client.retryingwebhookclient import RetryingWebhookClient
 from federation.plans.diffs import without_secrets
 from federation.plans.edits import Verb
@@ -113,13 +114,14 @@ async def apply_plan(context: KubeconfigContext, path: Path, *, wait: bool, time
             return 1
         for edit in saved.edits:
             print(f"{edit} {_DONE[edit.verb]}")
-        return await _wait_until_as_planned(planner, saved, timeout_s) if wait else 0
+        return await wait_as_planned(planner, saved, timeout_s) if wait else 0
 
 
 _DONE = {Verb.APPLY: "applied", Verb.MERGE: "changed", Verb.DELETE: "deleted"}
 
 
-async def _wait_until_as_planned(planner: Planner, saved: PlanFile, timeout_s: float) -> int:
+async def wait_as_planned(planner: Planner, saved: PlanFile, timeout_s: float) -> int:
+    """Wait until the members match the plan, and print whether they do; return 1 if not."""
     deadline_s = planner.clock.monotonic() + timeout_s
     while lines := await unmet_expectations(planner.host, saved.expected):
         if planner.clock.monotonic() > deadline_s:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.amounts import to_amount
 from federation.apimachinery.errors import BadRequest
 from federation.web import clusterheadroom
-from federation.web.ui.clustercards import to_amount
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
 
 _FIELDS = ("cpu", "memory", "name", "without", "continue")

@@ -73,6 +73,8 @@ class Screen:
     """Does what a form of the screen asks for. It returns the address to show next, or further variables of the
     template. An ApiError or ConfigurationError is shown on the page, as `problem`, with the fields as `form`."""
     form_bytes_max: int = SMALL_BYTES_MAX
+    poll_s: float = 0.0
+    """Longest time between two live updates, for what no collection of the host tells; 0 for no limit."""
 
 
 def problem_of(error: FederationError) -> str:

@@ -21,6 +21,9 @@ from federation.plans.planner import Planners
 from federation.web.ui import (
     attention,
     capacityscreen,
+    decisionscreen,
+    decisionsscreen,
+    diffscreen,
     fleet,
     holdscreen,
     live,
@@ -41,14 +44,18 @@ SCREENS = (
     objectsscreen.SCREEN,
     fleet.SCREEN,
     attention.SCREEN,
+    decisionsscreen.SCREEN,
     planscreen.SCREEN,
     rolloutscreens.SCREEN,
     capacityscreen.SCREEN,
     objectscreen.SCREEN,
     fleet.CLUSTER_SCREEN,
     holdscreen.SCREEN,
+    decisionscreen.SCREEN,
+    diffscreen.SCREEN,
     rolloutscreens.ROLLOUT_SCREEN,
 )
+"""All screens; those that are listed are in the navigation in this order."""
 _STATIC_AGE = "public, max-age=3600"
 
 
@@ -118,9 +125,8 @@ def _add_screen(ui: FastAPI, screen: Screen, sealer: Sealer, clock: Clock, plann
             return login.to_login(request)
         page = to_page(request, session)
         if "text/event-stream" in request.headers.get("accept", ""):
-            return StreamingResponse(
-                live.events(page.api, screen.watched(page), screen.pause_s), media_type="text/event-stream"
-            )
+            events = live.events(page.api, screen.watched(page), screen.pause_s, screen.poll_s)
+            return StreamingResponse(events, media_type="text/event-stream")
         return await _show(request, screen, page, session)
 
     @ui.post(screen.path)
