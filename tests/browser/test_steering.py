@@ -153,11 +153,12 @@ def test_a_wave_of_a_rollout_starts_when_its_button_is_pressed(site: Site, brows
             "spec": {
                 "schedulingMode": "Divide",
                 "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
+                "placement": [{"cluster": name, "preferences": {"weight": 1}} for name in ("member-1", "member-2")],
                 "rollout": {"waves": [{"name": "canary", "clusters": ["member-1"], "pause": True}]},
             },
         }
     )
-    kubectl("create", "deployment", "web", "--namespace", "waves", "--image=nginx:1", "--replicas=3")
+    kubectl("create", "deployment", "web", "--namespace", "waves", "--image=nginx:1", "--replicas=4")
     kubectl("wait", "deployment/web", "--namespace", "waves", "--for=condition=Available", "--timeout=90s")
     kubectl("set", "image", "deployment/web", "nginx=nginx:2", "--namespace", "waves")
     site.log_in(page)
