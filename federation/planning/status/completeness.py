@@ -39,7 +39,7 @@ def is_first_of_rollout(source: Mapping[str, Any], status: Mapping[str, Any]) ->
     """
     present = source.get("status") or {}
     is_known = present.get("observedGeneration") == source["metadata"].get("generation")
-    return not is_known and not is_degraded(present, present | status) and is_in_progress(source, status)
+    return not is_known and not is_degraded(present, {**present, **status}) and is_in_progress(source, status)
 
 
 def is_in_progress(source: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
