@@ -44,7 +44,7 @@ def convert(manifests: Sequence[dict[str, Any]]) -> Conversion:
         group = str(manifest.get("apiVersion", "")).rpartition("/")[0]
         if group == _CORE_GROUP:
             instead = _INSTEAD.get(str(manifest.get("kind")), "it configures KubeFed itself")
-            conversion.notes.append(Note(_title(manifest), "", f"is left out: {instead}"))
+            conversion.notes.append(Note(_title(manifest), "kind", f"is left out: {instead}"))
         elif group == TYPES_GROUP:
             kind = _kind(manifest)
             _check(manifest)
@@ -66,7 +66,7 @@ def _objects(
     manifest: Object, kind: FederatedKind, preference: Object | None, namespace: Object | None
 ) -> list[Object]:
     derivation = derive(manifest, kind, preference, namespace)
-    return [] if derivation.is_undecided else [obj for _, obj in derivation.objects]
+    return [] if derivation.undecided else [obj for _, obj in derivation.objects]
 
 
 def _notes(manifest: Object, kind: FederatedKind, preference: Object | None) -> Iterator[Note]:

@@ -93,7 +93,7 @@ def test_other_manifests_stay_as_they_are() -> None:
         ([a_preference()], "spec.targetKind", "is left out: FederatedDeployment shop/web is not among the manifests"),
         (
             [{"apiVersion": "core.kubefed.io/v1beta1", "kind": "KubeFedCluster", "metadata": {"name": "east"}}],
-            "",
+            "kind",
             "is left out: join the cluster with `fedctl join`",
         ),
         (
