@@ -23,6 +23,7 @@ from federation.componentoptions import cluster_options, schedule_options
 from federation.controllers.automigration.controller import AutoMigrationController
 from federation.controllers.autoscalers.controller import AutoscalerController
 from federation.controllers.cluster.controller import ClusterController
+from federation.controllers.clusterrates.controller import ClusterRateController
 from federation.controllers.clustertaints.controller import ClusterTaintController
 from federation.controllers.cronautoscaler.controller import CronAutoscalerController
 from federation.controllers.federate.controller import FederateController
@@ -204,6 +205,10 @@ class Wiring:
             "workloadspreads": WorkloadSpreadController(client, objects, informers, members, clock=clock),
             "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),
         }
+        if settings.cluster_rates.url:
+            controllers["clusterrates"] = ClusterRateController(
+                client, informers, recorder, self.webhook_client, clock=clock, options=settings.cluster_rates
+            )
         return [(name, controller.run) for name, controller in controllers.items()]
 
     def _autoscalers(self, settings: Settings, clock: Clock) -> dict[str, _Controller]:

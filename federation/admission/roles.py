@@ -22,6 +22,7 @@ from federation.api.resources import (
     CORE_GROUP,
     CRON_AUTOSCALERS,
     FEDERATED_OBJECTS,
+    FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_ROLLOUTS,
     KRUISE_GROUP,
     OVERRIDE_POLICIES,
@@ -36,6 +37,8 @@ REPORTS = (COLLECTED_STATUSES, CLUSTER_COLLECTED_STATUSES, PROPAGATED_VERSIONS, 
 """Kinds in which the control plane reports; only it writes them."""
 _STEERED = [FEDERATED_ROLLOUTS.plural]
 """Kinds that the control plane creates, and that users steer by their spec."""
+_LIMITS = [FEDERATED_RESOURCE_QUOTAS.plural]
+"""Kinds that limit the users of a namespace: they read them."""
 _WRITTEN = [CRON_AUTOSCALERS.plural, OVERRIDE_POLICIES.plural, PROPAGATION_POLICIES.plural]
 """Kinds that users write in their namespaces. One that scales can do what a HorizontalPodAutoscaler can."""
 _WORKLOADS = [
@@ -51,7 +54,7 @@ _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 HOST_RBAC = RBACOptions(
     rules={
         "view": [
-            {"verbs": _READ, "apiGroups": [CORE_GROUP], "resources": [*_WRITTEN, *_STEERED]},
+            {"verbs": _READ, "apiGroups": [CORE_GROUP], "resources": [*_WRITTEN, *_STEERED, *_LIMITS]},
             {"verbs": _READ, "apiGroups": [KRUISE_GROUP], "resources": _WORKLOADS},
             {"verbs": _READ, "apiGroups": [TYPES_GROUP], "resources": _KUBEFED_READABLE},
             {"verbs": _READ, "apiGroups": [SCHEDULING_GROUP], "resources": [REPLICA_PREFERENCES.plural]},

@@ -24,6 +24,7 @@ from federation.cli import (
     flags,
     holdcommands,
     hostcommands,
+    membercommands,
     plancommands,
     rolloutcommands,
     servercommands,
@@ -197,6 +198,11 @@ app.command("join")(clustercommands.join_command)
 app.command("unjoin")(clustercommands.unjoin_command)
 app.command("clusters")(clustercommands.clusters_command)
 app.command("leftovers")(clustercommands.leftovers_command)
+app.command("get")(membercommands.get_command)
+app.command("describe")(membercommands.describe_command)
+app.command("logs")(membercommands.logs_command)
+app.command("exec")(membercommands.exec_command)
+app.command("top")(membercommands.top_command)
 app.command("agent")(agentcommands.agent_command)
 app.add_typer(agentcommands.token_app, name="token")
 app.command("holds")(holdcommands.holds_command)

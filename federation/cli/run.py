@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 import structlog
 
 from federation import existinghost
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import FederationError
 from federation.apimachinery.tasks import Supervisor
@@ -85,8 +86,7 @@ async def _up(settings: Settings, fleet: FleetOptions) -> None:
         async with asyncio.TaskGroup() as group:
             for member in described:
                 group.create_task(_join(plane.client, member))
-        word = "member" if fleet.members == 1 else "members"
-        _announce(url, plane.kubeconfig, f" with {fleet.members} simulated {word}")
+        _announce(url, plane.kubeconfig, f" with {to_count(fleet.members, 'simulated member')}")
         died = asyncio.ensure_future(process.wait())
         await asyncio.wait((task, died), return_when=asyncio.FIRST_COMPLETED)
         if died.done():

@@ -29,10 +29,11 @@ from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.types import Assumed, SchedulingMode, SchedulingUnit, Taint, Toleration
-from federation.scheduling.podrequest import request_of
+from federation.scheduling.podrequest import request_of, shape_of
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, PolicyRef, hash_of
 from federation.scheduling.profiles import Profiles
+from federation.scheduling.quotas import QuotaLedger, key_in
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.tolerations import ended_tolerations, toleration_end, with_defaults
 from federation.scheduling.triggers import (
@@ -69,6 +70,7 @@ class AttemptInputs(Protocol):
     annotation_policy: AnnotationPolicy
     triggers: TriggerSource
     spreads: SpreadIndex
+    quotas: QuotaLedger
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +236,8 @@ def assess(
     )
     if only_adds or returns:
         unit = replace(unit, avoid_disruption=only_adds)
+    if unit.namespace in inputs.quotas and shape_of(template) is not None:
+        unit = replace(unit, quota=inputs.quotas.headroom(key_in(federated), unit, snapshot.by_name))
     divides = _divides(policy, federated["metadata"].get("annotations") or {})
     is_spread = spread is not None
     return Due(unit, profile, policy, triggers.text, comparison, ignored, divides, only_adds, is_spread, returns)

@@ -22,6 +22,7 @@ from federation.api.v1alpha1.collectedstatus import ClusterCollectedStatus, Coll
 from federation.api.v1alpha1.cronfederatedhpa import CronFederatedHPA
 from federation.api.v1alpha1.federatedcluster import FederatedCluster
 from federation.api.v1alpha1.federatedobject import ClusterFederatedObject, FederatedObject
+from federation.api.v1alpha1.federatedresourcequota import FederatedResourceQuota
 from federation.api.v1alpha1.federatedrollout import FederatedRollout
 from federation.api.v1alpha1.federatedtypeconfig import FederatedTypeConfig
 from federation.api.v1alpha1.leftover import Leftover
@@ -46,6 +47,7 @@ KINDS: tuple[type[Kind], ...] = (
     CronFederatedHPA,
     FederatedCluster,
     FederatedObject,
+    FederatedResourceQuota,
     FederatedRollout,
     FederatedTypeConfig,
     *FEDERATED_RESOURCES,

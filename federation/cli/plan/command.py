@@ -15,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.errors import ApiError, ConfigurationError
 from federation.apimachinery.resources import Object, Resource
@@ -33,7 +34,7 @@ from federation.cli.plan.planfile import (
 )
 from federation.cli.plan.requestedchanges import RequestedChanges, resolve_changes
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import make_console, print_document, to_count
+from federation.cli.terminal.printing import make_console, print_document
 from federation.client.client import Client
 from federation.client.retryingwebhookclient import RetryingWebhookClient
 from federation.controllers.schedule.enginedriver import PluginCaller, drive
