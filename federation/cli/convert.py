@@ -27,12 +27,12 @@ def convert_command(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything has no exact counterpart.")] = False,
 ) -> None:
-    """Print manifests of Karmada, or of removed API versions, as this federation takes them.
+    """Print manifests of Karmada, of KubeFed, or of removed API versions as this federation takes them.
 
     Converts Karmada's PropagationPolicy, ClusterPropagationPolicy, OverridePolicy, ClusterOverridePolicy, FederatedHPA,
-    CronFederatedHPA and ResourceInterpreterCustomization, and HorizontalPodAutoscalers of autoscaling/v2beta1 and
-    v2beta2. Other objects are printed as they are. Comments are lost. Standard error names each field that has no
-    counterpart, or another meaning.
+    CronFederatedHPA and ResourceInterpreterCustomization, KubeFed's federated kinds and ReplicaSchedulingPreference,
+    and HorizontalPodAutoscalers of autoscaling/v2beta1 and v2beta2. Other objects are printed as they are. Comments are
+    lost. Standard error names each field that has no counterpart, or another meaning.
 
     \b
     fedctl convert -f karmada.yaml | kubectl apply -f -
@@ -59,11 +59,11 @@ async def _convert_files(files: list[str], *, is_strict: bool) -> int:
 
 def convert_sources(manifests: Sequence[Object]) -> tuple[list[Object], list["Note"]]:
     """Return the manifests as all sources convert them, and the notes of all."""
-    from federation.planning.convert import karmada  # noqa: PLC0415  # see the module's docstring
+    from federation.planning.convert import karmada, kubefed  # noqa: PLC0415  # see the module's docstring
 
     objects: list[Object] = list(manifests)
     notes: list[Note] = []
-    for source in (karmada.convert,):
+    for source in (karmada.convert, kubefed.convert):
         conversion = source(objects)
         objects, notes = conversion.objects, [*notes, *conversion.notes]
     return objects, notes

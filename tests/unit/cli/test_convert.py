@@ -105,3 +105,11 @@ def test_what_cannot_be_read_is_one_error(tmp_path: Path) -> None:
         converted("-", text="- just\n- a list\n")
     with pytest.raises(ConfigurationError, match="give the manifests"):
         converted()
+
+
+def test_manifests_of_kubefed_are_converted_and_what_differs_is_named() -> None:
+    done = CliRunner().invoke(app, ["convert", "-f", str(ROOT / "examples" / "kubefed" / "web.yaml")])
+    assert done.exit_code == 0, done.output
+    kinds = {manifest["kind"] for manifest in yaml.safe_load_all(done.stdout)}
+    assert kinds == {"Namespace", "ConfigMap", "Deployment", "PropagationPolicy", "OverridePolicy"}
+    assert "FederatedNamespace shop/shop: spec.placement: restricts the objects in the namespace" in done.stderr

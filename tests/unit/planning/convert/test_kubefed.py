@@ -61,11 +61,11 @@ def test_other_manifests_stay_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("manifests", "field", "message"),
     [
-        ([a_deployment(placement={})], "spec.placement", "is missing, so KubeFed places it nowhere"),
+        ([a_deployment(placement={})], "spec.placement", "names no cluster, so KubeFed places the object nowhere"),
         (
             [a_deployment(placement={"clusters": []})],
             "spec.placement.clusters",
-            "is empty, so KubeFed places it nowhere",
+            "is empty, so KubeFed places the object nowhere",
         ),
         (
             [a_deployment(placement={"clusters": [{"name": "a"}], "clusterSelector": {}})],
@@ -82,13 +82,19 @@ def test_other_manifests_stay_as_they_are() -> None:
                 a_deployment(overrides=[{"clusterName": "a", "clusterOverrides": [{"path": "/spec/replicas"}]}]),
                 a_preference(),
             ],
-            "spec.overrides[0].clusterOverrides[0]",
+            "spec.overrides[0].clusterOverrides[0].path",
             "is left out: the ReplicaSchedulingPreference divides the replicas",
         ),
         (
             [a_deployment(template={"metadata": {"name": "web", "finalizers": ["x"]}})],
             "spec.template.metadata.finalizers",
-            "is left out: only labels and annotations are kept",
+            "has no counterpart and is left out",
+        ),
+        ([a_deployment(extra=1)], "spec.extra", "has no counterpart and is left out"),
+        (
+            [a_deployment(), a_preference(clusters={"a": {"wait": 1}})],
+            "spec.clusters.a.wait",
+            "has no counterpart and is left out",
         ),
         ([a_preference()], "spec.targetKind", "is left out: FederatedDeployment shop/web is not among the manifests"),
         (
@@ -98,7 +104,7 @@ def test_other_manifests_stay_as_they_are() -> None:
         ),
         (
             [{"apiVersion": "core.kubefed.io/v1beta1", "kind": "KubeFedConfig"}],
-            "",
+            "kind",
             "is left out: it configures KubeFed",
         ),
     ],
@@ -112,27 +118,26 @@ def test_what_is_not_expressed_is_noted(manifests: list[Object], field: str, mes
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        ({**a_deployment(), "kind": "FederatedWidget"}, "FederatedWidget shop/web: kind is not converted"),
-        ({**a_deployment(), "spec": None}, "FederatedDeployment shop/web: spec is missing"),
-        ({**a_deployment(), "metadata": {"name": "web"}}, "FederatedDeployment web: metadata.namespace is missing"),
-        ({**a_deployment(), "metadata": {"namespace": "shop"}}, "FederatedDeployment shop: metadata.name is missing"),
-        ({**a_deployment(), "metadata": []}, "FederatedDeployment: metadata must be a mapping"),
-        (a_deployment(placement={"clusters": {}}), "spec.placement.clusters must be a list"),
-        (a_deployment(placement={"clusters": ["a"]}), r"spec.placement.clusters\[0\] must be a mapping"),
-        (a_deployment(placement={"clusters": [{}]}), r"spec.placement.clusters\[0\].name is missing"),
+        ({**a_deployment(), "kind": "FederatedWidget"}, "FederatedWidget shop/web: kind: is not converted"),
+        ({**a_deployment(), "spec": []}, "FederatedDeployment shop/web: spec: must be a mapping"),
+        ({**a_deployment(), "metadata": {"name": "web"}}, "FederatedDeployment web: metadata.namespace: is missing"),
+        ({**a_deployment(), "metadata": {"namespace": "shop"}}, "FederatedDeployment shop: metadata.name: is missing"),
+        (a_deployment(placement={"clusters": {}}), "spec.placement.clusters: must be a list"),
+        (a_deployment(placement={"clusters": [{}]}), r"spec.placement.clusters\[0\].name: is missing"),
         (
             a_deployment(placement={"clusterSelector": {"matchExpressions": [{"key": "a"}]}}),
-            r"spec.placement.clusterSelector.matchExpressions\[0\] needs key and operator",
+            r"spec.placement.clusterSelector.matchExpressions\[0\].operator: is missing",
         ),
-        (a_deployment(overrides=[{}]), r"spec.overrides\[0\].clusterName is missing"),
+        (a_deployment(overrides=[{}]), r"spec.overrides\[0\].clusterName: is missing"),
         (
             a_deployment(overrides=[{"clusterName": "a", "clusterOverrides": [{"path": "spec.replicas"}]}]),
-            r"spec.overrides\[0\].clusterOverrides\[0\].path must be a JSON pointer",
+            r"spec.overrides\[0\].clusterOverrides\[0\].path: must be a JSON pointer",
         ),
-        (a_preference(targetKind="Deployment"), "spec.targetKind must be FederatedDeployment or FederatedReplicaSet"),
-        (a_preference(totalReplicas="6"), "spec.totalReplicas must be a number from 0"),
-        (a_preference(clusters={"a": 1}), "spec.clusters.a must be a mapping"),
-        ({**a_preference(), "kind": "Other"}, "kind is unknown; only ReplicaSchedulingPreference is converted"),
+        (a_preference(targetKind="Deployment"), "spec.targetKind: must be FederatedDeployment or FederatedReplicaSet"),
+        (a_preference(totalReplicas=-1), "spec.totalReplicas: must be a number from 0"),
+        (a_preference(totalReplicas="6"), "spec.totalReplicas: must be a whole number"),
+        (a_preference(clusters={"a": 1}), "spec.clusters.a: must be a mapping"),
+        ({**a_preference(), "kind": "Other"}, "kind: is unknown; only ReplicaSchedulingPreference is converted"),
     ],
 )
 def test_a_manifest_that_cannot_be_read_is_refused_with_its_field(manifest: Object, message: str) -> None:
