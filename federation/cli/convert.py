@@ -12,7 +12,7 @@ import typer
 
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object
-from federation.cli.execution import execute
+from federation.cli.execution import execute, fail
 
 if TYPE_CHECKING:
     from federation.planning.convert.model import Note
@@ -27,18 +27,21 @@ def convert_command(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything has no exact counterpart.")] = False,
 ) -> None:
-    """Print manifests of Karmada, of KubeFed, or of removed API versions as this federation takes them.
+    """Print manifests of Karmada, KubeFed or removed API versions as this federation takes them.
 
     Converts Karmada's PropagationPolicy, ClusterPropagationPolicy, OverridePolicy, ClusterOverridePolicy, FederatedHPA,
-    CronFederatedHPA and ResourceInterpreterCustomization, KubeFed's federated kinds and ReplicaSchedulingPreference,
-    and HorizontalPodAutoscalers of autoscaling/v2beta1 and v2beta2. Other objects are printed as they are. Comments are
-    lost. Standard error names each field that has no counterpart, or another meaning.
+    CronFederatedHPA, FederatedResourceQuota and ResourceInterpreterCustomization; KubeFed's federated kinds and
+    ReplicaSchedulingPreference; and HorizontalPodAutoscalers of autoscaling/v2beta1 and v2beta2. Other objects are
+    printed as they are. Comments are lost. Standard error names each field that has no counterpart, or another meaning.
 
     \b
     fedctl convert -f karmada.yaml | kubectl apply -f -
     kubectl get pp,cpp,op,cop -A -o yaml | fedctl convert --strict -
     """  # noqa: D301  # the backspace keeps lines apart in the help
-    execute(_convert_files([*(files or ()), *(more or ())], is_strict=strict))
+    given = [*(files or ()), *(more or ())]
+    if not given:
+        fail("give the manifests: fedctl convert FILE..., or - for standard input", code=2)
+    execute(_convert_files(given, is_strict=strict))
 
 
 async def _convert_files(files: list[str], *, is_strict: bool) -> int:
@@ -46,14 +49,12 @@ async def _convert_files(files: list[str], *, is_strict: bool) -> int:
 
     from federation.cli.plan.manifests import read_manifests  # noqa: PLC0415
 
-    if not files:
-        raise ConfigurationError("give the manifests: fedctl convert FILE..., or - for standard input")
     manifests = [convert(document.manifest, document.origin) for document in read_manifests(files)]
     objects, notes = convert_sources(manifests)
     dumper = type("_Dumper", (yaml.SafeDumper,), {"ignore_aliases": lambda *_: True})
     print(yaml.dump_all(objects, Dumper=dumper, sort_keys=False), end="")
     for note in notes:
-        print(f"{note.source}: {note.field}: {note.message}", file=sys.stderr)
+        print(": ".join(filter(None, (note.source, note.field, note.message))), file=sys.stderr)
     return 1 if notes and is_strict else 0
 
 
