@@ -45,6 +45,31 @@ def token_create_command(
     execute(agenttokens.create(host, name, server=server, labels=labels, taints=taints, ttl_s=ttl, output=output))
 
 
+@token_app.command("list")
+def token_list_command(
+    kubeconfig: flags.Kubeconfig = None, context: flags.Context = "", output: flags.OutputFormat = "table"
+) -> None:
+    """List the registration tokens that are not used yet."""
+    from federation.cli import agenttokens
+
+    execute(agenttokens.show(KubeconfigContext(kubeconfig, context), output))
+
+
+@token_app.command("delete")
+def token_delete_command(
+    token: Annotated[str, typer.Argument(metavar="TOKEN", help="As `fedctl token list` prints it.")],
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Delete a registration token, so that no agent can use it.
+
+    A cluster that has registered already stays; `fedctl unjoin` removes it.
+    """
+    from federation.cli import agenttokens
+
+    execute(agenttokens.delete(KubeconfigContext(kubeconfig, context), token))
+
+
 def agent_command(
     directory: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Directory for the agent's key.")],
     register: Annotated[

@@ -274,6 +274,7 @@ app.command("adopt")(deliverycommands.adopt_command)
 
 
 app.command("plan")(plancommands.plan_command)
+app.command("rebalance")(plancommands.rebalance_command)
 app.command("apply-plan")(plancommands.apply_plan_command)
 app.add_typer(topologycommands.app, name="topology")
 app.add_typer(rolloutcommands.app, name="rollout")

@@ -140,7 +140,7 @@ async def apply_plan(context: KubeconfigContext, path: Path, *, wait: bool, time
             return 1
         for edit in saved.edits:
             print(f"{edit} {_DONE[edit.verb]}")
-        return await _wait_until_as_planned(planner, saved, timeout_s) if wait else 0
+        return await wait_as_planned(planner, saved, timeout_s) if wait else 0
 
 
 _DONE = {Verb.APPLY: "applied", Verb.MERGE: "changed", Verb.DELETE: "deleted"}
@@ -166,11 +166,12 @@ async def check_and_apply(planner: Planner, saved: PlanFile) -> list[str]:
     lines = differences(saved, get, world, result)
     if lines:
         return [*lines, "nothing was applied; make the plan again"]
-    await _apply_edits(planner.host, saved.edits, changes)
+    await apply_edits(planner.host, saved.edits, changes)
     return []
 
 
-async def _apply_edits(host: Client, edits: Sequence[Edit], changes: Sequence[ObjectChange]) -> None:
+async def apply_edits(host: Client, edits: Sequence[Edit], changes: Sequence[ObjectChange]) -> None:
+    """Write the edits; ConfigurationError names what was written before one that the server rejects."""
     done: list[str] = []
     for edit, change in zip(edits, changes, strict=True):
         try:
@@ -181,7 +182,8 @@ async def _apply_edits(host: Client, edits: Sequence[Edit], changes: Sequence[Ob
         done.append(str(edit))
 
 
-async def _wait_until_as_planned(planner: Planner, saved: PlanFile, timeout_s: float) -> int:
+async def wait_as_planned(planner: Planner, saved: PlanFile, timeout_s: float) -> int:
+    """Wait until the members match the plan, and print whether they do; return 1 if not."""
     deadline_s = planner.clock.monotonic() + timeout_s
     while lines := await unmet_expectations(planner.host, saved.expected):
         if planner.clock.monotonic() > deadline_s:
