@@ -12,7 +12,7 @@ from hashlib import blake2b
 from ipaddress import ip_address
 from pathlib import Path
 
-from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS
+from federation.api.secretkinds import ENCRYPTED_PREFIXES, UNAUDITED_RESOURCES
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.jsonsize import VALUES_MAX
 from federation.apiserver.audit.auditoptions import AuditOptions, to_mode
@@ -36,13 +36,6 @@ ALL_REQUESTS, GPU_REQUESTS = "all", "gpus"
 OBJECT_VALUES_MIN = 10_000
 """Ordinary CustomResourceDefinitions and ConfigMaps have thousands of values."""
 SHORT_TRIGGERS, KUBEADMIRAL_TRIGGERS = "short", "kubeadmiral"
-ENCRYPTED_PREFIXES = (
-    "/core/secrets/",
-    *(f"/{kind.group}/{kind.plural}/" for kind in (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)),
-    ENCRYPTION_PREFIX,
-)
-"""Names of stored values that can hold Secrets: Secrets (member credentials are Secrets), federated objects, whose
-templates and overrides are copies of them, and the explanations of decisions."""
 
 _EMBEDDED_ONLY = (
     "advertise_address", "advertise_url", "audit_policy_file", "new", "oidc_issuer_url", "role",
@@ -109,6 +102,8 @@ class Settings:
     """Estimated memory of the cached objects of one member; 150,000 pods need about 0.7 GB."""
     member_token_lifetime_s: int = 30 * 24 * 3600
     """Requested lifetime of service account tokens, at least 600; they are renewed after a third of it."""
+    agent_certificate_lifetime_s: int = 30 * 24 * 3600
+    """Life of the certificates of agents, at least 60; they are renewed after two thirds of it."""
     role: str = "all"
     """On a shared database: `api` never runs the controllers, `controllers` is in no endpoints; `all` is both."""
     lease_duration_s: float = 8.0
@@ -291,7 +286,7 @@ class Settings:
         return EncryptionOptions(
             Path(self.encryption_key_file).expanduser() if self.encryption_key_file else None,
             self.encryption_key_command,
-            prefixes=ENCRYPTED_PREFIXES,
+            prefixes=(*ENCRYPTED_PREFIXES, ENCRYPTION_PREFIX),
         )
 
     @property
@@ -414,9 +409,7 @@ class Settings:
             file_bytes_max=self.audit_log_maxsize * 1024 * 1024,
             backups_max=self.audit_log_maxbackup,
             mode=to_mode(self.audit_log_mode),
-            redacted_resources=tuple(
-                (kind.group, kind.plural) for kind in (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)
-            ),
+            redacted_resources=UNAUDITED_RESOURCES,
         )
 
 

@@ -32,6 +32,7 @@ from federation.controllers.fleetmetrics.controller import FleetMetrics
 from federation.controllers.follower.controller import FollowerController, FollowerOptions
 from federation.controllers.horizontalautoscaler.controller import HorizontalAutoscalerController
 from federation.controllers.horizontalautoscaler.memberscales import MemberScales
+from federation.controllers.kubefed.controller import KubeFedController
 from federation.controllers.leftovers.controller import LeftoverController
 from federation.controllers.nsautoprop.controller import NamespaceController, NamespaceOptions
 from federation.controllers.override.controller import OverrideController, OverrideOptions
@@ -188,6 +189,7 @@ class Wiring:
                 clock=clock,
                 options=SyncOptions(guard=settings.guard),
             ),
+            "kubefed": KubeFedController(client, objects, informers, recorder, clock=clock),
             "leftovers": LeftoverController(
                 client, objects, informers, members, self.tombstones, recorder, clock=clock
             ),

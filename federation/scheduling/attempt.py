@@ -234,7 +234,7 @@ def assess(
         default_toleration_s=chosen.toleration_s,
         ended=ended,
     )
-    if only_adds or returns:
+    if only_adds or returns or _asks_for_rebalance(present):
         unit = replace(unit, avoid_disruption=only_adds)
     if unit.namespace in inputs.quotas and shape_of(template) is not None:
         unit = replace(unit, quota=inputs.quotas.headroom(key_in(federated), unit, snapshot.by_name))
@@ -316,7 +316,9 @@ def placement_patch(
     # A decision that only adds replicas leaves the stored triggers: changes that the policy defers are still pending.
     # So does one that is held: the object stays due until it is approved, or until nothing would move any more.
     if not is_partial:
+        asked = (attempt.federated["metadata"].get("annotations") or {}).get(names.REBALANCE)
         decided |= {names.SCHEDULING_TRIGGERS: due.triggers, names.SCHEDULING_DEFERRED_REASONS: None}
+        decided |= {names.REBALANCED: asked}
     if not is_held:
         counts = {cluster: count or 0 for cluster, count in placements.items()}
         decided[names.WORKLOAD_SPREAD] = to_annotation(due.unit.workload_spread, counts, quotas or {})
@@ -330,6 +332,11 @@ def placement_patch(
         attempt.annotations | decided | (guarded or {}),
         awaited=awaited,
     )
+
+
+def _asks_for_rebalance(annotations: Mapping[str, str]) -> bool:
+    """Return whether a user asked for a division without regard to where the replicas are, and none was made yet."""
+    return annotations.get(names.REBALANCE) not in (None, annotations.get(names.REBALANCED))
 
 
 def _divides(policy: Policy, annotations: Mapping[str, str]) -> bool:

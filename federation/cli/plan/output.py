@@ -13,11 +13,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from federation.apimachinery.amounts import to_amount, to_count
 from federation.apimachinery.resources import Object
 from federation.apimachinery.wellknown import LAST_APPLIED_CONFIGURATION
 from federation.cli.plan.edits import describe_object
-from federation.cli.terminal.decisionview import print_inputs, print_scores, to_cost
-from federation.cli.terminal.printing import make_table, print_field, print_table, print_wrapped, to_amount, to_count
+from federation.cli.terminal.decisionview import print_inputs, print_scores
+from federation.cli.terminal.printing import make_table, print_field, print_table, print_wrapped
+from federation.scheduling.decisiontext import to_cost
 from federation.scheduling.whatif.planresult import Action, ClusterResource, MemberObject, MemberPlan, ObjectPlan, Plan
 
 _NAMED_MAX = 5
