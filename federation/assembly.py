@@ -34,7 +34,7 @@ from federation.apiserver.verbs.requestoptions import SYSTEM_NAMESPACES, Registr
 from federation.client.client import Client
 from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool
-from federation.componentoptions import pool_options
+from federation.componentoptions import pool_options, registration_options
 from federation.controllers.federate.controller import first_finalizers
 from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.journal.sqljournal import SQLJournal
@@ -137,8 +137,10 @@ class ControlPlane:
         self._server.mount("ui", uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, clock))
         self._server.connect(FEDERATED_CLUSTERS, "proxy", MemberProxy(self._pool))
         self._agent_events = EventRecorder(self.client, clock=clock)
-        registration = Registration(self.client, self._server.certify_client, self._agent_events, clock)
-        self._server.mount("agents", AgentEndpoint(registration, tunnels, self._leads).mount())
+        registration = Registration(
+            self.client, self._server.certify_client, self._agent_events, clock, registration_options(settings)
+        )
+        self._server.mount("agents", AgentEndpoint(registration, tunnels, self._leads, clock).mount())
         self._server.set_pod_locations(PodLocations(self._wiring.objects).find)
         self._traces = Traces(settings.otlp_endpoint, clock, __version__)
         self._server.wrap(self._traces.wrap)

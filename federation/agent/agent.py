@@ -2,7 +2,8 @@
 
 The agent connects every stream of its tunnel to the API server of its own member, whose address comes from its own
 kubeconfig and from nowhere else. Bytes are not interpreted: TLS is between the control plane and that API server.
-When a connection ends, the next one is tried after a random time, which doubles while the host does not answer.
+When a connection ends, the next one is tried after a random time, which doubles while the host does not answer. If the
+host has several addresses, each is tried before that time: the tunnel ends in the process that runs the controllers.
 """
 
 import asyncio
@@ -44,7 +45,10 @@ class AgentOptions:
     """The wait before an attempt is random, between half of the current value and all of it."""
     follower_retry_s: float = 0.5
     """After a process that does not run the controllers; a load balancer gives another one next."""
-    renewal_check_s: float = 3600.0
+    renewal_wait_s_max: float = 3600.0
+    """The longest wait before the time of the certificate's renewal is looked at again."""
+    renewal_retry_s: float = 5.0
+    """After a renewal that failed."""
     tunnel: TunnelOptions = field(default_factory=TunnelOptions)
 
 
@@ -67,6 +71,8 @@ class Agent:
         address = urlsplit(member.connection.server)
         self._host = address.hostname or ""
         self._port = address.port or (443 if address.scheme == "https" else 80)
+        self._servers: list[str] = []
+        """The addresses of the host; the first one is in use."""
 
     async def run(self, bundle: Bundle | None, on_connected: Callable[[], None] = lambda: None) -> None:
         """Register if the folder has no certificate, then serve until cancelled; ConfigurationError when refused."""
@@ -81,6 +87,7 @@ class Agent:
                 f'--register: the token is for cluster "{bundle.cluster}", but --dir holds the agent of'
                 f' "{self._identity.host().cluster}"; give another folder'
             )
+        self._servers = self._identity.host().servers
         renewing = asyncio.ensure_future(self._keep_renewed())
         try:
             await self._keep_connected(on_connected)
@@ -90,7 +97,7 @@ class Agent:
 
     async def _keep_connected(self, on_connected: Callable[[], None]) -> None:
         options = self._options
-        wait_s = options.retry_s_min
+        wait_s, failures = options.retry_s_min, 0
         while True:
             established = False
 
@@ -100,6 +107,7 @@ class Agent:
                 on_connected()
 
             try:
+                self._identity.check_valid(self._clock.now())
                 await self._connect_once(connected)
                 reason = "the tunnel ended"
             except (Forbidden, Unauthorized):
@@ -114,18 +122,25 @@ class Agent:
                 if isinstance(error, ConfigurationError):
                     raise
                 reason = str(error)
-            wait_s = options.retry_s_min if established else wait_s
+            if established:
+                wait_s, failures = options.retry_s_min, 0
+            else:
+                self._servers.append(self._servers.pop(0))
+                failures += 1
+                if failures % len(self._servers):
+                    _log.info("trying the next address of the host", reason=reason)
+                    continue
             _log.warning("disconnected from the host", reason=reason, retry_s=round(wait_s, 1))
             await self._clock.sleep(wait_s * (0.5 + self._jitter() / 2))
             wait_s = min(wait_s * 2, options.retry_s_max)
 
     async def _connect_once(self, on_ready: Callable[[], None]) -> None:
         """Deliver credentials if the host lacks them, and carry the tunnel until it ends."""
-        await registration.deliver_credentials(self._identity, self._member, self._clock)
-        host = self._identity.host()
-        path = f"{TUNNEL_PATH}?cluster={host.cluster}"
-        async with connect_websocket(self._identity.connection(host.server), path) as carrier:
-            _log.info("connected to the host", server=host.server, cluster=host.cluster)
+        server, cluster = self._servers[0], self._identity.host().cluster
+        await registration.deliver_credentials(self._identity, server, self._member, self._clock)
+        path = f"{TUNNEL_PATH}?cluster={cluster}"
+        async with connect_websocket(self._identity.connection(server), path) as carrier:
+            _log.info("connected to the host", server=server, cluster=cluster)
             await Tunnel(carrier, self._options.tunnel, self._connect_member).run(on_ready)
 
     async def _connect_member(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -133,10 +148,13 @@ class Agent:
 
     async def _keep_renewed(self) -> None:
         while True:
-            if self._identity.is_due(self._clock.now()):
+            wait_s = (self._identity.renewal_time() - self._clock.now()).total_seconds()
+            if wait_s <= 0:
+                wait_s = self._options.renewal_retry_s
                 try:
-                    await registration.renew(self._identity)
+                    await registration.renew(self._identity, self._servers[0])
                     _log.info("renewed the certificate")
+                    continue
                 except FederationError as error:
                     _log.warning("cannot renew the certificate", reason=str(error))
-            await self._clock.sleep(self._options.renewal_check_s)
+            await self._clock.sleep(min(wait_s, self._options.renewal_wait_s_max))

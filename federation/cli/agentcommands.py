@@ -17,7 +17,11 @@ def token_create_command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the cluster that the token is for.")],
     server: Annotated[
         str,
-        typer.Option("--server", metavar="URL", help="Where the agent reaches the federation [that of --kubeconfig]."),
+        typer.Option(
+            "--server",
+            metavar="URL",
+            help="Where the agent reaches the federation, URL,… if its processes differ [that of --kubeconfig].",
+        ),
     ] = "",
     labels: Annotated[
         str, typer.Option("--labels", metavar="LABELS", help="key=value,… for the selectors of policies.")

@@ -6,7 +6,7 @@ import secrets
 from datetime import datetime, timedelta
 
 from federation.api import names
-from federation.api.agents import Bundle, hash_secret
+from federation.api.agents import Bundle, hash_secret, to_servers
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.clock import SystemClock, from_rfc3339, parse_rfc3339, to_rfc3339
 from federation.apimachinery.errors import ConfigurationError, NotFound
@@ -33,6 +33,7 @@ async def create(
     async with context.client() as host:
         await _check_free(host, name)
         connection = host.connection
+        server = ",".join(to_servers(server or connection.server))
         if not connection.ca_data:
             raise ConfigurationError("the federation's kubeconfig has no certificate-authority; use DIR/kubeconfig")
         await _remove_expired(host, to_rfc3339(clock.now()))
@@ -44,7 +45,7 @@ async def create(
             "taints": json.dumps(joining.parse_taints(taints)),
         }
         await host.create(SECRETS, to_secret(token_id, values), field_manager="fedctl")
-    bundle = Bundle(server or connection.server, connection.ca_data.decode(), name, token_id, secret)
+    bundle = Bundle(server, connection.ca_data.decode(), name, token_id, secret)
     if output == "token":
         print(bundle.encode())
         return

@@ -29,16 +29,18 @@ from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.types import Assumed, SchedulingMode, SchedulingUnit, Taint, Toleration
-from federation.scheduling.podrequest import request_of
+from federation.scheduling.podrequest import request_of, shape_of
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, PolicyRef, hash_of
 from federation.scheduling.profiles import Profiles
+from federation.scheduling.quotas import QuotaLedger, key_in
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.tolerations import ended_tolerations, toleration_end, with_defaults
 from federation.scheduling.triggers import (
     ObjectTriggers,
     TriggerComparison,
     TriggerSource,
+    asks_for_rebalance,
     clusters_left,
     compare_triggers,
 )
@@ -69,6 +71,7 @@ class AttemptInputs(Protocol):
     annotation_policy: AnnotationPolicy
     triggers: TriggerSource
     spreads: SpreadIndex
+    quotas: QuotaLedger
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +237,10 @@ def assess(
     )
     if only_adds or returns:
         unit = replace(unit, avoid_disruption=only_adds)
-    elif _asks_for_rebalance(present):
+    elif asks_for_rebalance(present):
         unit = replace(unit, avoid_disruption=False)
+    if unit.namespace in inputs.quotas and shape_of(template) is not None:
+        unit = replace(unit, quota=inputs.quotas.headroom(key_in(federated), unit, snapshot.by_name))
     divides = _divides(policy, federated["metadata"].get("annotations") or {})
     is_spread = spread is not None
     return Due(unit, profile, policy, triggers.text, comparison, ignored, divides, only_adds, is_spread, returns)
@@ -330,11 +335,6 @@ def placement_patch(
         attempt.annotations | decided | (guarded or {}),
         awaited=awaited,
     )
-
-
-def _asks_for_rebalance(annotations: Mapping[str, str]) -> bool:
-    """Return whether a user asked for a division without regard to where the replicas are, and none was made yet."""
-    return annotations.get(names.REBALANCE) not in (None, annotations.get(names.REBALANCED))
 
 
 def _divides(policy: Policy, annotations: Mapping[str, str]) -> bool:

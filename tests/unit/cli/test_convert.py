@@ -88,7 +88,12 @@ def test_other_metrics_are_converted(source: dict[str, Any], target: dict[str, A
 
 
 def test_what_cannot_be_read_is_one_error(tmp_path: Path) -> None:
-    manifest = {"apiVersion": "autoscaling/v2beta1", "kind": "HorizontalPodAutoscaler", "spec": {"metrics": ["cpu"]}}
+    manifest = {
+        "apiVersion": "autoscaling/v2beta1",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "h"},
+        "spec": {"metrics": ["cpu"]},
+    }
     for text in (yaml.safe_dump(manifest), "a: ["):
         file = tmp_path / "bad.yaml"
         file.write_text(text)
@@ -96,4 +101,7 @@ def test_what_cannot_be_read_is_one_error(tmp_path: Path) -> None:
             converted(str(file))
     with pytest.raises(ConfigurationError, match="No such file"):
         converted(str(tmp_path / "none.yaml"))
-    assert converted("-", text="- just\n- a list\n") == [["just", "a list"]]
+    with pytest.raises(ConfigurationError, match="standard input: a manifest is a mapping"):
+        converted("-", text="- just\n- a list\n")
+    with pytest.raises(ConfigurationError, match="give the manifests"):
+        converted()

@@ -29,6 +29,7 @@ from federation.scheduling.framework.testing import NOW
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.profiles import Profiles
+from federation.scheduling.quotas import QuotaLedger
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.workloadspreads import SpreadIndex
@@ -45,6 +46,7 @@ class Inputs:
         self.policies, self.profiles, self.triggers = PolicyIndex(), Profiles(), TriggerSource()
         self.annotation_policy = AnnotationPolicy()
         self.spreads = SpreadIndex()
+        self.quotas = QuotaLedger()
         self.clusters = ClusterCache()
         for name in ("east", "west"):
             self.clusters.update({"metadata": {"name": name}, "status": {"conditions": [_true("Joined")]}})
