@@ -17,7 +17,6 @@ from federation.admission.plugins import admission_plugins
 from federation.admission.roles import HOST_RBAC
 from federation.api import names
 from federation.api.crds import crd_manifests
-from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Resource
@@ -39,7 +38,8 @@ from federation.controllers.federate.controller import first_finalizers
 from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised
-from federation.memberproxy.connector import MemberProxy
+from federation.memberproxy.hostviews import serve_members
+from federation.memberproxy.placedclusters import PlacedClusters
 from federation.runtime.events import EventRecorder
 from federation.settings import Settings
 from federation.spread.spreadadmission import RULES as SPREAD_RULES
@@ -135,7 +135,9 @@ class ControlPlane:
         mount = application.mount(self._journal, self._server.registry.kinds, view, policies, spread, listed)
         self._server.mount("federation", mount)
         self._server.mount("ui", uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, clock))
-        self._server.connect(FEDERATED_CLUSTERS, "proxy", MemberProxy(self._pool))
+        placed = PlacedClusters(self._pool)
+        wiring.objects.subscribe(placed.changed, None)
+        serve_members(self._server, self._pool, placed, clock)
         self._agent_events = EventRecorder(self.client, clock=clock)
         registration = Registration(self.client, self._server.certify_client, self._agent_events, clock)
         self._server.mount("agents", AgentEndpoint(registration, tunnels, self._leads).mount())

@@ -21,7 +21,7 @@ from federation.api.resources import (
     PROPAGATED_VERSIONS,
     PROPAGATION_POLICIES,
 )
-from federation.apimachinery.resources import SECRETS
+from federation.apimachinery.resources import POD_METRICS, SECRETS
 from federation.apiserver.auth.bootstrappolicy import RBACOptions
 
 FEDERATED = (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)
@@ -42,6 +42,7 @@ HOST_RBAC = RBACOptions(
         "view": [
             {"verbs": _READ, "apiGroups": [CORE_GROUP], "resources": [*_WRITTEN, *_STEERED]},
             {"verbs": _READ, "apiGroups": [KRUISE_GROUP], "resources": _WORKLOADS},
+            {"verbs": ["get", "list"], "apiGroups": [POD_METRICS.group], "resources": [POD_METRICS.plural]},
         ],
         "edit": [
             {"verbs": _WRITE, "apiGroups": [CORE_GROUP], "resources": _WRITTEN},

@@ -20,7 +20,7 @@ from federation.controllers.uniteddeployment.unitedservice import UnitedDeployme
 from federation.simulator.delay import Delay
 from federation.simulator.hostusers import admit_host_users
 from federation.simulator.options import MemberOptions
-from federation.simulator.podconnections import PodExec, PodLogs
+from federation.simulator.podconnections import PodExec, PodLogs, PodPorts
 from federation.simulator.workloads import Workloads
 from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
 from federation.spread.configurations import definitions
@@ -51,6 +51,7 @@ class SimulatedMember:
         self._server.wrap(delay.wrap)
         self._server.connect(PODS, "log", PodLogs(self._server.registry, clock))
         self._server.connect(PODS, "exec", PodExec(self._server.registry, clock))
+        self._server.connect(PODS, "portforward", PodPorts(self._server.registry, clock))
         self._workloads = Workloads(self._server.registry, options, clock)
         self._spreads: WorkloadSpreads | None = None
         self._uniteds: UnitedDeploymentService | None = None

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from federation.apimachinery.clock import SystemClock
-from federation.apiserver.http.connectors import Connector
+from federation.apimachinery.resources import PODS
 from federation.client.kubeconfig import load_kubeconfig
 from federation.client.pool import ClusterPool
 from federation.memberproxy.connector import MemberProxy
@@ -35,14 +35,13 @@ STATUS = {
 def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     """Return kubectl of the host's administrator, who administers the member as well."""
     pool, ours = ClusterPool(), ("core.kubeadmiral.io", "v1alpha1", "federatedclusters", "proxy")
-    pods: dict[tuple[str, str, str, str], Connector] = {}
     with (
-        api_server(tmp_path_factory.mktemp("member"), connectors=pods) as east,
+        api_server(tmp_path_factory.mktemp("member")) as east,
         api_server(tmp_path_factory.mktemp("host"), connectors={ours: MemberProxy(pool)}) as host,
         closing(Api(load_kubeconfig(east.kubeconfig), "default")) as member,
     ):
         for name, connector in (("log", PodLogs), ("exec", PodExec)):
-            pods["", "v1", "pods", name] = connector(east.registry, SystemClock())
+            east.connect(PODS, name, connector(east.registry, SystemClock()))
         group = {"kind": "Group", "name": "federation:system:masters", "apiGroup": "rbac.authorization.k8s.io"}
         role = {"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": "rbac.authorization.k8s.io"}
         member.create("clusterrolebindings", {"metadata": {"name": "hosts"}, "subjects": [group], "roleRef": role})
