@@ -1,7 +1,9 @@
 """A transport to any Kubernetes API server over HTTP(S): paths, queries and bodies; JSON in and out.
 
 `session.py` owns the sockets and translates their errors; `watchdecoder.py` decodes watch streams. A `Status` answer is
-raised as the ApiError that it stands for. Each call has a deadline; nothing is retried here.
+raised as the ApiError that it stands for. Each call has a deadline; no answer is retried here, but aiohttp sends a
+GET, PUT or DELETE once more when the server closed the connection before it answered. So a write must bear to happen
+twice: by its resourceVersion, or because it says the same again.
 """
 
 import re

@@ -67,11 +67,15 @@ class Client:
 
     async def _read(self, api: Api, name: str) -> None:
         called_s = time.monotonic()
-        with contextlib.suppress(aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, TimeoutError):
+        try:
             status, obj = await api.request("GET", f"{PATH}/{name}")
-            if status == 200:
-                self._seen[name] = (obj["data"]["value"], obj["metadata"]["resourceVersion"])
-                self._record(api, name, Operation(called_s, time.monotonic(), seen=obj["data"]["value"]))
+        except aiohttp.ClientConnectorError:
+            raise
+        except (aiohttp.ClientError, TimeoutError, ValueError):
+            return  # no answer, or a part of one
+        if status == 200:
+            self._seen[name] = (obj["data"]["value"], obj["metadata"]["resourceVersion"])
+            self._record(api, name, Operation(called_s, time.monotonic(), seen=obj["data"]["value"]))
 
     async def _write(self, api: Api, name: str) -> None:
         await self._put(api, name, None)
@@ -104,7 +108,7 @@ class Client:
             self._record(api, name, replace(tried, seen=None, written=None, unseen=seen))
         else:
             message = answer.get("message", "") if isinstance(answer, dict) else str(answer)
-            assert status == 429 or status >= 500, f"{status} {message}"
+            assert status == 429 or status >= 500, f"PUT {name} at {api.name} with {expected}: {status} {message}"
             self._history.refused[f"{status} {message}"] += 1
             self._history.lost.setdefault(name, []).append(replace(tried, returned_s=float("inf")))
             await asyncio.sleep(0.02)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from signal import SIGCONT, Signals
 from typing import Any, Self
@@ -76,6 +76,8 @@ class Api:
             tls = connection.to_tls()
             assert tls is not None
             self._session = aiohttp.ClientSession(connection.server, connector=aiohttp.TCPConnector(ssl=tls))
+            # It would send a PUT again after a broken connection: one write of a client could then happen twice.
+            self._session._retry_connection = False  # as in aiohttp's own test client
         return self._session
 
 
@@ -122,10 +124,14 @@ class Replica:
         with log_of(self.directory).open("a") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=self._environment)
 
-    def wait_for_file(self) -> None:
-        """Wait until the first start has written the kubeconfig."""
+    def wait_until_ready(self) -> None:
+        """Wait until the first start serves and says that it is ready."""
+        self._wait(self.kubectl.kubeconfig.exists)
+        self._wait(lambda: self.kubectl.run("get", "--raw", "/readyz").returncode == 0)
+
+    def _wait(self, is_so: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _START_S
-        while not self.kubectl.kubeconfig.exists():
+        while not is_so():
             assert time.monotonic() < deadline, f"{self.name} did not start: {self.log[-3000:]}"
             time.sleep(0.1)
 
@@ -156,7 +162,7 @@ class ReplicaSet:
         try:
             self._supervisor.start()
             for replica in self.replicas:
-                replica.wait_for_file()
+                replica.wait_until_ready()
         except BaseException:
             self.close()
             raise
@@ -195,11 +201,18 @@ async def leads(api: Api) -> bool:
 
 
 async def holder(api: Api) -> str:
-    """Return the holder of the Lease of the controllers, "" without one or without an answer."""
-    with contextlib.suppress(aiohttp.ClientError, TimeoutError):
-        status, lease = await api.request("GET", LEASE)
-        return str(lease["spec"].get("holderIdentity") or "") if status == 200 else ""
-    return ""
+    """Return the holder of the Lease of the controllers, "" without one, as soon as the server answers."""
+    found: list[str] = []
+
+    async def is_answered() -> bool:
+        with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+            status, lease = await api.request("GET", LEASE)
+            if status in (200, 404):
+                found.append(str(lease["spec"].get("holderIdentity") or "") if status == 200 else "")
+        return bool(found)
+
+    await until(is_answered, f"the Lease, read at {api.name}")
+    return found[-1]
 
 
 async def until(condition: Any, what: str, timeout_s: float = 120.0) -> float:

@@ -1,5 +1,6 @@
 """SQL statements of the hot paths: every commit, and every look at the commits of other processes."""
 
+import re
 from typing import Any
 
 from sqlalchemy import ClauseElement, Connection, CursorResult, Dialect
@@ -19,6 +20,8 @@ class Statement:
     def execute(self, connection: Connection, rows: list[dict[str, Any]]) -> CursorResult[Any]:
         """Execute the statement once for each row of parameters."""
         text, order = self._for(connection.dialect)
+        if len(rows) > 1 and connection.dialect.name == "postgresql":
+            return _insert_at_once(connection, text, rows)
         if order is None:
             return connection.exec_driver_sql(text, rows if len(rows) > 1 else rows[0])
         given = [tuple([row[name] for name in order]) for row in rows]
@@ -32,3 +35,20 @@ class Statement:
             order = compiled.positiontup if compiled.positional else None
             made = self._made[dialect.name] = (str(compiled), order)
         return made
+
+
+_PARAMETER = re.compile(r"%\((\w+)\)s")
+
+
+def _insert_at_once(connection: Connection, text: str, rows: list[dict[str, Any]]) -> CursorResult[Any]:
+    """Execute an INSERT of several rows as one statement.
+
+    The driver would send one statement for each row without waiting. While the server waits for the next one, it does
+    not end the transaction of a process that was paused (`idle_in_transaction_session_timeout`), and the others wait
+    for its locks. A commit has at most some hundred rows, far from the server's limit of 65,535 parameters.
+    """
+    head, values = text.split(" VALUES ")
+    order = _PARAMETER.findall(values)
+    one = _PARAMETER.sub("%s", values)
+    given = tuple([row[name] for row in rows for name in order])
+    return connection.exec_driver_sql(f"{head} VALUES {', '.join([one] * len(rows))}", given)

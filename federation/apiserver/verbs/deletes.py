@@ -50,7 +50,7 @@ class Deleter:
         if options.grace_period_s is not None and options.grace_period_s < -1:
             raise BadRequest("gracePeriodSeconds must be greater than or equal to 0")
         context = self._context
-        for _ in range(context.options.write_attempts_max):
+        while True:  # until the request's deadline, as in `Writer.change`
             try:
                 entry = await context.get_entry(info, namespace, name)
             except ValueDamaged as damage:
@@ -72,7 +72,6 @@ class Deleter:
                     raise object_modified(info, name) from error
             except KeyNotFound as error:
                 raise object_not_found(info, name) from error
-        raise object_modified(info, name)
 
     async def delete_collection(
         self, info: KindInfo, namespace: str, list_options: ListOptions, options: DeleteOptions

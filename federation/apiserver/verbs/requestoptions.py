@@ -34,8 +34,6 @@ class RegistryOptions:
     """How long an Event lives after its last write, as in kube-apiserver."""
     event_sweep_interval_s: float = 30.0
     """How often expired Events are removed."""
-    write_attempts_max: int = 5
-    """How many attempts a write without a resourceVersion gets when other writers change the object."""
     list_limit_max: int = 0
     """The largest page that is served (0: no limit)."""
     object_values_max: int = VALUES_MAX

@@ -183,12 +183,14 @@ class Writer:
         shares_live: bool = True,
         patch_bytes: int = 0,
     ) -> bytes:
-        """Apply `change` to the live object and store the result; retry on a newer state after a concurrent write.
+        """Apply `change` to the live object and store the result; retry on a newer state after each concurrent write.
 
-        With `shares_live` the result may contain parts of its argument, so `change` gets a copy of the live object.
+        As in kube-apiserver, only the deadline of its request ends the retries: each one means that another writer
+        got on. With `shares_live` the result may contain parts of its argument, so `change` gets a copy of the live
+        object.
         """
         context = self._context
-        for _ in range(context.options.write_attempts_max):
+        while True:
             entry = await context.get_entry(info, namespace, name)
             value = await context.from_storage(info, entry.value)
             old = encoding.decode(value)
@@ -219,7 +221,6 @@ class Writer:
                     raise object_modified(info, name) from error
             except KeyNotFound as error:
                 raise object_not_found(info, name) from error
-        raise object_modified(info, name)
 
     def _check_may_create(self, info: KindInfo, namespace: str, name: str, options: WriteOptions) -> None:
         """Raise Forbidden when an update or apply would create an object that its user may not create."""

@@ -8,18 +8,21 @@ pods without metrics.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, UNITED_DEPLOYMENTS
 from federation.apimachinery.conditions import is_true
 from federation.apimachinery.errors import ApiError, BadRequest, ClusterError, NotFound
-from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, POD_METRICS, PODS, Object
+from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, POD_METRICS, PODS, Object, Resource
 from federation.apimachinery.selectors import Selector, format_label_selector, parse_label_selector
 from federation.client.client import Client
-from federation.controllers.horizontalautoscaler.scaletargets import Measured, Scale
+from federation.controllers.horizontalautoscaler.custommetrics import CustomMetrics
+from federation.controllers.horizontalautoscaler.scaletargets import Scale
 from federation.planning.autoscaling.hpamodes import mode_of
+from federation.planning.autoscaling.measurements import Measurements
 from federation.planning.autoscaling.podmetrics import PodMetric, Sample, to_metric
 from federation.planning.federatedobject.placements import current_clusters, effective_placement
 from federation.planning.status.idleautoscaler import target_of
@@ -86,43 +89,57 @@ class MemberScales:
         except NotFound:
             return None
 
-    async def measure(self, scale: Scale) -> Measured:
-        """Return the pods of all members that the scale's selector matches, with their metrics."""
+    async def measure(self, scale: Scale, metrics: Sequence[Mapping[str, Any]]) -> Measurements:
+        """Return the pods of all members that the scale's selector matches, with the metrics of the autoscaler."""
         selector = _selector_of(scale)
         if not selector:
-            return Measured((), "the target has no selector yet", is_complete=False)
+            return Measurements((), problem="the target has no selector yet", is_complete=False)
         try:
             wanted = parse_label_selector(selector)
         except BadRequest as error:
-            return Measured((), error.message, is_complete=False)
+            return Measurements((), problem=error.message, is_complete=False)
         pods_of = partial(self._cached_pods, wanted=wanted)
         clusters = sorted(cluster["metadata"]["name"] for cluster in self._clusters.list())
         if scale.resource != UNITED_DEPLOYMENTS:
             pods_of, clusters = partial(self._requested_pods, selector=selector), self._clusters_of(scale)
         namespace = scale.target["metadata"]["namespace"]
         found = await asyncio.gather(*(self._measure_in(cluster, namespace, selector, pods_of) for cluster in clusters))
-        return Measured(
+        samples = {cluster: measured.samples for cluster, measured in zip(clusters, found, strict=True)}
+        custom = CustomMetrics(self._ready_client, self._resource_of, namespace, selector)
+        values = await asyncio.gather(*(custom.measure(metric, samples) for metric in metrics))
+        problems = [measured.problem for measured in found if measured.problem]
+        return Measurements(
             [sample for measured in found for sample in measured.samples],
-            "; ".join(measured.problem for measured in found if measured.problem),
+            {place: value for place, value in enumerate(values) if value is not None},
+            "; ".join(dict.fromkeys([*problems, *custom.problems])),
             is_complete=all(measured.is_complete for measured in found),
         )
 
-    async def _measure_in(self, cluster: str, namespace: str, selector: str, pods_of: PodsOf) -> Measured:
+    async def _measure_in(self, cluster: str, namespace: str, selector: str, pods_of: PodsOf) -> Measurements:
         try:
             pods = await pods_of(cluster, namespace)
         except (ApiError, ClusterError) as error:
-            return Measured((), f"the pods of cluster {cluster} are not known: {error}", is_complete=False)
+            problem = f"the pods of cluster {cluster} are not known: {error}"
+            return Measurements((), problem=problem, is_complete=False)
         if pods is None:
-            return Measured((), f"the pods of cluster {cluster} are not known", is_complete=False)
+            return Measurements((), problem=f"the pods of cluster {cluster} are not known", is_complete=False)
         if not pods:
-            return Measured(())
+            return Measurements(())
         if not self._is_ready(cluster):
-            return Measured([Sample(pod) for pod in pods], f"cluster {cluster} is not ready")
+            return Measurements([Sample(pod) for pod in pods], problem=f"cluster {cluster} is not ready")
         try:
             metrics = await self._metrics(cluster, namespace, selector)
         except (ApiError, ClusterError) as error:
-            return Measured([Sample(pod) for pod in pods], f"cluster {cluster} has no metrics: {error}")
-        return Measured([Sample(pod, metrics.get(pod["metadata"]["name"])) for pod in pods])
+            problem = f"cluster {cluster} has no metrics: {error}"
+            return Measurements([Sample(pod) for pod in pods], problem=problem)
+        return Measurements([Sample(pod, metrics.get(pod["metadata"]["name"])) for pod in pods])
+
+    def _ready_client(self, cluster: str) -> Client | None:
+        return self._members.client(cluster) if self._is_ready(cluster) else None
+
+    def _resource_of(self, group: str, kind: str) -> Resource | None:
+        type_ = self._objects.types.for_group_kind(group, kind)
+        return type_.resource if type_ is not None else None
 
     async def _cached_pods(self, cluster: str, namespace: str, wanted: Selector) -> list[Object] | None:
         """Return the pods of a UnitedDeployment; None while the cache of the cluster is incomplete."""

@@ -9,8 +9,8 @@ from federation.apimachinery.errors import ApiError, NotFound
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object
 from federation.client.client import Client
 from federation.controllers.horizontalautoscaler.scaletargets import Scale, ScaleTargets
-from federation.planning.autoscaling.recommendation import recommend_replicas
-from federation.planning.autoscaling.replicacount import MetricsError
+from federation.planning.autoscaling.decision import decide, decide_without_metrics
+from federation.planning.autoscaling.replicacount import Replicas
 from federation.planning.autoscaling.scalelimits import Bounds, History
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.informer import Informer
@@ -60,45 +60,21 @@ class Reconciler:
             return
         message = "the HPA controller was able to get the target's current scale"
         self._set(status, names.ABLE_TO_SCALE, "True", "SucceededGetScale", message)
-        current, bounds = scale.replicas, Bounds.of(spec)
+        current = scale.replicas
         history = self._histories.setdefault(key, History([(self._clock.monotonic(), current)]))
-        desired = current
-        if current == 0:
-            message = "scaling is disabled since the replica count of the target is zero"
-            self._set(status, names.SCALING_ACTIVE, "False", "ScalingDisabled", message)
-        elif not bounds.low <= current <= bounds.high:
-            desired = min(max(current, bounds.low), bounds.high)
-        else:
-            desired = await self._recommend(autoscaler, scale, bounds, history, status)
-        if desired != current:
-            await self._scale(scale, desired, status)
-            history.record_change(desired - current, self._clock.monotonic())
-        status["currentReplicas"], status["desiredReplicas"] = scale.present, desired
-
-    async def _recommend(
-        self, autoscaler: Object, scale: Scale, bounds: Bounds, history: History, status: Object
-    ) -> int:
-        """Return the replicas for the present use within all limits; the current ones if it is not known."""
-        measured = await self._targets.measure(scale)
-        now = self._clock.now()
-        try:
-            found = recommend_replicas(autoscaler["spec"], scale.replicas, measured.samples, bounds.tolerances, now)
-        except MetricsError as error:
-            text = f"{error}; {measured.problem}" if measured.problem else str(error)
-            message = f"the HPA was unable to compute the replica count: {text}"
-            self._set(status, names.SCALING_ACTIVE, "False", "FailedGetResourceMetric", message)
-            return scale.replicas
-        status["currentMetrics"] = list(found.metrics)
-        message = f"the HPA was able to successfully calculate a replica count from {found.reason}"
-        if measured.problem:
-            message = f"{message}; {measured.problem}"
-        self._set(status, names.SCALING_ACTIVE, "True", "ValidMetricFound", message)
-        # Pods that are not known may be the idle ones or the busy ones: none is removed on the word of the others.
-        wanted = found.replicas if measured.is_complete else max(found.replicas, scale.replicas)
-        desired, able, limited = history.limit(scale.replicas, wanted, bounds, self._clock.monotonic())
-        self._set(status, names.ABLE_TO_SCALE, *able)
-        self._set(status, names.SCALING_LIMITED, *limited)
-        return desired
+        decision = decide_without_metrics(current, Bounds.of(spec))
+        if decision is None:
+            measured = await self._targets.measure(scale, spec.get("metrics") or ())
+            now, now_s = self._clock.now(), self._clock.monotonic()
+            decision = decide(spec, Replicas(current, scale.present), measured, history, now=now, now_s=now_s)
+        for condition in decision.conditions:
+            self._set(status, *condition)
+        if decision.metrics is not None:
+            status["currentMetrics"] = list(decision.metrics)
+        if decision.replicas != current:
+            await self._scale(scale, decision.replicas, status)
+            history.record_change(decision.replicas - current, self._clock.monotonic())
+        status["currentReplicas"], status["desiredReplicas"] = scale.present, decision.replicas
 
     async def _scale(self, scale: Scale, desired: int, status: Object) -> None:
         metadata = scale.target["metadata"]

@@ -1,11 +1,11 @@
 """The interface between autoscalers and their targets: the scale of a target, and the metrics of its pods."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from federation.apimachinery.resources import Object, Resource
-from federation.planning.autoscaling.podmetrics import Sample
+from federation.planning.autoscaling.measurements import Measurements
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +25,6 @@ class Scale:
         return cls(resource, target, 1 if replicas is None else int(replicas), int(status.get("replicas") or 0))
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """The pods of a target with their metrics. `problem` says what could not be read, "" if nothing is missing.
-
-    Without `is_complete` there may be more pods than these.
-    """
-
-    samples: Sequence[Sample]
-    problem: str = ""
-    is_complete: bool = True
-
-
 class ScaleTargets(Protocol):
     """The targets that the autoscalers of one cluster can have."""
 
@@ -52,6 +40,6 @@ class ScaleTargets(Protocol):
         """Return the scale of the target, None if the target does not exist."""
         ...
 
-    async def measure(self, scale: Scale) -> Measured:
-        """Return the pods of the target and their metrics; a source that does not answer is a `problem`."""
+    async def measure(self, scale: Scale, metrics: Sequence[Mapping[str, Any]]) -> Measurements:
+        """Return the pods of the target and the metrics of its autoscaler; what does not answer is a `problem`."""
         ...

@@ -1,6 +1,6 @@
-"""The replicas that bring the average use of one resource to its target. Pure.
+"""The replicas that bring one metric to its target. Pure.
 
-The rules are those of Kubernetes for resource metrics. Pods that are being deleted or have failed do not count. Pods
+The rules are those of Kubernetes. Pods that are being deleted or have failed do not count. Pods
 that are not ready count as idle when the others need more replicas. Pods without a metric count as idle then, too, and
 as fully used when the others need fewer. A result that the uncertain pods reverse is no change at all.
 """
@@ -12,10 +12,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from federation.apimachinery.clock import parse_rfc3339
-from federation.apimachinery.conditions import find
+from federation.apimachinery.conditions import find, is_true
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.quantity import to_milli
 from federation.planning.autoscaling.podmetrics import Sample
+from federation.planning.clusters.clusterresources import spec_requests, whole_pod_requests
 
 TOLERANCE = 0.1
 """A use that differs less from its target, as a share of it, changes nothing."""
@@ -65,21 +66,53 @@ class Proposal:
     utilization: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """The replicas of a target: those that its spec wants, and those that its status counts."""
+
+    wanted: int
+    present: int
+
+
 def propose_replicas(
     current: int, samples: Sequence[Sample], target: ResourceTarget, tolerances: Tolerances, now: datetime
 ) -> Proposal:
     """Return the proposal for the pods of a target with `current` replicas; MetricsError if nothing was measured."""
     if not samples:
         raise MetricsError("no pods returned by selector while calculating replica count")
-    requests = _requests(samples, target) if target.is_utilization else [1] * len(samples)
+    requests = [_request(sample.pod, target) if target.is_utilization else 1 for sample in samples]
     groups = _group(samples, target, requests, now)
     if not groups.ready:
         raise MetricsError("did not receive metrics for targeted pods (pods might be unready)")
     used, requested = _sums(groups.ready)
+    if not requested:
+        raise MetricsError(f"the pods request no {target.resource}")
     ratio = _ratio(used, requested, len(groups.ready), target)
     average = used // len(groups.ready)
     utilization = used * 100 // requested if target.is_utilization else None
     return Proposal(_count(current, groups, ratio, target, tolerances), average, utilization)
+
+
+def propose_for_value(
+    current: int, amount: int, target: int, samples: Sequence[Sample], tolerances: Tolerances
+) -> Proposal:
+    """Return the proposal for a metric that is not of the pods, with a target for its whole value."""
+    ratio = amount / target
+    if tolerances.cover(ratio):
+        return Proposal(current, amount)
+    if not samples:
+        raise MetricsError("no pods returned by selector while calculating replica count")
+    ready = sum(1 for sample in samples if _is_ready(sample.pod))
+    return Proposal(math.ceil(ratio * ready), amount)
+
+
+def propose_for_average(replicas: Replicas, amount: int, target: int, tolerances: Tolerances) -> Proposal:
+    """Return the proposal for a metric that is not of the pods, with a target for its value per pod."""
+    present = replicas.present
+    if not present:
+        raise MetricsError("the target has no pods yet")
+    count = present if tolerances.cover(amount / (target * present)) else math.ceil(amount / target)
+    return Proposal(count, math.ceil(amount / present))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +141,11 @@ def _group(samples: Sequence[Sample], target: ResourceTarget, requests: Sequence
         else:
             groups.ready.append((used, request))
     return groups
+
+
+def _is_ready(pod: Mapping[str, Any]) -> bool:
+    status = pod.get("status") or {}
+    return status.get("phase") == "Running" and is_true(status.get("conditions"), "Ready")
 
 
 def _is_settled(sample: Sample, now: datetime) -> bool:
@@ -153,21 +191,23 @@ def _sums(pods: Sequence[tuple[int, int]]) -> tuple[int, int]:
     return sum(used for used, _ in pods), sum(request for _, request in pods)
 
 
-def _requests(samples: Sequence[Sample], target: ResourceTarget) -> list[int]:
-    """Return the request of each pod; MetricsError if a container has none."""
-    return [_request(sample.pod, target) for sample in samples]
-
-
 def _request(pod: Mapping[str, Any], target: ResourceTarget) -> int:
+    spec, name = pod.get("spec") or {}, pod["metadata"].get("name", "")
+    if not target.container and whole_pod_requests(spec):
+        amounts = spec_requests(spec)
+        if target.resource not in amounts:
+            raise MetricsError(f"missing pod-level request for {target.resource} in Pod {name}")
+        return amounts[target.resource].milli
+    sidecars = [each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"]
+    containers = [
+        each for each in (*(spec.get("containers") or ()), *sidecars) if target.container in ("", each["name"])
+    ]
+    if target.container and not containers:
+        raise MetricsError(f"container {target.container} not found in Pod {name}")
     total = 0
-    for container in (pod.get("spec") or {}).get("containers") or ():
-        if target.container and container["name"] != target.container:
-            continue
+    for container in containers:
         amount = ((container.get("resources") or {}).get("requests") or {}).get(target.resource)
         if amount is None:
-            name = pod["metadata"].get("name", "")
             raise MetricsError(f"missing request for {target.resource} in container {container['name']} of Pod {name}")
         total += to_milli(str(amount))
-    if not total:
-        raise MetricsError(f"the pods request no {target.resource}")
     return total

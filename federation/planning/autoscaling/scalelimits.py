@@ -68,7 +68,7 @@ class History:
     def limit(self, current: int, wanted: int, bounds: Bounds, now_s: float) -> tuple[int, Verdict, Verdict]:
         """Return the replicas to set now, and the conditions AbleToScale and ScalingLimited."""
         stabilized = self._stabilize(current, wanted, bounds, now_s)
-        is_down = wanted < current
+        is_down = wanted < current or bounds.behavior is None
         able: Verdict = _READY
         if stabilized != wanted:
             side, other = ("ScaleDown", "highest") if is_down else ("ScaleUp", "lowest")
@@ -97,7 +97,8 @@ class History:
         down = max([wanted, *(n for at_s, n in self.recommendations if at_s > now_s - down_s)])
         kept = [each for each in self.recommendations if each[0] > now_s - max(up_s, down_s)]
         self.recommendations = [*kept, (now_s, wanted)]
-        return min(max(current, up), down)
+        # Without a behavior, a recent higher recommendation counts on the way up, too.
+        return down if bounds.behavior is None else min(max(current, up), down)
 
     def _rate_limits(self, current: int, bounds: Bounds, now_s: float) -> tuple[int, int]:
         """Return the fewest and the most replicas that the speed limits allow now."""

@@ -220,6 +220,10 @@ class _Node:
     whole: Mapping[str, int]
 
 
+_OF_PODS = ("cpu", "memory")
+_HUGE_PAGES = "hugepages-"
+
+
 class _Hold(NamedTuple):
     """The requests of a pod on its node, "" while it has none."""
 
@@ -240,7 +244,8 @@ def has_ended(pod: Mapping[str, Any]) -> bool:
 def spec_requests(spec: Mapping[str, Any]) -> Amounts:
     """Return a pod spec's request: the sum of its containers, at least each init container's, plus the overhead.
 
-    A limit replaces a missing request. Init containers that always restart (sidecars) run beside the containers.
+    A limit replaces a missing request. Init containers that always restart (sidecars) run beside the containers. A
+    request of the pod as a whole replaces those of its containers.
     """
     total: Amounts = {}
     sidecars: Amounts = {}
@@ -259,8 +264,15 @@ def spec_requests(spec: Mapping[str, Any]) -> Amounts:
             peak[name] = max(peak.get(name, ZERO), amount)
     for name, amount in peak.items():
         total[name] = max(total.get(name, ZERO), amount)
+    total |= whole_pod_requests(spec)
     _add(total, _readable(spec.get("overhead")))
     return total
+
+
+def whole_pod_requests(spec: Mapping[str, Any]) -> Amounts:
+    """Return what a pod spec requests for the pod as a whole, whatever its containers request."""
+    requests = _readable((spec.get("resources") or {}).get("requests"))
+    return {name: requests[name] for name in requests if name in _OF_PODS or name.startswith(_HUGE_PAGES)}
 
 
 def _container_requests(container: Mapping[str, Any]) -> Amounts:

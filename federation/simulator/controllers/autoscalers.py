@@ -3,13 +3,15 @@
 `federation/controllers/horizontalautoscaler` decides and scales.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import compile_label_selector, parse_label_selector
-from federation.controllers.horizontalautoscaler.scaletargets import Measured, Scale
+from federation.controllers.horizontalautoscaler.scaletargets import Scale
+from federation.planning.autoscaling.measurements import Measurements
 from federation.planning.autoscaling.podmetrics import Sample
 from federation.runtime.informer import Informer
 from federation.simulator.controllers import pods as podsof
@@ -43,15 +45,15 @@ class LoadedWorkloads:
         found = informer.get(autoscaler["metadata"]["namespace"], reference["name"]) if informer is not None else None
         return None if informer is None or found is None else Scale.of(informer.resource, found)
 
-    async def measure(self, scale: Scale) -> Measured:
+    async def measure(self, scale: Scale, metrics: Sequence[Mapping[str, Any]]) -> Measurements:  # noqa: ARG002  # an interface's signature
         """Return the active pods of the target, and their metrics if it has a load."""
         pods = self.pods_of(scale.target)
         try:
-            metrics = measure_pods(scale.target, pods, self._clock.now())
+            found = measure_pods(scale.target, pods, self._clock.now())
         except ConfigurationError as error:
-            return Measured([Sample(pod) for pod in pods], str(error))
+            return Measurements([Sample(pod) for pod in pods], problem=str(error))
         problem = "" if has_load(scale.target) else "the target has no annotation with a load"
-        return Measured([Sample(pod, metrics.get(pod["metadata"]["name"])) for pod in pods], problem)
+        return Measurements([Sample(pod, found.get(pod["metadata"]["name"])) for pod in pods], problem=problem)
 
     def loaded(self) -> Iterator[Object]:
         """Yield the workloads with a load."""

@@ -1,10 +1,12 @@
 """Conformance area: PUT of absent objects, updates without resourceVersion, and metadata.generation."""
 
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from tests.conformance.apiserver.objects import a_config_map, a_definition, a_deployment, a_pod, a_service, a_widget
-from tests.support.rest import Api, Object, refused
+from tests.support.rest import Api, Object, Refused, refused
 
 
 def named(name: str, **fields: Any) -> Object:
@@ -29,6 +31,24 @@ def test_a_custom_object_is_replaced_only_with_its_revision(api: Api, widgets: s
 def test_an_absent_definition_is_not_found(api: Api, group: str) -> None:
     with refused(404, "NotFound", f'"widgets.{group}" not found'):
         api.update("customresourcedefinitions", a_definition(group))
+
+
+def test_writes_without_a_revision_never_conflict(api: Api) -> None:
+    api.create("configmaps", a_config_map("x"))
+
+    def write(number: int) -> str:
+        data = {"written-by": str(number)}
+        try:
+            if number % 2:
+                api.update("configmaps", {**a_config_map("x"), "data": data})
+            else:
+                api.patch("configmaps", "x", {"data": data})
+        except Refused as refusal:
+            return str(refusal)
+        return "written"
+
+    with ThreadPoolExecutor(40) as threads:
+        assert Counter(threads.map(write, range(120))) == {"written": 120}
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,10 @@ import asyncio
 from urllib.parse import urlsplit
 
 import pytest
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
 from tests.support.postgres import PostgresServer
-from tests.support.stores import StoreBackend, a_body, eventually, recording
+from tests.support.stores import StoreBackend, a_body, a_value, eventually, recording
 
 from federation.apimachinery.errors import (
     KeyExists,
@@ -45,6 +47,28 @@ async def test_a_read_succeeds_after_the_server_has_closed_its_connections(
     assert closed
     assert all(is_closed for (is_closed,) in closed)
     assert await store.get("/a") == entry
+
+
+async def test_the_rows_of_a_commit_are_one_statement(shared: StoreBackend) -> None:
+    """While several statements are under way, the server does not end the transaction of a process that is paused."""
+    counted = {True: 0, False: 0}
+
+    def count(
+        _c: object, _cursor: object, statement: str, _p: object, _context: object, is_executed_many: bool
+    ) -> None:
+        counted[is_executed_many] += statement.startswith("INSERT INTO store_log")
+
+    event.listen(Engine, "before_cursor_execute", count)
+    try:
+        store = await shared.open()
+        await asyncio.gather(*(store.create(f"/{number}", a_body(str(number))) for number in range(60)))
+    finally:
+        event.remove(Engine, "before_cursor_execute", count)
+    assert counted[True] == 0
+    assert 0 < counted[False] < 60
+    entries = (await (await shared.open()).list("/")).entries
+    assert {entry.key for entry in entries} == {f"/{number}" for number in range(60)}
+    assert all(entry.value == a_value(entry.revision, entry.key[1:]) for entry in entries)
 
 
 async def test_both_see_everybodys_writes_in_the_same_order(shared: StoreBackend) -> None:
