@@ -40,6 +40,7 @@ from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised
 from federation.memberproxy.hostviews import serve_members
 from federation.memberproxy.placedclusters import PlacedClusters
+from federation.memberproxy.replicaconnections import ReplicaConnections
 from federation.runtime.events import EventRecorder
 from federation.settings import Settings
 from federation.spread.spreadadmission import RULES as SPREAD_RULES
@@ -138,6 +139,7 @@ class ControlPlane:
         placed = PlacedClusters(self._pool)
         wiring.objects.subscribe(placed.changed, None)
         serve_members(self._server, self._pool, placed, clock)
+        ReplicaConnections(wiring.informers, self._pool, self._leads)
         self._agent_events = EventRecorder(self.client, clock=clock)
         registration = Registration(self.client, self._server.certify_client, self._agent_events, clock)
         self._server.mount("agents", AgentEndpoint(registration, tunnels, self._leads).mount())

@@ -143,7 +143,7 @@ def delegate_of(pool: ClusterPool, cluster: str) -> Delegate:
     try:
         return pool.delegate(cluster)
     except NotFound as error:
-        raise NotFound(f"{error.message}: it is not joined, or another process runs the controllers") from None
+        raise NotFound(f"{error.message}: it is not joined") from None
 
 
 async def checked(cluster: str, response: StreamedResponse, *, is_upgrade: bool = False) -> StreamedResponse:

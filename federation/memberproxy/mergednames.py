@@ -16,7 +16,7 @@ _HASH_LENGTH_MAX = 11
 """A dash and the ten digits of a 32-bit hash."""
 _KEPT_LENGTH_MIN = NAME_LENGTH_MAX - _HASH_LENGTH_MAX
 """How much of a name that was too long stands before the hash, at least."""
-_NAME, _NODE_NAME = "metadata.name", "spec.nodeName"
+_NAMING_FIELDS = frozenset({"metadata.name", "spec.nodeName", "involvedObject.name"})
 
 
 def merged_name(cluster: str, name: str) -> str:
@@ -70,7 +70,7 @@ def to_member_fields(cluster: str, field_selector: str) -> str | None:
     terms: list[str] = []
     for term in parse_field_selector(field_selector):
         value: Any = term.value
-        if term.field in (_NAME, _NODE_NAME) and value:
+        if term.field in _NAMING_FIELDS and value:
             value = raw_name(cluster, value)
             if not value and term.equal:
                 return None

@@ -87,7 +87,7 @@ class MergedReader:
         clock: Clock,
         options: MergedOptions | None = None,
     ) -> None:
-        self._resource = resource
+        self.resource = resource
         self._registry = registry
         self._pool = pool
         self._visibility = visibility
@@ -115,7 +115,7 @@ class MergedReader:
             with suppress(NotFound):
                 return await self._registry.get(info, namespace, name)
         cluster, obj = await self.find(request, namespace, name)
-        return to_bytes(self._resource, cluster, obj)
+        return to_bytes(self.resource, cluster, obj)
 
     async def find(self, request: Request, namespace: str, name: str) -> tuple[str, Object]:
         """Return the cluster of a member's object and the object as it is there.
@@ -132,7 +132,7 @@ class MergedReader:
         if len(found) > 1:
             places = " and ".join(f'"{obj["metadata"]["name"]}" in cluster "{cluster}"' for cluster, obj in found)
             raise Conflict(
-                f'{self._resource.plural} "{name}" means {places}: use federatedclusters/CLUSTER/proxy to choose'
+                f'{self.resource.plural} "{name}" means {places}: use federatedclusters/CLUSTER/proxy to choose'
             )
         # An unknown second meaning must not lead a command into the wrong pod.
         unknown = {
@@ -148,8 +148,8 @@ class MergedReader:
             if isinstance(refusal, Forbidden):
                 raise refusal
         raise NotFound(
-            f'{self._resource.group_resource} "{name}" not found',
-            details={"name": name, "kind": self._resource.plural, "group": self._resource.group},
+            f'{self.resource.group_resource} "{name}" not found',
+            details={"name": name, "kind": self.resource.plural, "group": self.resource.group},
         )
 
     async def _find_in(
@@ -159,7 +159,7 @@ class MergedReader:
         try:
             async with asyncio.timeout(self._options.answer_s_max):
                 if wanted and not is_hashed(name):
-                    return await memberreads.get(self._pool, cluster, request.user, self._resource, namespace, wanted)
+                    return await memberreads.get(self._pool, cluster, request.user, self.resource, namespace, wanted)
                 return await self._search(cluster, request, namespace, name) if is_hashed(name) else None
         except (ApiError, ClusterError, TimeoutError) as problem:
             problems[cluster] = problem
@@ -167,7 +167,7 @@ class MergedReader:
 
     async def _search(self, cluster: str, request: Request, namespace: str, name: str) -> Object | None:
         """Return the object whose merged name is this one, which does not tell its name in the cluster."""
-        selection, token = Selection(self._resource, namespace), ""
+        selection, token = Selection(self.resource, namespace), ""
         while True:
             page = await self._list_page(cluster, request, selection, self._options.page_max, token, 1)
             for item in page.items:
@@ -259,7 +259,7 @@ class MergedReader:
             return ""
         while True:
             page.items += [
-                to_bytes(self._resource, cluster, item)
+                to_bytes(self.resource, cluster, item)
                 for item in found.items
                 if self._visibility.is_visible(cluster, item["metadata"].get("namespace", ""))
             ]
@@ -307,11 +307,11 @@ class MergedReader:
         for cluster in clusters:
             fields = to_member_fields(cluster, options.field_selector)
             if fields is not None:
-                found[cluster] = Selection(self._resource, namespace, options.label_selector, fields)
+                found[cluster] = Selection(self.resource, namespace, options.label_selector, fields)
         return found
 
     def _warnings(self, problems: Mapping[str, Exception]) -> Sequence[str]:
-        return to_warnings(self._resource.plural, problems, self._options.answer_s_max)
+        return to_warnings(self.resource.plural, problems, self._options.answer_s_max)
 
     # -- watch
 
@@ -320,4 +320,4 @@ class MergedReader:
     ) -> AsyncGenerator[WatchBatch, None]:
         """Yield the changes of the host's objects and of those of members."""
         own = self._registry.watch if self._registry is not None else None
-        return self._watches.watch(request.user, self._resource, info, namespace, options, own)
+        return self._watches.watch(request.user, self.resource, info, namespace, options, own)

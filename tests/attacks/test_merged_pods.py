@@ -180,6 +180,34 @@ def test_all_namespaces_have_only_those_with_something_placed_in_the_cluster(wor
         world.admin.send("GET", "/api/v1/namespaces/kube-system/pods/east-dns")
 
 
+def test_nodes_and_the_events_about_one_pod_are_merged(world: World) -> None:
+    world.hostile.says("503 Service Unavailable")
+    world.members["east"].create("nodes", {"metadata": {"name": "n1"}})
+    assert [node["metadata"]["name"] for node in world.admin.list("nodes")["items"]] == ["east-n1"]
+    event = {
+        "metadata": {"name": "web-1.1"},
+        "involvedObject": {"kind": "Pod", "name": "web-1", "namespace": "shop"},
+        "reason": "Pulled",
+    }
+    world.members["east"].create("events", event)
+    about = world.admin.list("events", fieldSelector="involvedObject.name=east-web-1,involvedObject.kind=Pod")["items"]
+    assert [each["reason"] for each in about] == ["Pulled"]
+    assert world.admin.list("events", fieldSelector="involvedObject.name=web-1")["items"] == []
+    assert world.admin.list("events")["items"] == []
+
+
+def test_metrics_of_pods_are_merged(world: World) -> None:
+    metric = {"metadata": {"name": "web", "namespace": "odd"}, "window": "15s", "containers": []}
+    world.hostile.says("200 OK", orjson.dumps({"kind": "PodMetricsList", "metadata": {}, "items": [metric]}))
+    path = "/apis/metrics.k8s.io/v1beta1/namespaces/odd/pods"
+    [shown] = world.user("alice", "odd").send("GET", path).json()["items"]
+    assert (shown["metadata"]["name"], shown["kind"], shown["window"]) == ("hostile-web", "PodMetrics", "15s")
+    with refused(403, text='cannot list resource "nodes" in API group "metrics.k8s.io"'):
+        world.user("alice").send("GET", "/apis/metrics.k8s.io/v1beta1/nodes")
+    with refused(405):
+        world.admin.send("DELETE", f"{path}/hostile-web")
+
+
 # Whose rights
 
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.support.federation import Federation, eventually, fedctl, federation
@@ -149,6 +150,15 @@ def test_pods_of_members_are_listed_and_have_logs(user: User) -> None:
     assert "starting" in user.kubectl("logs", "deploy/web")
     assert user.fed.kubectl("-n", user.namespace, "exec", rows[-1][0], "--", "echo", "hello") == "hello\n"
     assert "Controlled By:  ReplicaSet/web-" in user.kubectl("describe", "pod", rows[0][0])
+    forward = user.fed.kubectl.popen("-n", user.namespace, "port-forward", rows[0][0], ":80")
+    try:
+        assert forward.stdout is not None
+        address = forward.stdout.readline().split()[2]
+        answer = httpx.get(f"http://{address}/hello", trust_env=False).text
+    finally:
+        forward.kill()
+        forward.communicate()
+    assert answer.startswith(f"pod {rows[0][0].removeprefix('member-1-')}, port 80\nGET /hello HTTP/1.1")
 
 
 def test_commands_that_need_a_kubelet_are_refused_for_pods_of_the_host(user: User) -> None:
