@@ -74,7 +74,10 @@ class DecisionRecord:
 
 @dataclass(frozen=True, slots=True)
 class DecisionFilter:
-    """Selects decisions; None means any. `since` and `until` are inclusive and compare with `at`, not `last_at`."""
+    """Selects decisions; None means any. `since` and `until` are inclusive and compare with `at`, not `last_at`.
+
+    `kinds` has pairs of group and kind.
+    """
 
     group: str | None = None
     kind: str | None = None
@@ -83,6 +86,7 @@ class DecisionFilter:
     outcome: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    kinds: frozenset[tuple[str, str]] | None = None
 
     def matches(self, record: DecisionRecord) -> bool:
         """Return whether the filter selects the record."""
@@ -91,6 +95,7 @@ class DecisionFilter:
                 getattr(self, field) in (None, getattr(record, field))
                 for field in ("group", "kind", "namespace", "name", "outcome")
             )
+            and (self.kinds is None or (record.group, record.kind) in self.kinds)
             and (self.since is None or record.at >= self.since)
             and (self.until is None or record.at <= self.until)
         )

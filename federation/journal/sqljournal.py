@@ -29,6 +29,7 @@ from sqlalchemy import (
     func,
     insert,
     select,
+    tuple_,
     update,
 )
 from sqlalchemy import Identity as IdentityColumn
@@ -228,6 +229,8 @@ def _to_conditions(selection: DecisionFilter) -> list[ColumnElement[bool]]:
         (decision.c.outcome, selection.outcome),
     )
     conditions: list[ColumnElement[bool]] = [column == value for column, value in columns if value is not None]
+    if selection.kinds is not None:
+        conditions.append(tuple_(decision.c.api_group, decision.c.kind).in_(sorted(selection.kinds)))
     if selection.since is not None:
         conditions.append(decision.c.at_us >= _to_us(selection.since))
     if selection.until is not None:

@@ -74,15 +74,16 @@ class MemberProxy:
         self.stop = self._forwarder.stop
 
     def is_watch(self, request: Request, path: ResourcePath) -> bool:
-        """Return whether the member sees a watch."""
-        return _is_watch(request, rest_of(request, path))
+        """Return whether the member sees a watch or a request for a log."""
+        return _only_reads(request, rest_of(request, path))
 
     def is_stream(self, request: Request, path: ResourcePath) -> bool:
         """Return whether the request is a watch, a followed log or a WebSocket connection."""
-        if WEBSOCKET in request.scope.get("extensions", ()) or self.is_watch(request, path):
+        if WEBSOCKET in request.scope.get("extensions", ()):
             return True
         inner = parse(rest_of(request, path))
-        return inner is not None and inner.subresource == "log" and is_true(request.query.get("follow", ""))
+        is_log = inner is not None and inner.subresource == "log"
+        return is_true(request.query.get("follow", "")) if is_log else self.is_watch(request, path)
 
     async def serve(self, request: Request, path: ResourcePath, *, timeout_s: float | None) -> None:
         """Pass the request on. ServiceUnavailable without a member that answers, TooManyRequests beyond the limits."""
@@ -97,7 +98,7 @@ class MemberProxy:
         target = encoded_target(path, request.scope["query_string"])
         with self._counted(cluster, user, is_stream=timeout_s is None):
             socket: ClientSocket | None = request.scope.get("extensions", {}).get(WEBSOCKET)
-            if socket is not None and not _is_watch(request, path):
+            if socket is not None and not _only_reads(request, path):
                 await self._join(request, socket, cluster, target, headers)
                 return
             opened = partial(self._open, request, cluster, target, headers, is_stream=timeout_s is None)
@@ -142,7 +143,7 @@ class MemberProxy:
             async with asyncio.timeout(self._options.head_s_max if is_stream else None) as head:
                 async with delegate.exchange(request.method, target, headers, body) as answer:
                     head.reschedule(None)
-                    response = await checked(cluster, answer, is_upgrade=b"upgrade" in request.headers)
+                    response = await checked(cluster, answer, is_upgrade=_is_spdy(request))
                     if is_stream:
                         response = response._replace(body=until_idle(response.body, self._options.idle_s_max))
                     yield response
@@ -189,9 +190,14 @@ class MemberProxy:
         await client.close(code)
 
 
-def _is_watch(request: Request, path: str) -> bool:
+def _is_spdy(request: Request) -> bool:
+    return request.headers.get(b"upgrade", b"").lower().startswith(b"spdy")
+
+
+def _only_reads(request: Request, path: str) -> bool:
+    """Return whether a request for a path of a member is a watch or for a log, also over WebSocket."""
     inner = parse(path)
-    return inner is not None and to_verb(request, inner) == "watch"
+    return inner is not None and (inner.subresource == "log" or to_verb(request, inner) == "watch")
 
 
 async def _pass_on(source: WebSocket, target: WebSocket, postpone: Callable[[], None]) -> None:

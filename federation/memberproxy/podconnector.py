@@ -26,9 +26,9 @@ class PodConnector:
         self._proxy = proxy
         self._registry = registry
 
-    def is_watch(self, _request: Request, _path: ResourcePath) -> bool:
-        """Return False: these are no watches."""
-        return False
+    def is_watch(self, _request: Request, path: ResourcePath) -> bool:
+        """Return whether the request is for a log, which only reads."""
+        return path.subresource == "log"
 
     def is_stream(self, request: Request, path: ResourcePath) -> bool:
         """Return whether the request is a followed log or a connection."""

@@ -196,15 +196,18 @@ class LeaderElector:
 
     async def _release(self) -> bool:
         """Release the Lease, so that the next candidate need not wait."""
-        try:
-            lease = await self._client.get(LEASES, self._name, self._namespace)
-            spec = lease.get("spec") or {}
-            if spec.get("holderIdentity") == self._identity:
-                free = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}
-                await self._client.update(LEASES, {**lease, "spec": free})
-        except (ApiError, ClusterError) as failure:
-            return self._fail(failure)
-        return True
+        while True:
+            try:
+                lease = await self._client.get(LEASES, self._name, self._namespace)
+                spec = lease.get("spec") or {}
+                if spec.get("holderIdentity") == self._identity:
+                    free = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}
+                    await self._client.update(LEASES, {**lease, "spec": free})
+            except Conflict:
+                continue  # a renewal that was cancelled took effect after all
+            except (ApiError, ClusterError) as failure:
+                return self._fail(failure)
+            return True
 
     def _fail(self, failure: Exception) -> bool:
         _log.debug("lease not written", lease=self._name, error=str(failure))

@@ -39,6 +39,7 @@ HASHED_ANNOTATIONS = (
     names.FOLLOWS_OBJECT,
     names.MAX_CLUSTERS,
     names.PLACEMENTS,
+    names.REBALANCE,
     names.SCHEDULING_MODE,
     names.STICKY_CLUSTER,
     names.TOLERATIONS,

@@ -14,7 +14,16 @@ from starlette.exceptions import HTTPException
 from federation.apimachinery.errors import ApiError, BadRequest, not_served
 from federation.apiserver.http.nonresource import Mount
 from federation.journal.decisions import Journal
-from federation.web import decisions, delivery, memberobjects, memberpods, objectlist, policyobjects, shardtopology
+from federation.web import (
+    decisions,
+    delivery,
+    differences,
+    memberobjects,
+    memberpods,
+    objectlist,
+    policyobjects,
+    shardtopology,
+)
 from federation.web.delivery import DeliveryView
 from federation.web.objectlist import ObjectListView
 from federation.web.policyobjects import PolicyView
@@ -32,13 +41,14 @@ def mount(
 ) -> Mount:
     """Return the app as the API server mounts it below `/federation/`; without views it serves the journal only."""
     web = FastAPI(title="federation", docs_url=None, redoc_url=None, openapi_url="/federation/v1/openapi.json")
-    decisions.add_routes(web, journal, kinds)
+    decisions.add_routes(web, journal, kinds, listed)
     paths = {decisions.DECISIONS_PATH}
     if view is not None:
         delivery.add_routes(web, view, kinds)
+        differences.add_routes(web, view, kinds)
         memberobjects.add_routes(web, view, kinds)
         memberpods.add_routes(web, view, kinds)
-        paths |= {*delivery.PATHS, memberobjects.PATH, memberpods.PATH}
+        paths |= {*delivery.PATHS, differences.PATH, memberobjects.PATH, memberpods.PATH}
     if policies is not None:
         policyobjects.add_routes(web, policies)
         paths.add(policyobjects.PATH)

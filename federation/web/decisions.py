@@ -1,6 +1,10 @@
-"""The decision journal at `/federation/v1/decisions`: a user who may read an object may read the decisions about it."""
+"""The decision journal at `/federation/v1/decisions`: a user who may read an object may read the decisions about it.
+
+Without a kind, a user who may not get the path sees the decisions about the kinds that he may list.
+"""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -8,24 +12,51 @@ import orjson
 from fastapi import FastAPI, Query, Request, Response
 
 from federation.apimachinery.clock import to_rfc3339_micro
-from federation.apimachinery.errors import BadRequest
+from federation.apimachinery.errors import BadRequest, Forbidden
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.journal.decisions import DecisionFilter, DecisionRecord, Journal
+from federation.scheduling.explain import in_force
+from federation.scheduling.triggers import describe_triggers
+from federation.web.objectlist import ObjectListView, visible_types
 from federation.web.requests import ServedKinds, check_parameters, json_response, required_permissions
 
 DECISIONS_PATH = "/federation/v1/decisions"
 _PARAMETERS = frozenset(
-    ("continue", "group", "kind", "limit", "name", "namespace", "outcome", "since", "until"),
+    ("changed", "cluster", "continue", "group", "kind", "limit", "name", "namespace", "outcome", "since", "until"),
 )
 _LIMIT_MAX = 500
 _READ_ROWS_MAX = 50
 """Decisions read from the journal at once."""
 _BYTES_MAX = 8 * 1024 * 1024
 """Bytes of explanations in one response; `metadata.continue` leads to the rest."""
+_EXAMINED_MAX = 2_000
+"""Decisions examined for one response with `cluster` or `changed`; `metadata.continue` leads to the rest."""
 
 
-def add_routes(web: FastAPI, journal: Journal, kinds: ServedKinds) -> None:
-    """Serve the journal."""
+@dataclass(frozen=True, slots=True)
+class ExplanationFilter:
+    """Selects decisions by their explanations; "" means any.
+
+    `cluster` has the object before or after the decision; `changed` is part of what `fedctl why` prints as changed.
+    """
+
+    cluster: str = ""
+    changed: str = ""
+
+    def matches(self, explanation: bytes) -> bool:
+        """Return whether the filter selects a decision."""
+        if not (self.cluster or self.changed):
+            return True
+        if self.cluster and orjson.dumps(self.cluster) not in explanation:
+            return False  # parsing explanations of many clusters is expensive
+        found = orjson.loads(explanation)
+        is_there = self.cluster in in_force(found) or self.cluster in (found.get("previous") or {})
+        has_changed = self.changed in describe_triggers(found.get("because") or ())
+        return (is_there or not self.cluster) and (has_changed or not self.changed)
+
+
+def add_routes(web: FastAPI, journal: Journal, kinds: ServedKinds, listed: ObjectListView | None) -> None:
+    """Serve the journal; without `listed`, requests without a kind need the permission for the path."""
 
     @web.get(DECISIONS_PATH)
     async def decisions(
@@ -35,6 +66,8 @@ def add_routes(web: FastAPI, journal: Journal, kinds: ServedKinds) -> None:
         namespace: str | None = None,
         group: str | None = None,
         outcome: str | None = None,
+        cluster: str = "",
+        changed: str = "",
         since: datetime | None = None,
         until: datetime | None = None,
         limit: Annotated[int, Query(ge=1, le=_LIMIT_MAX)] = 1,
@@ -45,32 +78,47 @@ def add_routes(web: FastAPI, journal: Journal, kinds: ServedKinds) -> None:
         for parameter, at in (("since", since), ("until", until)):
             if at is not None and at.tzinfo is None:
                 raise BadRequest(f"{parameter}: a time needs a time zone, for example 2026-01-01T00:00:00Z")
-        selection = DecisionFilter(group, kind, namespace, name, outcome, since, until)
-        await request.scope[AUTHORIZE](
-            required_permissions(kinds, selection.kind, selection.group, selection.namespace, selection.name)
-        )
-        records, next_below = await _read(journal, selection, limit, below)
+        hidden: list[str] = []
+        readable: frozenset[tuple[str, str]] | None = None
+        try:
+            await request.scope[AUTHORIZE](required_permissions(kinds, kind, group, namespace, name))
+        except Forbidden:
+            if kind or listed is None:
+                raise
+            visible, hidden = await visible_types(request, listed, namespace or "")
+            if not visible:
+                raise
+            readable = frozenset((type_.resource.group, type_.resource.kind) for type_ in visible)
+        selection = DecisionFilter(group, kind, namespace, name, outcome, since, until, readable)
+        records, next_below = await _read(journal, selection, ExplanationFilter(cluster, changed), limit, below)
         metadata = {"continue": str(next_below)} if next_below is not None else {}
         items = [_to_item(record) for record in records]
-        return json_response(200, {"kind": "DecisionList", "metadata": metadata, "items": items})
+        return json_response(
+            200, {"kind": "DecisionList", "metadata": metadata, "hiddenResources": hidden, "items": items}
+        )
 
 
 async def _read(
-    journal: Journal, selection: DecisionFilter, limit: int, below: int | None
+    journal: Journal, selection: DecisionFilter, wanted: ExplanationFilter, limit: int, below: int | None
 ) -> tuple[list[DecisionRecord], int | None]:
     """Return a page and, when there are more decisions, the number below which the next page begins."""
     records: list[DecisionRecord] = []
-    size = 0
+    size = examined = 0
     while True:
-        page = await journal.query(selection, limit=min(_READ_ROWS_MAX, limit + 1 - len(records)), below=below)
+        rows = _READ_ROWS_MAX if wanted != ExplanationFilter() else min(_READ_ROWS_MAX, limit + 1 - len(records))
+        page = await journal.query(selection, limit=rows, below=below)
         for record in page:
-            if len(records) == limit or size > _BYTES_MAX:
-                return records, records[-1].number
-            records.append(record)
-            size += len(record.explanation)
+            if examined == _EXAMINED_MAX:
+                return records, below
+            if wanted.matches(record.explanation):
+                if len(records) == limit or size > _BYTES_MAX:
+                    return records, below
+                records.append(record)
+                size += len(record.explanation)
+            examined += 1
+            below = record.number
         if not page:
             return records, None
-        below = page[-1].number
 
 
 def _to_item(record: DecisionRecord) -> Mapping[str, Any]:

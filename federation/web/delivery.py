@@ -207,7 +207,7 @@ def manifests_in(found: Found, row: ClusterDelivery, *, is_scaled: bool) -> dict
     item = {"cluster": row.cluster, "applied": row.applied, "status": row.status, "message": row.message}
     live = found.observed.get(row.cluster)
     try:
-        wanted = _wanted(found, row.cluster, live, is_scaled=is_scaled) if row.is_placed else None
+        wanted = to_wanted(found, row.cluster, live, is_scaled=is_scaled) if row.is_placed else None
     except (RenderError, RetentionError) as error:
         return {**item, "wanted": None, "live": None, "error": str(error)}
     if wanted is None:
@@ -221,7 +221,8 @@ def manifests_in(found: Found, row: ClusterDelivery, *, is_scaled: bool) -> dict
     }
 
 
-def _wanted(found: Found, cluster: str, live: Object | None, *, is_scaled: bool) -> Object:
+def to_wanted(found: Found, cluster: str, live: Object | None, *, is_scaled: bool) -> Object:
+    """Return the configuration that sync would apply now; RenderError and RetentionError when there is none."""
     desired = Renderer(found.federated, found.type_).render(cluster)
     if live is None:
         return desired.object

@@ -123,7 +123,7 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
         if state and state not in _STATES:
             raise BadRequest(f"state: {state} is not one of {', '.join(_STATES)}")
         wanted = Filter(namespace, kind, name, cluster, state)
-        visible, hidden = await _visible_types(request, view, wanted)
+        visible, hidden = await visible_types(request, view, wanted.namespace, wanted.kind)
         by_hand = await may_list(request, FEDERATED_OBJECTS, namespace)
         silent, rows, counts, placed = view.silent_clusters(), [], Counter[str](), Counter[str]()
         seen = 0
@@ -155,17 +155,17 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
         return json_response(200, body)
 
 
-async def _visible_types(
-    request: Request, view: ObjectListView, wanted: Filter
+async def visible_types(
+    request: Request, view: ObjectListView, namespace: str, kind: str = ""
 ) -> tuple[list[FederatedType], list[str]]:
-    """Return the types that the user may list, and the resources that he may not."""
+    """Return the types that the user may list in the namespace ("" for all), and the resources that he may not."""
     visible: list[FederatedType] = []
     hidden: list[str] = []
     for type_ in view.types():
         resource = type_.resource
-        if wanted.kind not in ("", resource.kind) or (wanted.namespace and not resource.namespaced):
+        if kind not in ("", resource.kind) or (namespace and not resource.namespaced):
             continue
-        if await may_list(request, resource, wanted.namespace if resource.namespaced else ""):
+        if await may_list(request, resource, namespace if resource.namespaced else ""):
             visible.append(type_)
         else:
             hidden.append(resource.group_resource)

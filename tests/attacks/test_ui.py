@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
+import orjson
 import pytest
 from tests.support.apiserver import Parts
 from tests.support.manifests import a_deployment, a_policy
@@ -21,6 +23,7 @@ from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.resources import DEPLOYMENTS
 from federation.apiserver.auth.clientcertificates import Peer
+from federation.journal.decisions import DecisionRecord
 from federation.web.ui import login
 from federation.web.ui.credentials import SESSION_S, Credentials, Sealer
 
@@ -96,6 +99,8 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
         deployment["metadata"].setdefault("annotations", {})["example.com/note"] = MARKUP
         await world.create(DEPLOYMENTS, deployment)
         await world.settle()
+        changed = {"metadata": {"annotations": {"example.com/note": f"{MARKUP}!"}}}
+        await world.members["east"].admin.patch(DEPLOYMENTS, "web", changed, namespace="default")
         source = await world.find(DEPLOYMENTS, "web")
         assert source is not None
         async with served(world, tmp_path) as (parts, admin), browser_of_admin(parts) as browser:
@@ -112,15 +117,36 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
             path = "/apis/core.kubeadmiral.io/v1alpha1/federatedclusters/east/status"
             merge = {"content-type": "application/merge-patch+json"}
             assert (await admin.patch(path, json=status, headers=merge)).status_code == 200
+            explanation = {
+                "unit": {"mode": MARKUP}, "policy": {"name": MARKUP}, "reason": MARKUP, "profile": MARKUP,
+                "clusters": ["east"], "previous": {"east": 1}, "placements": {"east": 2}, "because": [MARKUP],
+                "scores": {
+                    "clusters": ["east"], "totals": [7],
+                    "plugins": [{"plugin": MARKUP, "weight": 1, "raw": [7], "normalised": [7]}],
+                },
+            }  # fmt: skip
+            for name in ("web", MARKUP.replace("/", "")):
+                moment = datetime(2026, 1, 1, tzinfo=UTC)
+                record = DecisionRecord(
+                    moment, "apps", "Deployment", "default", name, MARKUP, 1.0, orjson.dumps(explanation)
+                )
+                await parts.journal.append(record)
             shown = ""
             for address in (
+                "/ui/objects/apps/v1/deployments/default/web/diff",
+                "/ui/decisions",
+                "/ui/decisions/apps/Deployment/default/web",
+                f"/ui/decisions/apps/Deployment/default/{quote(MARKUP.replace('/', ''), safe='')}",
                 "/ui/objects/apps/v1/deployments/default/web",
                 "/ui/fleet",
                 "/ui/fleet/east",
                 "/ui/attention",
                 "/ui/objects",
             ):
-                for suffix in ("", f"?{httpx.QueryParams({'q': MARKUP, 'name': MARKUP, 'namespace': MARKUP})}"):
+                for suffix in (
+                    "",
+                    f"?{httpx.QueryParams(dict.fromkeys(('q', 'name', 'namespace', 'against'), MARKUP))}",
+                ):
                     answer = await browser.get(address + suffix)
                     assert answer.status_code == 200, answer.text
                     tags = Tags()
@@ -129,6 +155,7 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
                     assert tags.handlers == []
                     assert "49" not in tags.text, "a template in data was evaluated"
                     shown += tags.text
+            assert f"{MARKUP}!" in shown, "the member's value is shown as text"
             assert shown.count(MARKUP) >= 3, "the event and the cluster's message are shown as text"
 
 

@@ -14,6 +14,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 _AXE = (Path(__file__).parent / "testdata" / "axe.min.js").read_text()
 _RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 OBJECT = "/ui/objects/apps/v1/deployments/default/nginx"
+DECISION = "/ui/decisions/apps/Deployment/default/nginx"
 
 
 class Site:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.pages import OBJECT, Site, accessibility_faults, watch_for_faults
+from tests.browser.pages import DECISION, OBJECT, Site, accessibility_faults, watch_for_faults
 from tests.support.federation import fedctl, start_federation
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("browser")]
@@ -21,6 +21,9 @@ SCREENS = {
     "fleet": "/ui/fleet",
     "cluster": "/ui/fleet/member-1",
     "attention": "/ui/attention",
+    "decisions": "/ui/decisions",
+    "decision": DECISION,
+    "diff": f"{OBJECT}/diff",
 }
 
 
@@ -65,7 +68,17 @@ def test_a_viewer_sees_neither_secrets_nor_other_namespaces(site: Site, page: Pa
         assert "hidden" not in text.replace("not shown", "")
         assert "nginx" not in text
         assert "topsecret" not in page.content()
-    for path in (OBJECT, "/ui/objects/core/v1/secrets/team-a/hidden", "/ui/fleet", "/ui/fleet/member-1"):
+    page.goto(f"{site.url}/ui/decisions?namespace=team-a")
+    expect(page.locator(".timeline").get_by_text("visible")).to_be_visible()
+    assert "hidden" not in page.inner_text(".timeline")
+    for path in (
+        OBJECT,
+        DECISION,
+        "/ui/decisions?namespace=default",
+        "/ui/objects/core/v1/secrets/team-a/hidden",
+        "/ui/fleet",
+        "/ui/fleet/member-1",
+    ):
         answer = page.goto(site.url + path)
         assert answer is not None
         assert answer.status == 403
@@ -129,6 +142,48 @@ def test_what_has_no_place_needs_attention_until_it_is_gone(site: Site, page: Pa
     page.wait_for_selector("#live-state[data-state=on]")
     kubectl("delete", "deployment/nowhere")
     expect(problem).to_have_count(0)
+
+
+def test_decisions_are_a_live_time_line_with_reasons_scores_and_differences(site: Site, page: Page) -> None:
+    site.log_in(page)
+    site.open(page, "/ui/decisions?kind=Deployment&name=nginx")
+    entries = page.locator(".timeline > li")
+    before = entries.count()
+    site.running.kubectl("scale", "deployment/nginx", "--replicas=12")
+    expect(entries).to_have_count(before + 1)
+    expect(entries.first).to_contain_text("changed: replicas")
+    page.get_by_role("link", name="nginx").first.click()
+    expect(page.get_by_text("Divide, 12 replicas")).to_be_visible()
+    expect(page.get_by_role("img", name="Score of member-1")).to_be_visible()
+    expect(page.locator("#difference ~ dl")).to_contain_text("8 → 12")
+    address, history = page.url, page.locator(".history .timeline > li")
+    known = history.count()
+    site.running.kubectl("scale", "deployment/nginx", "--replicas=8")
+    expect(history).to_have_count(known + 1)
+    expect(page.get_by_text("Divide, 12 replicas")).to_be_visible()
+    assert page.url == address, "the address of a decision stays valid"
+    page.locator(".history a").first.click()
+    expect(page.get_by_text("Divide, 8 replicas")).to_be_visible()
+    site.open(page, "/ui/decisions?cluster=none-of-them")
+    expect(page.get_by_text("No decision that you may read matches")).to_be_visible()
+
+
+def test_the_differences_of_a_member_are_live_and_name_their_author(site: Site, page: Page) -> None:
+    kubectl, member = site.running.kubectl, site.running.member("member-1")
+    kubectl("annotate", "deployment/nginx", "kubeadmiral.io/retain-replicas=true")
+    try:
+        site.log_in(page)
+        site.open(page, OBJECT)
+        page.get_by_role("link", name="Differences").click()
+        panel = page.locator(".panel", has_text="member-1")
+        expect(panel.get_by_text("As wanted")).to_be_visible()
+        member("scale", "deployment/nginx", "--replicas=7")
+        kept = panel.locator("tr", has_text="spec.replicas")
+        expect(kept).to_contain_text("kubectl")
+        expect(kept.locator("del")).to_have_text("7")
+        expect(panel.get_by_text("leaves the replicas to the cluster")).to_be_visible()
+    finally:
+        kubectl("annotate", "deployment/nginx", "kubeadmiral.io/retain-replicas-")
 
 
 def test_a_page_is_live_again_after_a_restart(site: Site, page: Page) -> None:

@@ -28,7 +28,7 @@ from federation.apiserver.auth.rbac import RBACAuthorizer
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
 from federation.apiserver.auth.tokenfile import TokenFile
 from federation.apiserver.http.app import App, AppOptions
-from federation.apiserver.http.connectors import Connector, Connectors
+from federation.apiserver.http.connectors import Connector
 from federation.apiserver.http.readers import Reader
 from federation.apiserver.http.serving import ServingOptions, serve
 from federation.apiserver.registry.capublisher import CAPublisher, FrontProxyTrust
@@ -93,7 +93,7 @@ def build(
     policies: PolicyView | None = None,
     spread: TopologyView | None = None,
     listed: ObjectListView | None = None,
-    connectors: Connectors | None = None,
+    connectors: dict[tuple[str, str, str, str], Connector] | None = None,
 ) -> Parts:
     """Build a server without starting it, over a given registry or its own. Call it in a running event loop.
 
@@ -116,7 +116,7 @@ def build(
     aggregator = Aggregator(registry, identity=pki.front_proxy.read, clock=clock)
     trust = FrontProxyTrust(pki.front_proxy.ca_certificate.read_bytes, FRONT_PROXY_USER)
     publisher = CAPublisher(registry, ca=pki.ca_certificate.read_bytes, clock=clock, front_proxy=trust)
-    connected, readers = dict(connectors or {}), dict[tuple[str, str, str], Reader]()
+    connected, readers = connectors if connectors is not None else {}, dict[tuple[str, str, str], Reader]()
     app = App(
         registry,
         authenticator=authenticator,
@@ -198,7 +198,7 @@ def api_server(
     options: AppOptions | None = None,
     registry_options: RegistryOptions | None = None,
     serving: ServingOptions | None = None,
-    connectors: Connectors | None = None,
+    connectors: dict[tuple[str, str, str, str], Connector] | None = None,
 ) -> Iterator[Parts]:
     """Run a server while the context is open. Errors of its thread are raised here."""
     ready = threading.Event()

@@ -13,10 +13,10 @@ from typing import Any
 import orjson
 
 from federation.api import names
-from federation.planning.rendering.drift import is_subset, pair_items
+from federation.planning.rendering.drift import find_item, is_subset, pair_items
 
 FIELDS_MAX = 8
-"""Named fields of one object; further ones are not looked for."""
+"""Named fields of one object in a message; further ones are not looked for."""
 _NAME_LENGTH_MAX = 200
 _MANAGER_LENGTH_MAX = 64
 _ENTRIES_MAX = 100
@@ -24,6 +24,7 @@ _ENTRIES_MAX = 100
 _ITEMS_MAX = 500
 """Items of a list that are read in one entry of managedFields."""
 _ITEM_KEY_LENGTH_MAX = 512
+_PARTS_MAX = 20
 _OPERATIONS = frozenset(("Apply", "Update"))
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
@@ -52,27 +53,42 @@ class Author:
     time: str
 
 
-def drifted_fields(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Field, ...]:
-    """Return the first `FIELDS_MAX` fields of `wanted` that `live` lacks or has with another value."""
+def drifted_fields(
+    wanted: Mapping[str, Any], live: Mapping[str, Any], *, fields_max: int = FIELDS_MAX
+) -> tuple[Field, ...]:
+    """Return the first `fields_max` fields of `wanted` that `live` lacks or has with another value."""
     found: list[Field] = []
-    _collect(wanted, live, "", "", (), found)
+    _collect(wanted, live, "", "", (), found, fields_max)
     return tuple(found)
 
 
-def _collect(wanted: Any, live: Any, field: str, name: str, steps: tuple[Step, ...], found: list[Field]) -> None:
+def value_at(value: Any, steps: Sequence[Step]) -> Any:
+    """Return what an object has at a field, None when it lacks the field."""
+    field = ""
+    for step in steps:
+        if isinstance(step, str):
+            value, field = (value.get(step) if isinstance(value, Mapping) else None), step
+        else:
+            value, field = (find_item(step, value, field) if isinstance(value, list) else None), ""
+    return value
+
+
+def _collect(
+    wanted: Any, live: Any, field: str, name: str, steps: tuple[Step, ...], found: list[Field], fields_max: int
+) -> None:
     """Add the smallest differing parts; `field` is the name of the field that holds both values."""
-    if len(found) >= FIELDS_MAX or is_subset(wanted, live, field=field):
+    if len(found) >= fields_max or is_subset(wanted, live, field=field):
         return
     before = len(found)
     if isinstance(wanted, Mapping) and isinstance(live, Mapping):
         for key, value in wanted.items():
             if not is_subset({key: value}, live, field=field):
-                _collect(value, live.get(key), key, _join(name, key), (*steps, key), found)
+                _collect(value, live.get(key), key, _join(name, key), (*steps, key), found, fields_max)
     elif isinstance(wanted, list) and isinstance(live, list):
         for item, held in pair_items(wanted, live, field):
             if held is not None:
                 label = str(item.get("name") or next(iter(item.values())))
-                _collect(item, held, "", f"{name}[{label}]", (*steps, item), found)
+                _collect(item, held, "", f"{name}[{label}]", (*steps, item), found, fields_max)
     if len(found) == before:
         # Nothing smaller explains it: the field is absent, has another type, or is a list that is one value.
         found.append(Field(name[:_NAME_LENGTH_MAX], steps))
@@ -102,13 +118,51 @@ def author_of(fields: Sequence[Field], live: Mapping[str, Any]) -> Author | None
     return max(authors, key=lambda author: author.time, default=None)
 
 
+def managers_of(live: Mapping[str, Any]) -> list[tuple[Author, tuple[str, ...]]]:
+    """Return the other managers of an object, with the names of the parts that they own; the status is left out.
+
+    Parts are `spec.replicas` or `metadata.labels`, not what is in them.
+    """
+    managed = (live.get("metadata") or {}).get("managedFields")
+    found = [
+        (_to_author(entry), parts)
+        for entry in (managed[:_ENTRIES_MAX] if isinstance(managed, list) else ())
+        if isinstance(entry, Mapping) and not _is_ours(entry) and (parts := _parts(entry.get("fieldsV1")))
+    ]
+    return sorted(found, key=lambda each: each[0].time, reverse=True)
+
+
+def _parts(tree: Any) -> tuple[str, ...]:
+    """Return the names of the first and second level of an entry's fields."""
+    names_ = []
+    for key, below in islice(tree.items(), _ITEMS_MAX) if isinstance(tree, Mapping) else ():
+        top = _name_of(key)
+        if not top or top == "status":
+            continue
+        inner = [_name_of(each) for each in islice(below, _ITEMS_MAX)] if isinstance(below, Mapping) else []
+        # Below other fields than these two, names are the keys of a map, such as data.
+        is_known = top in ("metadata", "spec") and any(inner)
+        names_ += [f"{top}.{each}" for each in inner if each] if is_known else [top]
+    return tuple(dict.fromkeys(names_))[:_PARTS_MAX]
+
+
+def _name_of(key: Any) -> str:
+    name = key[2:] if isinstance(key, str) and key.startswith("f:") else ""
+    return name if len(name) <= _MANAGER_LENGTH_MAX and _PLAIN.fullmatch(name) else ""
+
+
 def is_applied_by_us(live: Mapping[str, Any], steps: Sequence[Step]) -> bool:
     """Return whether managedFields name the federation as an owner of the field."""
+    entry = applied_entry(live)
+    return entry is not None and _owns(entry.get("fieldsV1"), steps)
+
+
+def applied_entry(live: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the entry of managedFields for the federation's applies, None without one."""
     managed = (live.get("metadata") or {}).get("managedFields")
-    return isinstance(managed, list) and any(
-        isinstance(entry, Mapping) and _is_ours(entry) and _owns(entry.get("fieldsV1"), steps)
-        for entry in managed[:_ENTRIES_MAX]
-    )
+    if not isinstance(managed, list):
+        return None
+    return next((entry for entry in managed[:_ENTRIES_MAX] if isinstance(entry, Mapping) and _is_ours(entry)), None)
 
 
 def _is_ours(entry: Mapping[str, Any]) -> bool:
@@ -139,12 +193,13 @@ def _child(tree: Mapping[str, Any], step: Step) -> Any:
             wanted = orjson.loads(key[2:])
         except orjson.JSONDecodeError:
             continue
-        if isinstance(wanted, dict) and all(_has(step, name, value) for name, value in wanted.items()):
+        if isinstance(wanted, dict) and all(has_key(step, name, value) for name, value in wanted.items()):
             return child
     return None
 
 
-def _has(item: Mapping[str, Any], name: str, value: Any) -> bool:
+def has_key(item: Mapping[str, Any], name: str, value: Any) -> bool:
+    """Return whether an item of a list that is a map has this value in a field of its key."""
     return bool(item.get(name, "TCP" if name == "protocol" else None) == value)
 
 

@@ -18,8 +18,10 @@ CHANGED = b"event: changed\ndata: 1\n\n"
 KEEP_ALIVE = b": open\n\n"
 
 
-async def events(api: UserAPI, watched: Sequence[Collection], pause_s: float) -> AsyncGenerator[bytes, None]:
-    """Yield the stream until a watch ends, at most one event in `pause_s`.
+async def events(
+    api: UserAPI, watched: Sequence[Collection], pause_s: float, poll_s: float = 0.0
+) -> AsyncGenerator[bytes, None]:
+    """Yield the stream until a watch ends, at most one event in `pause_s`, at least one in `poll_s` unless that is 0.
 
     Collections that the user may not watch are left out.
     """
@@ -39,11 +41,12 @@ async def events(api: UserAPI, watched: Sequence[Collection], pause_s: float) ->
     try:
         while not ended.is_set():
             try:
-                async with asyncio.timeout(_KEEP_ALIVE_S):
+                async with asyncio.timeout(poll_s or _KEEP_ALIVE_S):
                     await changed.wait()
             except TimeoutError:
-                yield KEEP_ALIVE
-                continue
+                if not poll_s:
+                    yield KEEP_ALIVE
+                    continue
             changed.clear()
             yield CHANGED
             await asyncio.sleep(pause_s)

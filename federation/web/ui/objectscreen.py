@@ -7,6 +7,7 @@ from typing import Any
 from federation.apimachinery.errors import ApiError
 from federation.apimachinery.resources import Resource
 from federation.web import decisions, delivery, memberpods
+from federation.web.ui.decisionline import to_link
 from federation.web.ui.objecttree import ObjectTree, grow
 from federation.web.ui.screen import Collection, Page, Screen, problem_of
 
@@ -19,7 +20,7 @@ _NONE: Mapping[str, Any] = {"items": []}
 
 
 async def _load(page: Page) -> Mapping[str, Any]:
-    resource, namespace, name = _target(page)
+    resource, namespace, name = target_of(page)
     source = await page.api.get(resource.path(namespace, name))
     kind = str(source["kind"])
     about = {"group": resource.group, "kind": kind, "name": name}
@@ -36,6 +37,7 @@ async def _load(page: Page) -> Mapping[str, Any]:
         "kind": kind,
         "tree": tree,
         "decision": decision,
+        "decision_link": to_link(decision) if decision else "",
         "branches": branches[:_BRANCHES],
         "branches_more": max(0, len(branches) - _BRANCHES),
         "pods": await _pods(page, tree, about),
@@ -73,15 +75,17 @@ def _time_of(event: Mapping[str, Any]) -> str:
     return str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or "")
 
 
-def _target(page: Page) -> tuple[Resource, str, str]:
+def target_of(page: Page) -> tuple[Resource, str, str]:
+    """Return resource, namespace and name of the object that the address of a page names."""
     parts = page.parts
     group, namespace = parts["group"], parts["namespace"]
     resource = Resource("" if group == "core" else group, parts["version"], "", parts["plural"], namespace != "-")
     return resource, "" if namespace == "-" else namespace, parts["name"]
 
 
-def _watched(page: Page) -> Sequence[Collection]:
-    resource, namespace, name = _target(page)
+def watched_object(page: Page) -> Sequence[Collection]:
+    """Return what makes a page about the object stale."""
+    resource, namespace, name = target_of(page)
     about = f"involvedObject.name={name}"
     return [
         (resource.path(namespace), {"fieldSelector": f"metadata.name={name}"}),
@@ -89,11 +93,12 @@ def _watched(page: Page) -> Sequence[Collection]:
     ]
 
 
+PATH = "/ui/objects/{group}/{version}/{plural}/{namespace}/{name}"
 SCREEN = Screen(
-    "/ui/objects/{group}/{version}/{plural}/{namespace}/{name}",
+    PATH,
     "Object",
     "object.html",
     _load,
-    _watched,
+    watched_object,
     is_listed=False,
 )

@@ -56,6 +56,8 @@ class Screen:
     is_listed: bool = True
     pause_s: float = 1.0
     """Shortest time between two live updates; longer for a screen that costs the control plane more."""
+    poll_s: float = 0.0
+    """Longest time between two live updates, for what no collection of the host tells; 0 for no limit."""
 
 
 def problem_of(error: ApiError) -> str:

@@ -17,14 +17,34 @@ from federation.apimachinery.errors import ApiError, Unauthorized
 from federation.apiserver.http.asgi import ASGIApp, Receive, Scope, Send
 from federation.apiserver.http.nonresource import SERVER, Mount
 from federation.client.client import Client
-from federation.web.ui import attention, fleet, live, login, objectscreen, objectsscreen
+from federation.web.ui import (
+    attention,
+    decisionscreen,
+    decisionsscreen,
+    diffscreen,
+    fleet,
+    live,
+    login,
+    objectscreen,
+    objectsscreen,
+)
 from federation.web.ui.credentials import Sealer, Session
 from federation.web.ui.links import OneTimeLinks
 from federation.web.ui.rendering import HEADERS, render, static_file
 from federation.web.ui.screen import Page, Screen, problem_of
 from federation.web.ui.userapi import UserAPI
 
-SCREENS = (objectsscreen.SCREEN, fleet.SCREEN, attention.SCREEN, objectscreen.SCREEN, fleet.CLUSTER_SCREEN)
+SCREENS = (
+    objectsscreen.SCREEN,
+    fleet.SCREEN,
+    attention.SCREEN,
+    decisionsscreen.SCREEN,
+    objectscreen.SCREEN,
+    fleet.CLUSTER_SCREEN,
+    decisionscreen.SCREEN,
+    diffscreen.SCREEN,
+)
+"""All screens; those that are listed are in the navigation in this order."""
 _STATIC_AGE = "public, max-age=3600"
 
 
@@ -86,9 +106,8 @@ def _add_screen(ui: FastAPI, screen: Screen, sealer: Sealer, clock: Clock) -> No
         api = UserAPI(request.scope[SERVER], session.credentials, request.scope)
         page = Page(api, request.url.path, request.path_params, dict(request.query_params), clock.now())
         if "text/event-stream" in request.headers.get("accept", ""):
-            return StreamingResponse(
-                live.events(api, screen.watched(page), screen.pause_s), media_type="text/event-stream"
-            )
+            events = live.events(api, screen.watched(page), screen.pause_s, screen.poll_s)
+            return StreamingResponse(events, media_type="text/event-stream")
         try:
             found = await screen.load(page)
         except Unauthorized:

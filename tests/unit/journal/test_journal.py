@@ -69,6 +69,15 @@ async def test_decisions_are_newest_first_and_limited(journal: Journal) -> None:
     assert await outcomes(journal, namespace="elsewhere") == []
 
 
+async def test_a_filter_selects_by_pairs_of_group_and_kind(journal: Journal) -> None:
+    for group, kind in (("apps", "Deployment"), ("", "Service"), ("other", "Deployment")):
+        await journal.append(replace(a_record(), group=group, kind=kind))
+    selection = DecisionFilter(kinds=frozenset({("apps", "Deployment"), ("", "Service"), ("", "Secret")}))
+    found = await journal.query(selection, limit=5)
+    assert [(record.group, record.kind) for record in found] == [("", "Service"), ("apps", "Deployment")]
+    assert await journal.query(DecisionFilter(kinds=frozenset()), limit=5) == []
+
+
 async def test_a_filter_selects_by_every_field_that_is_set(journal: Journal) -> None:
     for number in range(4):
         await journal.append(a_record(number))

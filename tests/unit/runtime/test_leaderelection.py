@@ -84,6 +84,27 @@ async def test_a_stopping_leader_releases_the_lease(one, two, server, clock, sta
     assert await holder(server) == ("two", 1)
 
 
+async def test_a_renewal_that_takes_effect_late_does_not_keep_the_lease(one, server, clock, start, settle) -> None:
+    task = start(one.elector.run(one.lead))
+    await settle()
+    get, reads = one.client.get, []
+
+    async def get_before_a_renewal(*arguments):
+        lease = await get(*arguments)
+        if not reads:
+            await server.update(
+                LEASES, {**lease, "spec": {**lease["spec"], "renewTime": "2026-01-01T00:00:09.000000Z"}}
+            )
+        reads.append(lease)
+        return lease
+
+    one.client.get = get_before_a_renewal
+    task.cancel()
+    await settle()
+    assert len(reads) == 2
+    assert (await holder(server))[0] == ""
+
+
 async def test_a_leader_without_its_server_stops_before_another_begins(one, two, clock, start, settle) -> None:
     start(one.elector.run(one.lead))
     await settle()

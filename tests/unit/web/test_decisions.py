@@ -1,13 +1,16 @@
 """The decision journal over HTTP: filters, pages, parameters and permissions."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import httpx
 import orjson
 import pytest
 from tests.support.apiserver import Parts
+from tests.support.world import a_world
 from tests.unit.apiserver.conftest import connect
 from tests.unit.apiserver.rbacobjects import BOB, RBAC, binding, role, rule, user, wait_allowed
+from tests.unit.web.test_delivery import served
 
 from federation.apiserver.auth.identity import Attributes, User
 from federation.journal.decisions import DecisionRecord
@@ -55,10 +58,51 @@ async def test_decisions_come_in_pages(parts: Parts, admin: httpx.AsyncClient) -
     assert pages == 3, "explanations beyond some megabytes are on the next page"
 
 
+async def test_decisions_are_found_by_cluster_and_by_what_changed(parts: Parts, admin: httpx.AsyncClient) -> None:
+    told = [
+        {"unit": {}, "clusters": ["east", "west"], "previous": {}, "placements": {"east": 1}},
+        {"unit": {}, "clusters": ["east", "west"], "previous": {"east": 1}, "placements": {"west": 1}, "because": ["replicaCount"]},
+        {"placements": {"west": 1}, "because": ["clusterTaintsHashes"]},
+        {"unit": {}, "previous": {"west": 1}, "rejected": {"east": {"plugin": "P", "reasons": ["no"]}}},
+    ]  # fmt: skip
+    for number, explanation in enumerate(told):
+        moment = datetime(2026, 1, 1, 0, number, tzinfo=UTC)
+        record = DecisionRecord(
+            moment, "apps", "Deployment", "default", str(number), "x", 1.5, orjson.dumps(explanation)
+        )
+        await parts.journal.append(record)
+
+    async def found(query: str) -> list[str]:
+        answer = (await admin.get(f"/federation/v1/decisions?limit=9&{query}")).json()
+        return [item["name"] for item in answer["items"]]
+
+    assert await found("cluster=east") == ["1", "0"]
+    assert await found("cluster=west") == ["3", "2", "1"]
+    assert await found("changed=replicas") == ["1"]
+    assert await found("changed=taints of clusters&cluster=west") == ["2"]
+    assert await found("cluster=eas") == []
+
+
+async def test_a_page_ends_after_a_number_of_decisions_with_or_without_results(
+    parts: Parts, admin: httpx.AsyncClient
+) -> None:
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    placed = orjson.dumps({"placements": {"east": 1}})
+    for number in range(2_002):
+        explanation = placed if number in (0, 2_001) else b"{}"
+        record = DecisionRecord(moment, "apps", "Deployment", "default", str(number), "x", 1.5, explanation)
+        await parts.journal.append(record)
+    query = {"cluster": "east", "limit": "5"}
+    first = (await admin.get("/federation/v1/decisions", params=query)).json()
+    second = (await admin.get("/federation/v1/decisions", params={**query, **first["metadata"]})).json()
+    assert [[item["name"] for item in page["items"]] for page in (first, second)] == [["2001"], ["0"]]
+    assert second["metadata"] == {}
+
+
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("kind=a&nmae=b", "nmae: no such parameter; there are continue, group, kind"),
+        ("kind=a&nmae=b", "nmae: no such parameter; there are changed, cluster, continue, group, kind"),
         ("continue=x", "continue: Input should be a valid integer"),
         ("since=yesterday", "since: not a time; write one with its zone, for example 2026-01-01T00:00:00Z"),
         ("kind=a&name=b&limit=0", "limit: Input should be greater than or equal to 1"),
@@ -95,3 +139,27 @@ async def test_a_user_who_may_read_an_object_may_read_its_decisions(parts: Parts
             refused = await bob.get(f"{url}?{query}")
             assert (refused.status_code, refused.json()["reason"]) == (403, "Forbidden"), query
             assert words in refused.json()["message"]
+
+
+async def test_without_a_kind_a_user_sees_the_decisions_of_the_kinds_that_he_may_list(tmp_path: Path) -> None:
+    async with a_world(members=("east",)) as world, served(world, tmp_path) as (parts, admin):
+        for kind, group, namespace in (
+            ("Deployment", "apps", "default"), ("Secret", "", "default"), ("Deployment", "apps", "other"),
+        ):  # fmt: skip
+            await parts.journal.append(
+                DecisionRecord(datetime(2026, 1, 1, tzinfo=UTC), group, kind, namespace, "web", "x", 1.0, b"{}")
+            )
+        await admin.post(
+            f"{RBAC}/namespaces/default/roles", json=role("web", rule("list", "deployments", group="apps"))
+        )
+        bound = binding("web", "Role", "web", user("bob"))
+        await admin.post(f"{RBAC}/namespaces/default/rolebindings", json=bound)
+        await wait_allowed(parts, User("bob"), Attributes("list", "apps", "v1", "deployments", "", "default"))
+        async with connect(parts.app, BOB) as bob:
+            answer = (await bob.get("/federation/v1/decisions?namespace=default&limit=9")).json()
+            assert [(item["kind"], item["namespace"]) for item in answer["items"]] == [("Deployment", "default")]
+            assert "secrets" in answer["hiddenResources"]
+            for query in ("", "?namespace=other", "?namespace="):
+                assert (await bob.get(f"/federation/v1/decisions{query}")).status_code == 403, query
+        everything = (await admin.get("/federation/v1/decisions?limit=9")).json()
+        assert (len(everything["items"]), everything["hiddenResources"]) == (3, [])
