@@ -17,7 +17,6 @@ from federation.admission.plugins import admission_plugins
 from federation.admission.roles import HOST_RBAC
 from federation.api import names
 from federation.api.crds import crd_manifests
-from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Resource
@@ -40,7 +39,9 @@ from federation.controllers.federate.controller import first_finalizers
 from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised
-from federation.memberproxy.connector import MemberProxy
+from federation.memberproxy.hostviews import serve_members
+from federation.memberproxy.placedclusters import PlacedClusters
+from federation.memberproxy.replicaconnections import ReplicaConnections
 from federation.plans.planner import Planners
 from federation.runtime.events import EventRecorder
 from federation.scheduling.framework.registry import load_plugins
@@ -125,7 +126,10 @@ class ControlPlane:
         self._wiring = wiring = Wiring(led_client, self._pool, self._journal, settings, clock)
         self._server.mount("federation", self._web)
         self._server.mount("ui", self._ui)
-        self._server.connect(FEDERATED_CLUSTERS, "proxy", MemberProxy(self._pool))
+        placed = PlacedClusters(self._pool)
+        wiring.objects.subscribe(placed.changed, None)
+        serve_members(self._server, self._pool, placed, clock)
+        ReplicaConnections(wiring.informers, self._pool, self._leads)
         self._agent_events = EventRecorder(self.client, clock=clock)
         registration = Registration(
             self.client, self._server.certify_client, self._agent_events, clock, registration_options(settings)

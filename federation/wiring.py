@@ -123,10 +123,9 @@ class Wiring:
         self._gate_transport = gate_transport or self.gate_client
         self.engine = Engine(plugins or load_plugins(), monotonic=time.perf_counter)
         self.metrics = FleetMetrics(self.objects, self.informers, clock, version=__version__)
-        self.caches: list[tuple[str, Run]] = [("informers", self.informers.run)]
+        self.caches: list[tuple[str, Run]] = [("informers", self.informers.run), ("pool", pool.run)]
         self.loops: list[tuple[str, Run]] = [
             ("members", self.members.run),
-            ("pool", pool.run),
             ("events", self.recorder.run),
             *self._controllers(journal, settings, clock),
             ("rollout", self._rollouts(clock).run),

@@ -17,6 +17,7 @@ import uvloop
 
 from federation.admission.roles import HOST_RBAC
 from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.resources import Resource
 from federation.apiserver.aggregation.aggregator import Aggregator
 from federation.apiserver.auth.authentication import Authenticator
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
@@ -27,7 +28,8 @@ from federation.apiserver.auth.rbac import RBACAuthorizer
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
 from federation.apiserver.auth.tokenfile import TokenFile
 from federation.apiserver.http.app import App, AppOptions
-from federation.apiserver.http.connectors import Connectors
+from federation.apiserver.http.connectors import Connector
+from federation.apiserver.http.readers import Reader
 from federation.apiserver.http.serving import ServingOptions, serve
 from federation.apiserver.registry.capublisher import CAPublisher, FrontProxyTrust
 from federation.apiserver.registry.registry import Registry
@@ -66,7 +68,17 @@ class Parts:
     publisher: CAPublisher
     kubeconfig: Path
     loop: asyncio.AbstractEventLoop
+    connectors: dict[tuple[str, str, str, str], Connector]
+    readers: dict[tuple[str, str, str], Reader]
     server: str = ""
+
+    def connect(self, resource: Resource, subresource: str, connector: Connector) -> None:
+        """Answer a subresource by a connector."""
+        self.connectors[resource.group, resource.version, resource.plural, subresource] = connector
+
+    def read_from(self, resource: Resource, reader: Reader) -> None:
+        """Answer reads of a kind by a reader."""
+        self.readers[resource.group, resource.version, resource.plural] = reader
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the server's event loop and return its result. Call it from another thread."""
@@ -85,7 +97,7 @@ def build(
     spread: TopologyView | None = None,
     listed: ObjectListView | None = None,
     headroom: HeadroomView | None = None,
-    connectors: Connectors | None = None,
+    connectors: dict[tuple[str, str, str, str], Connector] | None = None,
 ) -> Parts:
     """Build a server without starting it, over a given registry or its own. Call it in a running event loop.
 
@@ -108,6 +120,7 @@ def build(
     aggregator = Aggregator(registry, identity=pki.front_proxy.read, clock=clock)
     trust = FrontProxyTrust(pki.front_proxy.ca_certificate.read_bytes, FRONT_PROXY_USER)
     publisher = CAPublisher(registry, ca=pki.ca_certificate.read_bytes, clock=clock, front_proxy=trust)
+    connected, readers = connectors if connectors is not None else {}, dict[tuple[str, str, str], Reader]()
     app = App(
         registry,
         authenticator=authenticator,
@@ -115,7 +128,8 @@ def build(
         mounts=mounts,
         options=options,
         aggregator=aggregator,
-        connectors=connectors,
+        connectors=connected,
+        readers=readers,
     )
     return Parts(
         registry,
@@ -129,6 +143,8 @@ def build(
         publisher,
         directory / "kubeconfig",
         asyncio.get_running_loop(),
+        connected,
+        readers,
     )
 
 
@@ -186,7 +202,7 @@ def api_server(
     options: AppOptions | None = None,
     registry_options: RegistryOptions | None = None,
     serving: ServingOptions | None = None,
-    connectors: Connectors | None = None,
+    connectors: dict[tuple[str, str, str, str], Connector] | None = None,
 ) -> Iterator[Parts]:
     """Run a server while the context is open. Errors of its thread are raised here."""
     ready = threading.Event()
