@@ -1,4 +1,4 @@
-"""The agent's loops: one tunnel to the host, and the renewal of the certificate.
+"""The agent's loops: one tunnel to the host, the renewal of the certificate, and the repair of drift without a host.
 
 The agent connects every stream of its tunnel to the API server of its own member, whose address comes from its own
 kubeconfig and from nowhere else. Bytes are not interpreted: TLS is between the control plane and that API server.
@@ -14,8 +14,12 @@ from urllib.parse import urlsplit
 import structlog
 
 from federation.agent import registration
+from federation.agent.account import AccountClient
 from federation.agent.agentfiles import Identity
+from federation.agent.deliveredfile import DeliveredFile
+from federation.agent.repair import Repair, RepairOptions
 from federation.api.agents import TUNNEL_PATH, Bundle
+from federation.api.federatedtype import parse_configs
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import (
     ApiError,
@@ -50,6 +54,7 @@ class AgentOptions:
     renewal_retry_s: float = 5.0
     """After a renewal that failed."""
     tunnel: TunnelOptions = field(default_factory=TunnelOptions)
+    repair: RepairOptions = field(default_factory=RepairOptions)
 
 
 class Agent:
@@ -73,6 +78,10 @@ class Agent:
         self._port = address.port or (443 if address.scheme == "https" else 80)
         self._servers: list[str] = []
         """The addresses of the host; the first one is in use."""
+        self._away_since_s: float | None = clock.monotonic()
+        self._account = AccountClient(member, clock)
+        file = DeliveredFile(identity.directory)
+        self._repair = Repair(file, self._account.get, self._away_s, clock, self._options.repair)
 
     async def run(self, bundle: Bundle | None, on_connected: Callable[[], None] = lambda: None) -> None:
         """Register if the folder has no certificate, then serve until cancelled; ConfigurationError when refused."""
@@ -88,12 +97,15 @@ class Agent:
                 f' "{self._identity.host().cluster}"; give another folder'
             )
         self._servers = self._identity.host().servers
-        renewing = asyncio.ensure_future(self._keep_renewed())
+        await self._repair.load()
+        beside = [asyncio.ensure_future(self._keep_renewed()), asyncio.ensure_future(self._repair.run())]
         try:
             await self._keep_connected(on_connected)
         finally:
-            renewing.cancel()
-            await asyncio.wait([renewing])
+            for task in beside:
+                task.cancel()
+            await asyncio.wait(beside)
+            await self._account.close()
 
     async def _keep_connected(self, on_connected: Callable[[], None]) -> None:
         options = self._options
@@ -104,6 +116,7 @@ class Agent:
             def connected() -> None:
                 nonlocal established
                 established = True
+                self._away_since_s = None
                 on_connected()
 
             try:
@@ -123,6 +136,7 @@ class Agent:
                     raise
                 reason = str(error)
             if established:
+                self._away_since_s = self._clock.monotonic()
                 wait_s, failures = options.retry_s_min, 0
             else:
                 self._servers.append(self._servers.pop(0))
@@ -137,7 +151,8 @@ class Agent:
     async def _connect_once(self, on_ready: Callable[[], None]) -> None:
         """Deliver credentials if the host lacks them, and carry the tunnel until it ends."""
         server, cluster = self._servers[0], self._identity.host().cluster
-        await registration.deliver_credentials(self._identity, server, self._member, self._clock)
+        configs = await registration.deliver_credentials(self._identity, server, self._member, self._clock)
+        self._repair.set_types(parse_configs(configs))
         path = f"{TUNNEL_PATH}?cluster={cluster}"
         async with connect_websocket(self._identity.connection(server), path) as carrier:
             _log.info("connected to the host", server=server, cluster=cluster)
@@ -145,6 +160,10 @@ class Agent:
 
     async def _connect_member(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(self._host, self._port)
+
+    def _away_s(self) -> float | None:
+        """Return for how long there has been no tunnel, None while there is one."""
+        return self._clock.monotonic() - self._away_since_s if self._away_since_s is not None else None
 
     async def _keep_renewed(self) -> None:
         while True:

@@ -49,6 +49,11 @@ class Identity:
         self._directory = directory
 
     @property
+    def directory(self) -> Path:
+        """The folder."""
+        return self._directory
+
+    @property
     def is_registered(self) -> bool:
         """Whether the folder holds a certificate."""
         return (self._directory / _CERTIFICATE).exists()

@@ -67,16 +67,16 @@ async def _obtain_certificate(host: Host, body: Object) -> str:
     raise ConfigurationError(f"{host.server} cannot be reached: {problem}")
 
 
-async def deliver_credentials(identity: Identity, server: str, member: HTTPClient, clock: Clock) -> bool:
-    """Create the control plane's account in the member if the host has no usable token of it; return whether it was so.
+async def deliver_credentials(identity: Identity, server: str, member: HTTPClient, clock: Clock) -> list[Object]:
+    """Create the control plane's account in the member if the host has no usable token of it.
 
-    ConfigurationError when the member belongs to another federation.
+    Returns the host's FederatedTypeConfigs. ConfigurationError when the member belongs to another federation.
     """
     host = identity.host()
     connection, query = identity.connection(server), f"?cluster={host.cluster}"
     wanted = await _call(connection, "GET", agents.MEMBER_PATH + query)
     if not wanted["needsCredentials"]:
-        return False
+        return list(wanted.get("typeConfigs") or ())  # an older host sends them only with the next answer
     ours = memberjoin.Host(str(wanted["hostUID"]), tuple(wanted["hostUIDs"]))
     try:
         await memberjoin.identify(member, ours)
@@ -86,7 +86,7 @@ async def deliver_credentials(identity: Identity, server: str, member: HTTPClien
     given = member.connection
     ca = "" if given.insecure else given.ca_data.decode("ascii", errors="replace")
     await _call(connection, "POST", agents.CREDENTIALS_PATH + query, {"token": token, "ca": ca})
-    return True
+    return list(wanted["typeConfigs"])
 
 
 async def renew(identity: Identity, server: str) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object
-from federation.cli.execution import execute
+from federation.cli.execution import execute, fail
 
 if TYPE_CHECKING:
     from federation.planning.convert.model import Note
@@ -27,18 +27,21 @@ def convert_command(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything has no exact counterpart.")] = False,
 ) -> None:
-    """Print manifests of Karmada, or of removed API versions, as this federation takes them.
+    """Print manifests of Karmada, KubeFed or removed API versions as this federation takes them.
 
     Converts Karmada's PropagationPolicy, ClusterPropagationPolicy, OverridePolicy, ClusterOverridePolicy, FederatedHPA,
-    CronFederatedHPA and ResourceInterpreterCustomization, and HorizontalPodAutoscalers of autoscaling/v2beta1 and
-    v2beta2. Other objects are printed as they are. Comments are lost. Standard error names each field that has no
-    counterpart, or another meaning.
+    CronFederatedHPA, FederatedResourceQuota and ResourceInterpreterCustomization; KubeFed's federated kinds and
+    ReplicaSchedulingPreference; and HorizontalPodAutoscalers of autoscaling/v2beta1 and v2beta2. Other objects are
+    printed as they are. Comments are lost. Standard error names each field that has no counterpart, or another meaning.
 
     \b
     fedctl convert -f karmada.yaml | kubectl apply -f -
     kubectl get pp,cpp,op,cop -A -o yaml | fedctl convert --strict -
     """  # noqa: D301  # the backspace keeps lines apart in the help
-    execute(_convert_files([*(files or ()), *(more or ())], is_strict=strict))
+    given = [*(files or ()), *(more or ())]
+    if not given:
+        fail("give the manifests: fedctl convert FILE..., or - for standard input", code=2)
+    execute(_convert_files(given, is_strict=strict))
 
 
 async def _convert_files(files: list[str], *, is_strict: bool) -> int:
@@ -46,24 +49,22 @@ async def _convert_files(files: list[str], *, is_strict: bool) -> int:
 
     from federation.cli.plan.manifests import read_manifests  # noqa: PLC0415
 
-    if not files:
-        raise ConfigurationError("give the manifests: fedctl convert FILE..., or - for standard input")
     manifests = [convert(document.manifest, document.origin) for document in read_manifests(files)]
     objects, notes = convert_sources(manifests)
     dumper = type("_Dumper", (yaml.SafeDumper,), {"ignore_aliases": lambda *_: True})
     print(yaml.dump_all(objects, Dumper=dumper, sort_keys=False), end="")
     for note in notes:
-        print(f"{note.source}: {note.field}: {note.message}", file=sys.stderr)
+        print(": ".join(filter(None, (note.source, note.field, note.message))), file=sys.stderr)
     return 1 if notes and is_strict else 0
 
 
 def convert_sources(manifests: Sequence[Object]) -> tuple[list[Object], list["Note"]]:
     """Return the manifests as all sources convert them, and the notes of all."""
-    from federation.planning.convert import karmada  # noqa: PLC0415  # see the module's docstring
+    from federation.planning.convert import karmada, kubefed  # noqa: PLC0415  # see the module's docstring
 
     objects: list[Object] = list(manifests)
     notes: list[Note] = []
-    for source in (karmada.convert,):
+    for source in (karmada.convert, kubefed.convert):
         conversion = source(objects)
         objects, notes = conversion.objects, [*notes, *conversion.notes]
     return objects, notes

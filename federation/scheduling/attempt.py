@@ -235,10 +235,8 @@ def assess(
         default_toleration_s=chosen.toleration_s,
         ended=ended,
     )
-    if only_adds or returns:
+    if only_adds or returns or asks_for_rebalance(present):
         unit = replace(unit, avoid_disruption=only_adds)
-    elif asks_for_rebalance(present):
-        unit = replace(unit, avoid_disruption=False)
     if unit.namespace in inputs.quotas and shape_of(template) is not None:
         unit = replace(unit, quota=inputs.quotas.headroom(key_in(federated), unit, snapshot.by_name))
     divides = _divides(policy, federated["metadata"].get("annotations") or {})

@@ -181,12 +181,17 @@ CRONS = st.fixed_dictionaries(
         ),
     }
 )
+QUOTAS = st.fixed_dictionaries(
+    {"overall": st.dictionaries(st.sampled_from(["cpu", "memory", "limits.cpu"]), WORDS, min_size=1)},
+    optional={"staticAssignments": listed(some(clusterName=NAMES)), "unknownField": WORDS},
+)
 KINDS = {
     "PropagationPolicy": (POLICIES, PropagationPolicySpec),
     "ClusterPropagationPolicy": (POLICIES, PropagationPolicySpec),
     "OverridePolicy": (OVERRIDES, OverridePolicySpec),
     "ClusterOverridePolicy": (OVERRIDES, OverridePolicySpec),
     "FederatedHPA": (AUTOSCALERS, None),
+    "FederatedResourceQuota": (QUOTAS, None),
     "CronFederatedHPA": (CRONS, CronFederatedHPASpec),
 }
 

@@ -47,6 +47,10 @@ class FieldReader:
         """Return whether the field is present; it does not count as read."""
         return self._value.get(key) is not None
 
+    def keys(self) -> list[str]:
+        """Return the names of the fields, for mappings whose keys are data."""
+        return list(self._value)
+
     def any(self, key: str) -> Any:
         """Return the value with all that is below it; None if it is absent."""
         self._read.add(key)

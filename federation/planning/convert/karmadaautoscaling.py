@@ -7,7 +7,11 @@ from federation.api import names
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object
 from federation.planning.convert.fieldreader import FieldReader
 
-_METRICS = ("Resource", "ContainerResource")
+_METRICS = {
+    "Object": "with target Value the average of the clusters that have the object counts, with AverageValue the sum",
+    "External": "is read from the first cluster of the target that answers",
+}
+"""Types of metrics that another rule than Karmada's may join from several clusters."""
 _RULE_TEXTS = ("name", "schedule", "timeZone")
 _RULE_NUMBERS = (
     *("targetReplicas", "targetMinReplicas", "targetMaxReplicas"),
@@ -24,8 +28,8 @@ def to_autoscaler_spec(spec: FieldReader) -> Object:
     metrics = spec.any("metrics")
     for index, metric in enumerate(metrics if isinstance(metrics, list) else ()):
         kind = metric.get("type") if isinstance(metric, dict) else None
-        if kind not in _METRICS:
-            spec.note(f"metrics[{index}]", f"metrics of type {kind} are not read; only {' and '.join(_METRICS)} are")
+        if kind in _METRICS:
+            spec.note(f"metrics[{index}]", _METRICS[kind])
     for key, value in (("metrics", metrics), ("behavior", spec.any("behavior"))):
         if value:
             converted[key] = value

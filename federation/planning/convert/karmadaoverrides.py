@@ -20,8 +20,6 @@ _LISTS = {"add": "append", "remove": "delete"}
 def to_override_spec(spec: FieldReader, namespace: str) -> Object:
     """Return the spec of our override policy; `namespace` is empty for a ClusterOverridePolicy."""
     selectors = to_resource_selectors(spec, namespace)
-    if not selectors:
-        spec.note("resourceSelectors", "an absent list selects nothing here; list the kinds, or label the objects")
     rules = spec.children("overrideRules")
     if rules:
         for key in ("targetCluster", "overriders"):

@@ -1,7 +1,6 @@
 """Karmada's PropagationPolicy and ClusterPropagationPolicy as ours. Pure.
 
-Placement decides which clusters run an object and who gets how many replicas; it is converted so that a divided
-workload keeps its numbers where static weights decide. What has another meaning here is noted, with what to use.
+Static weights are taken over as they are. What has another meaning here is noted, with what to use instead.
 """
 
 from collections.abc import Iterable
@@ -22,7 +21,6 @@ _TAINTS = {
 }
 _UNSCHEDULABLE_S = 300
 """Karmada's default of failover.application.decisionConditions.tolerationSeconds."""
-_DIVIDED = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob", "CloneSet"})
 _DROPPED: tuple[tuple[str, str, tuple[object, ...]], ...] = (
     (
         "priority",
@@ -56,12 +54,11 @@ _DROPPED: tuple[tuple[str, str, tuple[object, ...]], ...] = (
 def to_policy_spec(spec: FieldReader, namespace: str) -> Object:
     """Return the spec of our policy; `namespace` is empty for a ClusterPropagationPolicy."""
     placement = spec.child("placement")
-    selectors = to_resource_selectors(spec, namespace)
     choice = _choice(placement)
-    division = _division(placement, choice, {selector["kind"] for selector in selectors})
+    division = _division(placement, choice)
     follows = [spec.flag("propagateDeps"), spec.flag("association")]
     converted: Object = {
-        "resourceSelectors": selectors,
+        "resourceSelectors": to_resource_selectors(spec, namespace),
         **division,
         **choice.selection(),
         "tolerations": [_toleration(each) for each in placement.children("clusterTolerations")],
@@ -94,8 +91,8 @@ def _choice(placement: FieldReader) -> ClusterChoice:
     return to_cluster_choice(first)
 
 
-def _division(placement: FieldReader, choice: ClusterChoice, kinds: set[str]) -> Object:
-    """Return schedulingMode, replicasStrategy and placement."""
+def _division(placement: FieldReader, choice: ClusterChoice) -> Object:
+    """Return schedulingMode, replicasStrategy and placement; the entry "*" stands for clusters without an entry."""
     strategy = placement.child("replicaScheduling")
     default = "Divided" if placement.has("replicaScheduling") else "Duplicated"
     plain = [{"cluster": name} for name in choice.names]
@@ -116,16 +113,8 @@ def _division(placement: FieldReader, choice: ClusterChoice, kinds: set[str]) ->
     if others := sorted(found.keys() - weighted.keys()):
         weights.note("staticWeightList", f"{', '.join(others)}: not among the clusters of the policy")
     if not weighted:
-        weighted = dict.fromkeys(choice.names, 1)
-    if not weighted:
-        strategy.note(
-            "",
-            "Karmada divides evenly over the clusters; without their names replicas are divided by free capacity;"
-            " list the clusters in spec.placement with preferences.weight: 1",
-        )
-    elif not choice.names and not kinds <= _DIVIDED:
-        weights.note("staticWeightList", "spec.placement lists these clusters, so other kinds go to them only, too")
-    listed = choice.names or list(weighted)
+        weighted = dict.fromkeys(choice.names or ("*",), 1)
+    listed = choice.names or list(dict.fromkeys((*weighted, "*")))
     return {
         "schedulingMode": "Divide",
         "placement": [

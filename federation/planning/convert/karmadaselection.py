@@ -51,7 +51,10 @@ def to_cluster_choice(affinity: FieldReader) -> ClusterChoice:
 
 def to_resource_selectors(spec: FieldReader, namespace: str) -> list[Object]:
     """Return our resourceSelectors; `namespace` is that of the policy, empty for a cluster-wide one."""
-    return [_to_resource_selector(each, namespace) for each in spec.children("resourceSelectors")]
+    selectors = [_to_resource_selector(each, namespace) for each in spec.children("resourceSelectors")]
+    if not selectors:
+        spec.note("resourceSelectors", "an absent list selects nothing here; list the kinds, or label the objects")
+    return selectors
 
 
 def _to_resource_selector(selector: FieldReader, namespace: str) -> Object:

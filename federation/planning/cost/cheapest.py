@@ -75,7 +75,7 @@ def plan_cheapest(tariff: Tariff, demand: Demand, steps: Steps | None = None) ->
     plan, because = staying, ""
     if not demand.avoid_disruption:
         plan = _plan(tariff, demand)
-        if any(held.values()) and _is_as_good(tariff, demand, staying, plan) and not _pays(tariff, staying, plan):
+        if plan != staying and _is_as_good(tariff, demand, staying, plan) and not _pays(tariff, staying, plan):
             plan, because = staying, f"moving saves less than {tariff.saving_percent_min} %"
     if steps is not None:
         placed = {name: count for name, count in plan.items() if count}

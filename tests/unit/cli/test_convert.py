@@ -103,5 +103,36 @@ def test_what_cannot_be_read_is_one_error(tmp_path: Path) -> None:
         converted(str(tmp_path / "none.yaml"))
     with pytest.raises(ConfigurationError, match="standard input: a manifest is a mapping"):
         converted("-", text="- just\n- a list\n")
-    with pytest.raises(ConfigurationError, match="give the manifests"):
-        converted()
+    done = CliRunner().invoke(app, ["convert"])
+    assert done.exit_code == 2
+    assert "give the manifests" in done.stderr
+
+
+def test_differences_are_on_standard_error_and_strict_fails() -> None:
+    manifest = {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap"}], "priority": 1},
+    }
+    text = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [manifest]})
+    lenient = CliRunner().invoke(app, ["convert", "-f", "-"], input=text)
+    strict = CliRunner().invoke(app, ["convert", "-f", "-", "--strict"], input=text)
+    assert (lenient.exit_code, strict.exit_code) == (0, 1)
+    assert lenient.stdout == strict.stdout
+    assert yaml.safe_load(lenient.stdout)["apiVersion"] == "core.kubeadmiral.io/v1alpha1"
+    assert lenient.stderr.startswith("PropagationPolicy shop/web: spec.priority: policies have no priority")
+
+
+def test_kubefeds_kinds_are_converted_too() -> None:
+    template = {"data": {"a": "1"}}
+    manifest = {
+        "apiVersion": "types.kubefed.io/v1beta1",
+        "kind": "FederatedConfigMap",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"template": template, "placement": {"clusters": [{"name": "east"}]}},
+    }
+    assert {each["kind"] for each in converted("-", text=yaml.safe_dump(manifest))} == {
+        "ConfigMap",
+        "PropagationPolicy",
+    }

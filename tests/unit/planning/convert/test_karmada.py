@@ -140,7 +140,8 @@ def test_the_division_of_replicas(scheduling: Any, expected: Any) -> None:
         pytest.param(
             ["east", "west"], STATIC, {"east": 2, "west": None}, id="a named cluster without weight gets none"
         ),
-        pytest.param([], STATIC, {"east": 2}, id="the weights name the clusters"),
+        pytest.param([], STATIC, {"east": 2, "*": None}, id="no cluster is named"),
+        pytest.param([], {}, {"*": 1}, id="no cluster and no weight"),
         pytest.param(["x", "y"], {}, {"x": 1, "y": 1}, id="no weights divide evenly"),
         pytest.param(["x"], STATIC, {"x": 1}, id="weights of other clusters do not count"),
     ],
@@ -151,16 +152,10 @@ def test_static_weights(names: list[str], scheduling: Any, expected: dict[str, i
     assert (spec["schedulingMode"], weights) == ("Divide", expected)
 
 
-def test_an_even_division_over_clusters_without_names_is_noted() -> None:
-    spec, notes = placed(replicaScheduling={"replicaSchedulingType": "Divided"})
-    assert spec == {"schedulingMode": "Divide"}
-    assert [note.field for note in notes] == ["spec.placement.replicaScheduling"]
-
-
 def test_the_highest_weight_of_a_cluster_counts() -> None:
     entries = [{"targetCluster": {"clusterNames": ["east"]}, "weight": weight} for weight in (1, 5, 3)]
     spec, _ = placed(replicaScheduling={**STATIC, "weightPreference": {"staticWeightList": entries}})
-    assert spec["placement"] == [{"cluster": "east", "preferences": {"weight": 5}}]
+    assert spec["placement"] == [{"cluster": "east", "preferences": {"weight": 5}}, {"cluster": "*"}]
 
 
 def test_the_first_group_of_clusters_is_converted_and_the_others_are_noted() -> None:
@@ -314,16 +309,27 @@ def test_commands_patches_and_documents() -> None:
     assert [note.field for note in notes] == ["spec.overrideRules[0].overriders.fieldOverrider"]
 
 
-def test_metrics_that_are_not_read_are_noted() -> None:
+def test_metrics_that_clusters_do_not_share_are_noted() -> None:
     spec = {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
         "maxReplicas": 3,
-        "metrics": [{"type": "Resource", "resource": {}}, {"type": "External", "external": {}}],
+        "metrics": [{"type": "Pods", "pods": {}}, {"type": "External", "external": {}}],
     }
     manifest = {"apiVersion": "autoscaling.karmada.io/v1alpha1", "kind": "FederatedHPA", "metadata": {"name": "w"}}
     (found,), notes = converted({**manifest, "spec": spec})
     assert found["spec"] == spec
     assert [note.field for note in notes] == ["spec.metrics[1]"]
+
+
+def test_a_quota_keeps_its_limits_over_all_clusters() -> None:
+    spec = {
+        "overall": {"cpu": "4", "limits.cpu": "8"},
+        "staticAssignments": [{"clusterName": "a", "hard": {"cpu": "1"}}],
+    }
+    (found,), notes = converted(policy("FederatedResourceQuota", resourceSelectors=None, **spec))
+    assert found["apiVersion"] == "core.kubeadmiral.io/v1alpha1"
+    assert found["spec"] == {"overall": {"cpu": "4"}}
+    assert [note.field for note in notes] == ["spec.overall.limits.cpu", "spec.staticAssignments"]
 
 
 def test_the_definition_of_a_kind_gives_plural_and_scope() -> None:
@@ -371,3 +377,24 @@ def test_an_object_that_karmada_had_loses_what_karmada_added() -> None:
     assert notes == []
     other = {"kind": "ConfigMap", "metadata": {"name": "a", "uid": "1"}, "status": {}}
     assert converted(other)[0] == [other]
+
+
+def test_what_users_tell_karmada_on_their_objects_is_converted_or_noted() -> None:
+    labels = {
+        "resourcetemplate.karmada.io/retain-replicas": "true",
+        "resourcetemplate.karmada.io/deletion-protected": "Always",
+    }
+    deployment = {"kind": "Deployment", "metadata": {"name": "a", "namespace": "n", "labels": labels}}
+    skipped = {"namespace.karmada.io/skip-auto-propagation": "true"}
+    namespace = {"kind": "Namespace", "metadata": {"name": "n", "labels": skipped}}
+    objects, notes = converted(deployment, namespace)
+    assert [each["metadata"]["annotations"] for each in objects] == [
+        {"kubeadmiral.io/retain-replicas": "true"},
+        {"kubeadmiral.io/no-auto-propagation": "true"},
+    ]
+    assert [(note.source, note.field) for note in notes] == [
+        ("Deployment n/a", "metadata.labels.resourcetemplate.karmada.io/deletion-protected")
+    ]
+    protected = policy()
+    protected["metadata"]["labels"] = {"resourcetemplate.karmada.io/deletion-protected": "Always"}
+    assert [note.field for note in converted(protected)[1]] == [notes[0].field]
