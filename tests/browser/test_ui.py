@@ -176,7 +176,7 @@ def test_the_differences_of_a_member_are_live_and_name_their_author(site: Site, 
         site.open(page, OBJECT)
         page.get_by_role("link", name="Differences").click()
         panel = page.locator(".panel", has_text="member-1")
-        expect(panel.get_by_text("As wanted")).to_be_visible()
+        expect(panel.get_by_text("As wanted", exact=True)).to_be_visible()
         member("scale", "deployment/nginx", "--replicas=7")
         kept = panel.locator("tr", has_text="spec.replicas")
         expect(kept).to_contain_text("kubectl")
