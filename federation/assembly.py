@@ -54,6 +54,7 @@ from federation.web.policyobjects import PolicyView
 from federation.web.registration import Registration
 from federation.web.shardtopology import TopologyView
 from federation.web.ui import uiapp
+from federation.web.ui.oidclogin import OIDCLogin
 from federation.wiring import Wiring
 
 _KEY_SECRET = KeySecret(names.SYSTEM_NAMESPACE, "federation-keys")
@@ -134,7 +135,9 @@ class ControlPlane:
         listed = ObjectListView(wiring.objects, wiring.informers)
         mount = application.mount(self._journal, self._server.registry.kinds, view, policies, spread, listed)
         self._server.mount("federation", mount)
-        self._server.mount("ui", uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, clock))
+        login = settings.oidc_login
+        oidc = None if login is None else OIDCLogin(login, wiring.webhook_client)
+        self._server.mount("ui", uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, clock, oidc))
         self._server.connect(FEDERATED_CLUSTERS, "proxy", MemberProxy(self._pool))
         self._agent_events = EventRecorder(self.client, clock=clock)
         registration = Registration(self.client, self._server.certify_client, self._agent_events, clock)

@@ -17,11 +17,14 @@ import uvloop
 
 from federation.admission.roles import HOST_RBAC
 from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.webhookclient import WebhookClient
 from federation.apiserver.aggregation.aggregator import Aggregator
 from federation.apiserver.auth.authentication import Authenticator
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.clusterroleaggregation import ClusterRoleAggregationController
 from federation.apiserver.auth.kubeconfigfile import write_kubeconfig
+from federation.apiserver.auth.oidc import OIDCAuthenticator, SigningKeys
+from federation.apiserver.auth.oidcclaims import OIDCOptions
 from federation.apiserver.auth.pki import FRONT_PROXY_USER, PKI, ensure_pki
 from federation.apiserver.auth.rbac import RBACAuthorizer
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
@@ -42,6 +45,8 @@ from federation.web.objectlist import ObjectListView
 from federation.web.policyobjects import PolicyView
 from federation.web.shardtopology import TopologyView
 from federation.web.ui import uiapp
+from federation.web.ui.oidclogin import OIDCLogin
+from federation.web.ui.oidcoptions import OIDCLoginOptions
 from tests.support.memoryjournal import MemoryJournal
 
 T = TypeVar("T")
@@ -63,6 +68,7 @@ class Parts:
     publisher: CAPublisher
     kubeconfig: Path
     loop: asyncio.AbstractEventLoop
+    webhooks: WebhookClient
     server: str = ""
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -82,11 +88,14 @@ def build(
     spread: TopologyView | None = None,
     listed: ObjectListView | None = None,
     connectors: Connectors | None = None,
+    oidc: OIDCOptions | None = None,
+    client_secret: str = "",
 ) -> Parts:
     """Build a server without starting it, over a given registry or its own. Call it in a running event loop.
 
     With a `view` it also serves the delivery of objects, with `policies` the objects of policies, with
-    `spread` sharded services, with `listed` the list of objects. The web UI is always there.
+    `spread` sharded services, with `listed` the list of objects. The web UI is always there. With `oidc` it accepts ID
+    tokens, and the UI lets users log in at the issuer.
     """
     clock = SystemClock()
     pki = ensure_pki(directory / "pki", now=datetime.now(UTC))
@@ -94,12 +103,20 @@ def build(
     protect_federated_objects(registry, clock)
     token_file = TokenFile(directory / "tokens.json")
     tokens = ServiceAccountTokens(pki.token_key)
-    authenticator = Authenticator(registry, clock=clock, service_account_tokens=tokens, token_file=token_file)
+    webhooks = WebhookClient()
+    issued = login = None
+    if oidc is not None:
+        issued = OIDCAuthenticator(oidc, SigningKeys(oidc, webhooks, clock), clock)
+        login_options = OIDCLoginOptions(oidc.issuer_url, oidc.client_id, client_secret, ca_file=oidc.ca_file)
+        login = OIDCLogin(login_options, webhooks)
+    authenticator = Authenticator(
+        registry, clock=clock, service_account_tokens=tokens, token_file=token_file, oidc=issued
+    )
     authorizer = RBACAuthorizer(registry, clock=clock, implied=HOST_RBAC.implied)
     journal = MemoryJournal()
     mounts = {
         "federation": application.mount(journal, registry.kinds, view, policies, spread, listed),
-        "ui": uiapp.mount(pki.token_key.read_bytes, LocalClient(registry, user_agent="ui"), clock),
+        "ui": uiapp.mount(pki.token_key.read_bytes, LocalClient(registry, user_agent="ui"), clock, login),
     }
     aggregator = Aggregator(registry, identity=pki.front_proxy.read, clock=clock)
     trust = FrontProxyTrust(pki.front_proxy.ca_certificate.read_bytes, FRONT_PROXY_USER)
@@ -125,6 +142,7 @@ def build(
         publisher,
         directory / "kubeconfig",
         asyncio.get_running_loop(),
+        webhooks,
     )
 
 
