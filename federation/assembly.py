@@ -25,6 +25,7 @@ from federation.apiserver.auth.pki import TOKEN_KEY, has_authority
 from federation.apiserver.auth.sharedkeys import KeySecret
 from federation.apiserver.http.app import AppOptions
 from federation.apiserver.http.flowcontrol import FlowControlOptions
+from federation.apiserver.http.nonresource import Mount
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.server import APIServer, APIServerOptions
 from federation.apiserver.store.fencing import fenced
@@ -34,7 +35,7 @@ from federation.apiserver.verbs.requestoptions import SYSTEM_NAMESPACES, Registr
 from federation.client.client import Client
 from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool
-from federation.componentoptions import pool_options
+from federation.componentoptions import pool_options, registration_options
 from federation.controllers.federate.controller import first_finalizers
 from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.journal.sqljournal import SQLJournal
@@ -45,16 +46,9 @@ from federation.settings import Settings
 from federation.spread.spreadadmission import RULES as SPREAD_RULES
 from federation.tracing.traces import Traces
 from federation.tunnel.tunnels import Tunnels
-from federation.web import application
 from federation.web.agents import AgentEndpoint
-from federation.web.delivery import DeliveryView
-from federation.web.objectlist import ObjectListView
 from federation.web.podlocations import PodLocations
-from federation.web.policyobjects import PolicyView
 from federation.web.registration import Registration
-from federation.web.shardtopology import TopologyView
-from federation.web.ui import uiapp
-from federation.web.ui.oidclogin import OIDCLogin
 from federation.wiring import Wiring
 
 _KEY_SECRET = KeySecret(names.SYSTEM_NAMESPACE, "federation-keys")
@@ -82,6 +76,7 @@ class ControlPlane:
         self.kubeconfig: Path = settings.directory.expanduser().absolute() / "kubeconfig"
         self._pki = self.kubeconfig.parent / "pki"
         self._is_new = settings.new
+        self._oidc_login = settings.oidc_login
         store_options = StoreOptions(encryption=settings.encryption, bytes_max=settings.store_bytes_max)
         self._store = SQLStore(settings.database_url, store_options, clock=clock)
         self._journal = SQLJournal(self._store.database, settings.journal, clock=clock, cipher=self._store.cipher)
@@ -127,21 +122,14 @@ class ControlPlane:
         tunnels = Tunnels()
         self._pool = ClusterPool(clock=clock, options=pool_options(settings), may_write=may_write, tunnels=tunnels)
         self._wiring = wiring = Wiring(led_client, self._pool, self._journal, settings, clock)
-        view = DeliveryView(
-            wiring.objects, wiring.informers, wiring.members, wiring.corrections, wiring.scalers, wiring.tolerated
-        )
-        policies = PolicyView(wiring.objects, wiring.policy_usage)
-        spread = TopologyView(wiring.informers, wiring.members)
-        listed = ObjectListView(wiring.objects, wiring.informers)
-        mount = application.mount(self._journal, self._server.registry.kinds, view, policies, spread, listed)
-        self._server.mount("federation", mount)
-        login = settings.oidc_login
-        oidc = None if login is None else OIDCLogin(login, wiring.webhook_client)
-        self._server.mount("ui", uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, clock, oidc))
+        self._server.mount("federation", self._web)
+        self._server.mount("ui", self._ui)
         self._server.connect(FEDERATED_CLUSTERS, "proxy", MemberProxy(self._pool))
         self._agent_events = EventRecorder(self.client, clock=clock)
-        registration = Registration(self.client, self._server.certify_client, self._agent_events, clock)
-        self._server.mount("agents", AgentEndpoint(registration, tunnels, self._leads).mount())
+        registration = Registration(
+            self.client, self._server.certify_client, self._agent_events, clock, registration_options(settings)
+        )
+        self._server.mount("agents", AgentEndpoint(registration, tunnels, self._leads, clock).mount)
         self._server.set_pod_locations(PodLocations(self._wiring.objects).find)
         self._traces = Traces(settings.otlp_endpoint, clock, __version__)
         self._server.wrap(self._traces.wrap)
@@ -178,6 +166,35 @@ class ControlPlane:
             await self._pool.close()
             await self._store.close()
             await self._traces.close()
+
+    # What the web apps import takes a fifth of the time until the first answer, so they import it when they are used.
+
+    def _web(self) -> Mount:
+        from federation.web import application
+        from federation.web.delivery import DeliveryView
+        from federation.web.objectlist import ObjectListView
+        from federation.web.policyobjects import PolicyView
+        from federation.web.shardtopology import TopologyView
+
+        wiring = self._wiring
+        return application.mount(
+            self._journal,
+            self._server.registry.kinds,
+            DeliveryView(
+                wiring.objects, wiring.informers, wiring.members, wiring.corrections, wiring.scalers, wiring.tolerated
+            ),
+            PolicyView(wiring.objects, wiring.policy_usage),
+            TopologyView(wiring.informers, wiring.members),
+            ObjectListView(wiring.objects, wiring.informers),
+        )
+
+    def _ui(self) -> Mount:
+        from federation.web.ui import uiapp
+        from federation.web.ui.oidclogin import OIDCLogin
+
+        login = self._oidc_login
+        oidc = None if login is None else OIDCLogin(login, self._wiring.webhook_client)
+        return uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, self._clock, oidc)
 
     async def _run_controllers(self) -> None:
         """Run what only one process on a database may run; with a shared database, while this one leads."""

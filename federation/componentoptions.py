@@ -1,5 +1,6 @@
 """From the settings to the options of controllers and connections that both composition roots need. Pure."""
 
+from federation.apimachinery.errors import ConfigurationError
 from federation.client.guard import GuardOptions
 from federation.client.pool import PoolOptions
 from federation.client.session import HTTPOptions
@@ -8,6 +9,9 @@ from federation.controllers.cluster.monitor import MonitorOptions
 from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, TokenOptions
 from federation.controllers.schedule.controller import ScheduleOptions
 from federation.settings import Settings
+from federation.web.registration import RegistrationOptions
+
+_AGENT_CERTIFICATE_S_MIN = 60
 
 
 def schedule_options(settings: Settings) -> ScheduleOptions:
@@ -27,6 +31,15 @@ def cluster_options(settings: Settings) -> ClusterOptions:
         monitor=MonitorOptions(cadence=settings.cadence, damping=settings.damping),
         token=TokenOptions(max(settings.member_token_lifetime_s, TOKEN_LIFETIME_S_MIN)),
     )
+
+
+def registration_options(settings: Settings) -> RegistrationOptions:
+    """Return the options of agents' certificates; ConfigurationError for a lifetime that is too short to renew."""
+    if settings.agent_certificate_lifetime_s < _AGENT_CERTIFICATE_S_MIN:
+        raise ConfigurationError(
+            f"agent-certificate-lifetime-s: {settings.agent_certificate_lifetime_s} is below {_AGENT_CERTIFICATE_S_MIN}"
+        )
+    return RegistrationOptions(settings.agent_certificate_lifetime_s)
 
 
 def pool_options(settings: Settings) -> PoolOptions:

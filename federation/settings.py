@@ -12,7 +12,7 @@ from hashlib import blake2b
 from ipaddress import ip_address
 from pathlib import Path
 
-from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS
+from federation.api.secretkinds import ENCRYPTED_PREFIXES, UNAUDITED_RESOURCES
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.jsonsize import VALUES_MAX
 from federation.apiserver.audit.auditoptions import AuditOptions, to_mode
@@ -21,6 +21,7 @@ from federation.apiserver.auth.serveridentity import ServerIdentity, to_server_i
 from federation.apiserver.store.encryptionkeys import EncryptionOptions
 from federation.journal.decisions import ENCRYPTION_PREFIX, JournalOptions
 from federation.planning.clusters.health import Cadence, Damping
+from federation.planning.cost.ratelist import RateOptions, to_rate_options
 from federation.planning.failover.failoveroptions import FailoverOptions
 from federation.planning.failover.halts import HaltOptions
 from federation.planning.failover.holdout import HoldoutOptions
@@ -36,13 +37,6 @@ ALL_REQUESTS, GPU_REQUESTS = "all", "gpus"
 OBJECT_VALUES_MIN = 10_000
 """Ordinary CustomResourceDefinitions and ConfigMaps have thousands of values."""
 SHORT_TRIGGERS, KUBEADMIRAL_TRIGGERS = "short", "kubeadmiral"
-ENCRYPTED_PREFIXES = (
-    "/core/secrets/",
-    *(f"/{kind.group}/{kind.plural}/" for kind in (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)),
-    ENCRYPTION_PREFIX,
-)
-"""Names of stored values that can hold Secrets: Secrets (member credentials are Secrets), federated objects, whose
-templates and overrides are copies of them, and the explanations of decisions."""
 
 _EMBEDDED_ONLY = (
     "advertise_address", "advertise_url", "audit_policy_file", "new", "oidc_issuer_url", "role",
@@ -109,6 +103,8 @@ class Settings:
     """Estimated memory of the cached objects of one member; 150,000 pods need about 0.7 GB."""
     member_token_lifetime_s: int = 30 * 24 * 3600
     """Requested lifetime of service account tokens, at least 600; they are renewed after a third of it."""
+    agent_certificate_lifetime_s: int = 30 * 24 * 3600
+    """Life of the certificates of agents, at least 60; they are renewed after two thirds of it."""
     role: str = "all"
     """On a shared database: `api` never runs the controllers, `controllers` is in no endpoints; `all` is both."""
     lease_duration_s: float = 8.0
@@ -143,6 +139,10 @@ class Settings:
     failover_toleration_s: int = 300
     """How long a policy without its own toleration tolerates a cluster that is not ready or unreachable."""
 
+    cluster_rates_url: str = ""
+    """http:// or https:// URL of clusters' prices and emissions, which are written to their labels; empty for none."""
+    cluster_rates_interval_s: float = 300.0
+    """Time between two requests of it, at least 10."""
     guard_share: float = 0.2
     """Share of a policy's, type's or cluster's objects that may move at a time without approval; 1 for no guard."""
     guard_count: int = 10
@@ -291,7 +291,7 @@ class Settings:
         return EncryptionOptions(
             Path(self.encryption_key_file).expanduser() if self.encryption_key_file else None,
             self.encryption_key_command,
-            prefixes=ENCRYPTED_PREFIXES,
+            prefixes=(*ENCRYPTED_PREFIXES, ENCRYPTION_PREFIX),
         )
 
     @property
@@ -329,6 +329,11 @@ class Settings:
             _is_first("scheduling-requests", self.scheduling_requests, ALL_REQUESTS, GPU_REQUESTS),
             self.failover_toleration_s,
         )
+
+    @property
+    def cluster_rates(self) -> RateOptions:
+        """The source of clusters' rates; ConfigurationError for one that cannot work."""
+        return to_rate_options(self.cluster_rates_url, self.cluster_rates_interval_s)
 
     @property
     def guard(self) -> GuardOptions:
@@ -420,9 +425,7 @@ class Settings:
             file_bytes_max=self.audit_log_maxsize * 1024 * 1024,
             backups_max=self.audit_log_maxbackup,
             mode=to_mode(self.audit_log_mode),
-            redacted_resources=tuple(
-                (kind.group, kind.plural) for kind in (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)
-            ),
+            redacted_resources=UNAUDITED_RESOURCES,
         )
 
 

@@ -23,6 +23,7 @@ from federation.componentoptions import cluster_options, schedule_options
 from federation.controllers.automigration.controller import AutoMigrationController
 from federation.controllers.autoscalers.controller import AutoscalerController
 from federation.controllers.cluster.controller import ClusterController
+from federation.controllers.clusterrates.controller import ClusterRateController
 from federation.controllers.clustertaints.controller import ClusterTaintController
 from federation.controllers.cronautoscaler.controller import CronAutoscalerController
 from federation.controllers.federate.controller import FederateController
@@ -31,6 +32,7 @@ from federation.controllers.fleetmetrics.controller import FleetMetrics
 from federation.controllers.follower.controller import FollowerController, FollowerOptions
 from federation.controllers.horizontalautoscaler.controller import HorizontalAutoscalerController
 from federation.controllers.horizontalautoscaler.memberscales import MemberScales
+from federation.controllers.kubefed.controller import KubeFedController
 from federation.controllers.leftovers.controller import LeftoverController
 from federation.controllers.nsautoprop.controller import NamespaceController, NamespaceOptions
 from federation.controllers.override.controller import OverrideController, OverrideOptions
@@ -187,6 +189,7 @@ class Wiring:
                 clock=clock,
                 options=SyncOptions(guard=settings.guard),
             ),
+            "kubefed": KubeFedController(client, objects, informers, recorder, clock=clock),
             "leftovers": LeftoverController(
                 client, objects, informers, members, self.tombstones, recorder, clock=clock
             ),
@@ -202,6 +205,10 @@ class Wiring:
             "workloadspreads": WorkloadSpreadController(client, objects, informers, members, clock=clock),
             "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),
         }
+        if settings.cluster_rates.url:
+            controllers["clusterrates"] = ClusterRateController(
+                client, informers, recorder, self.webhook_client, clock=clock, options=settings.cluster_rates
+            )
         return [(name, controller.run) for name, controller in controllers.items()]
 
     def _autoscalers(self, settings: Settings, clock: Clock) -> dict[str, _Controller]:

@@ -5,11 +5,13 @@ from functools import partial
 from federation.admission.autoscalers import AutoscalerAdmission
 from federation.admission.cronautoscalers import CronAutoscalerAdmission
 from federation.admission.federatedobjects import FederatedObjectAdmission, FindResource
+from federation.admission.federatedresources import KubeFedAdmission
 from federation.admission.federatedspreads import WorkloadSpreadAdmission
 from federation.admission.placementholds import PlacementHoldAdmission
 from federation.admission.policyselectors import PolicyAdmission
 from federation.admission.typeconfigs import TypeConfigAdmission
 from federation.admission.uniteddeployments import UnitedDeploymentAdmission
+from federation.api import names
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import NotFound
@@ -33,8 +35,12 @@ def admission_plugins(
         except NotFound:
             return None
 
+    async def review(resource: Resource, obj: Object) -> None:
+        await client.review(resource, obj, user=names.OVERRIDE_POLICY_USER)
+
     return [
         FederatedObjectAdmission(find),
+        KubeFedAdmission(review),
         PlacementHoldAdmission(clock),
         PolicyAdmission(find, list_objects),
         AutoscalerAdmission(list_objects),

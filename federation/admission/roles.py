@@ -5,6 +5,13 @@ the control plane. Federated objects contain copies of Secrets, so reading them 
 result for every role, kind and verb is docs/reference/rights.md.
 """
 
+from federation.api.kubefedkinds import (
+    FEDERATED_KINDS,
+    FEDERATED_SECRETS,
+    REPLICA_PREFERENCES,
+    SCHEDULING_GROUP,
+    TYPES_GROUP,
+)
 from federation.api.resources import (
     ADVANCED_STATEFUL_SETS,
     CLONE_SETS,
@@ -15,6 +22,7 @@ from federation.api.resources import (
     CORE_GROUP,
     CRON_AUTOSCALERS,
     FEDERATED_OBJECTS,
+    FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_ROLLOUTS,
     KRUISE_GROUP,
     OVERRIDE_POLICIES,
@@ -29,24 +37,35 @@ REPORTS = (COLLECTED_STATUSES, CLUSTER_COLLECTED_STATUSES, PROPAGATED_VERSIONS, 
 """Kinds in which the control plane reports; only it writes them."""
 _STEERED = [FEDERATED_ROLLOUTS.plural]
 """Kinds that the control plane creates, and that users steer by their spec."""
+_LIMITS = [FEDERATED_RESOURCE_QUOTAS.plural]
+"""Kinds that limit the users of a namespace: they read them."""
 _WRITTEN = [CRON_AUTOSCALERS.plural, OVERRIDE_POLICIES.plural, PROPAGATION_POLICIES.plural]
 """Kinds that users write in their namespaces. One that scales can do what a HorizontalPodAutoscaler can."""
 _WORKLOADS = [
     f"{resource.plural}{suffix}" for resource in (CLONE_SETS, ADVANCED_STATEFUL_SETS) for suffix in ("", "/scale")
 ]
+_KUBEFED = [each.resource.plural for each in FEDERATED_KINDS.values() if each.resource.namespaced]
+"""KubeFed's kinds in namespaces. Their authors need the same rights on the native kinds (`federatedresources.py`)."""
+_KUBEFED_READABLE = [plural for plural in _KUBEFED if plural != FEDERATED_SECRETS.plural]
+"""Without FederatedSecrets, whose templates are Secrets."""
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 
 HOST_RBAC = RBACOptions(
     rules={
         "view": [
-            {"verbs": _READ, "apiGroups": [CORE_GROUP], "resources": [*_WRITTEN, *_STEERED]},
+            {"verbs": _READ, "apiGroups": [CORE_GROUP], "resources": [*_WRITTEN, *_STEERED, *_LIMITS]},
             {"verbs": _READ, "apiGroups": [KRUISE_GROUP], "resources": _WORKLOADS},
+            {"verbs": _READ, "apiGroups": [TYPES_GROUP], "resources": _KUBEFED_READABLE},
+            {"verbs": _READ, "apiGroups": [SCHEDULING_GROUP], "resources": [REPLICA_PREFERENCES.plural]},
         ],
         "edit": [
             {"verbs": _WRITE, "apiGroups": [CORE_GROUP], "resources": _WRITTEN},
             {"verbs": ["patch", "update"], "apiGroups": [CORE_GROUP], "resources": _STEERED},
             {"verbs": _WRITE, "apiGroups": [KRUISE_GROUP], "resources": _WORKLOADS},
+            {"verbs": _WRITE, "apiGroups": [TYPES_GROUP], "resources": _KUBEFED},
+            {"verbs": _READ, "apiGroups": [TYPES_GROUP], "resources": [FEDERATED_SECRETS.plural]},
+            {"verbs": _WRITE, "apiGroups": [SCHEDULING_GROUP], "resources": [REPLICA_PREFERENCES.plural]},
         ],
     },
     retired=frozenset((resource.group, resource.plural) for resource in (*FEDERATED, *REPORTS)),

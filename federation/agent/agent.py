@@ -1,8 +1,9 @@
-"""The agent's loops: one tunnel to the host, and the renewal of the certificate.
+"""The agent's loops: one tunnel to the host, the renewal of the certificate, and the repair of drift without a host.
 
 The agent connects every stream of its tunnel to the API server of its own member, whose address comes from its own
 kubeconfig and from nowhere else. Bytes are not interpreted: TLS is between the control plane and that API server.
-When a connection ends, the next one is tried after a random time, which doubles while the host does not answer.
+When a connection ends, the next one is tried after a random time, which doubles while the host does not answer. If the
+host has several addresses, each is tried before that time: the tunnel ends in the process that runs the controllers.
 """
 
 import asyncio
@@ -13,8 +14,12 @@ from urllib.parse import urlsplit
 import structlog
 
 from federation.agent import registration
+from federation.agent.account import AccountClient
 from federation.agent.agentfiles import Identity
+from federation.agent.deliveredfile import DeliveredFile
+from federation.agent.repair import Repair, RepairOptions
 from federation.api.agents import TUNNEL_PATH, Bundle
+from federation.api.federatedtype import parse_configs
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import (
     ApiError,
@@ -44,8 +49,12 @@ class AgentOptions:
     """The wait before an attempt is random, between half of the current value and all of it."""
     follower_retry_s: float = 0.5
     """After a process that does not run the controllers; a load balancer gives another one next."""
-    renewal_check_s: float = 3600.0
+    renewal_wait_s_max: float = 3600.0
+    """The longest wait before the time of the certificate's renewal is looked at again."""
+    renewal_retry_s: float = 5.0
+    """After a renewal that failed."""
     tunnel: TunnelOptions = field(default_factory=TunnelOptions)
+    repair: RepairOptions = field(default_factory=RepairOptions)
 
 
 class Agent:
@@ -67,6 +76,12 @@ class Agent:
         address = urlsplit(member.connection.server)
         self._host = address.hostname or ""
         self._port = address.port or (443 if address.scheme == "https" else 80)
+        self._servers: list[str] = []
+        """The addresses of the host; the first one is in use."""
+        self._away_since_s: float | None = clock.monotonic()
+        self._account = AccountClient(member, clock)
+        file = DeliveredFile(identity.directory)
+        self._repair = Repair(file, self._account.get, self._away_s, clock, self._options.repair)
 
     async def run(self, bundle: Bundle | None, on_connected: Callable[[], None] = lambda: None) -> None:
         """Register if the folder has no certificate, then serve until cancelled; ConfigurationError when refused."""
@@ -81,25 +96,31 @@ class Agent:
                 f'--register: the token is for cluster "{bundle.cluster}", but --dir holds the agent of'
                 f' "{self._identity.host().cluster}"; give another folder'
             )
-        renewing = asyncio.ensure_future(self._keep_renewed())
+        self._servers = self._identity.host().servers
+        await self._repair.load()
+        beside = [asyncio.ensure_future(self._keep_renewed()), asyncio.ensure_future(self._repair.run())]
         try:
             await self._keep_connected(on_connected)
         finally:
-            renewing.cancel()
-            await asyncio.wait([renewing])
+            for task in beside:
+                task.cancel()
+            await asyncio.wait(beside)
+            await self._account.close()
 
     async def _keep_connected(self, on_connected: Callable[[], None]) -> None:
         options = self._options
-        wait_s = options.retry_s_min
+        wait_s, failures = options.retry_s_min, 0
         while True:
             established = False
 
             def connected() -> None:
                 nonlocal established
                 established = True
+                self._away_since_s = None
                 on_connected()
 
             try:
+                self._identity.check_valid(self._clock.now())
                 await self._connect_once(connected)
                 reason = "the tunnel ended"
             except (Forbidden, Unauthorized):
@@ -114,29 +135,45 @@ class Agent:
                 if isinstance(error, ConfigurationError):
                     raise
                 reason = str(error)
-            wait_s = options.retry_s_min if established else wait_s
+            if established:
+                self._away_since_s = self._clock.monotonic()
+                wait_s, failures = options.retry_s_min, 0
+            else:
+                self._servers.append(self._servers.pop(0))
+                failures += 1
+                if failures % len(self._servers):
+                    _log.info("trying the next address of the host", reason=reason)
+                    continue
             _log.warning("disconnected from the host", reason=reason, retry_s=round(wait_s, 1))
             await self._clock.sleep(wait_s * (0.5 + self._jitter() / 2))
             wait_s = min(wait_s * 2, options.retry_s_max)
 
     async def _connect_once(self, on_ready: Callable[[], None]) -> None:
         """Deliver credentials if the host lacks them, and carry the tunnel until it ends."""
-        await registration.deliver_credentials(self._identity, self._member, self._clock)
-        host = self._identity.host()
-        path = f"{TUNNEL_PATH}?cluster={host.cluster}"
-        async with connect_websocket(self._identity.connection(host.server), path) as carrier:
-            _log.info("connected to the host", server=host.server, cluster=host.cluster)
+        server, cluster = self._servers[0], self._identity.host().cluster
+        configs = await registration.deliver_credentials(self._identity, server, self._member, self._clock)
+        self._repair.set_types(parse_configs(configs))
+        path = f"{TUNNEL_PATH}?cluster={cluster}"
+        async with connect_websocket(self._identity.connection(server), path) as carrier:
+            _log.info("connected to the host", server=server, cluster=cluster)
             await Tunnel(carrier, self._options.tunnel, self._connect_member).run(on_ready)
 
     async def _connect_member(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(self._host, self._port)
 
+    def _away_s(self) -> float | None:
+        """Return for how long there has been no tunnel, None while there is one."""
+        return self._clock.monotonic() - self._away_since_s if self._away_since_s is not None else None
+
     async def _keep_renewed(self) -> None:
         while True:
-            if self._identity.is_due(self._clock.now()):
+            wait_s = (self._identity.renewal_time() - self._clock.now()).total_seconds()
+            if wait_s <= 0:
+                wait_s = self._options.renewal_retry_s
                 try:
-                    await registration.renew(self._identity)
+                    await registration.renew(self._identity, self._servers[0])
                     _log.info("renewed the certificate")
+                    continue
                 except FederationError as error:
                     _log.warning("cannot renew the certificate", reason=str(error))
-            await self._clock.sleep(self._options.renewal_check_s)
+            await self._clock.sleep(min(wait_s, self._options.renewal_wait_s_max))

@@ -13,9 +13,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from federation.api.agents import to_servers
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ConfigurationError
-from federation.apiserver.auth.pki import is_due, load_certificate, load_private_key, write_private
+from federation.apiserver.auth.pki import load_certificate, load_private_key, renewal_time, write_private
 
 _CERTIFICATE, _KEY, _HOST = "agent.crt", "agent.key", "host.json"
 
@@ -25,13 +27,19 @@ class Host:
     """The federation that the agent belongs to."""
 
     server: str
+    """Its address, or those of its processes with commas between them."""
     ca: str
     cluster: str
     """The name of the agent's cluster."""
 
-    def connection(self) -> Connection:
+    @property
+    def servers(self) -> list[str]:
+        """The addresses of the host's processes."""
+        return to_servers(self.server)
+
+    def connection(self, server: str) -> Connection:
         """Return the connection without an identity, for the registration."""
-        return Connection(self.server, ca_data=self.ca.encode())
+        return Connection(server, ca_data=self.ca.encode())
 
 
 class Identity:
@@ -39,6 +47,11 @@ class Identity:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+
+    @property
+    def directory(self) -> Path:
+        """The folder."""
+        return self._directory
 
     @property
     def is_registered(self) -> bool:
@@ -82,6 +95,15 @@ class Identity:
             raise ConfigurationError(f"cannot read {error.filename}: {error.strerror}; register again") from error
         return Connection(server, ca_data=self.host().ca.encode(), client_cert_data=certificate, client_key_data=key)
 
-    def is_due(self, now: datetime) -> bool:
-        """Return whether the certificate must be renewed: after two thirds of its life."""
-        return is_due(load_certificate(self._directory / _CERTIFICATE), now)
+    def renewal_time(self) -> datetime:
+        """Return when the certificate must be renewed: after two thirds of its life."""
+        return renewal_time(load_certificate(self._directory / _CERTIFICATE))
+
+    def check_valid(self, now: datetime) -> None:
+        """Raise ConfigurationError if the certificate has expired."""
+        end = load_certificate(self._directory / _CERTIFICATE).not_valid_after_utc
+        if now >= end:
+            raise ConfigurationError(
+                f"this agent's certificate expired at {to_rfc3339(end)}, while the host could not renew it; remove"
+                f" {self._directory} and register with a new token: fedctl token create"
+            )

@@ -51,23 +51,32 @@ async def register(identity: Identity, bundle: Bundle, member: HTTPClient) -> No
         "insecure": is_insecure,
         "claim": claim,
     }
-    try:
-        answer = await _call(host.connection(), "POST", agents.REGISTER_PATH, body)
-    except (ApiError, ClusterError) as error:
-        raise ConfigurationError(f"{host.server} refuses the registration: {error}") from None
-    identity.store(host, str(answer["certificate"]))
+    identity.store(host, await _obtain_certificate(host, body))
 
 
-async def deliver_credentials(identity: Identity, member: HTTPClient, clock: Clock) -> bool:
-    """Create the control plane's account in the member if the host has no usable token of it; return whether it was so.
+async def _obtain_certificate(host: Host, body: Object) -> str:
+    """Send the registration to the first of the host's processes that answers."""
+    problem: FederationError | None = None
+    for server in host.servers:
+        try:
+            return str((await _call(host.connection(server), "POST", agents.REGISTER_PATH, body))["certificate"])
+        except ApiError as error:
+            raise ConfigurationError(f"{server} refuses the registration: {error}") from None
+        except ClusterError as error:
+            problem = error
+    raise ConfigurationError(f"{host.server} cannot be reached: {problem}")
 
-    ConfigurationError when the member belongs to another federation.
+
+async def deliver_credentials(identity: Identity, server: str, member: HTTPClient, clock: Clock) -> list[Object]:
+    """Create the control plane's account in the member if the host has no usable token of it.
+
+    Returns the host's FederatedTypeConfigs. ConfigurationError when the member belongs to another federation.
     """
     host = identity.host()
-    connection, query = identity.connection(host.server), f"?cluster={host.cluster}"
+    connection, query = identity.connection(server), f"?cluster={host.cluster}"
     wanted = await _call(connection, "GET", agents.MEMBER_PATH + query)
     if not wanted["needsCredentials"]:
-        return False
+        return list(wanted.get("typeConfigs") or ())  # an older host sends them only with the next answer
     ours = memberjoin.Host(str(wanted["hostUID"]), tuple(wanted["hostUIDs"]))
     try:
         await memberjoin.identify(member, ours)
@@ -77,14 +86,14 @@ async def deliver_credentials(identity: Identity, member: HTTPClient, clock: Clo
     given = member.connection
     ca = "" if given.insecure else given.ca_data.decode("ascii", errors="replace")
     await _call(connection, "POST", agents.CREDENTIALS_PATH + query, {"token": token, "ca": ca})
-    return True
+    return list(wanted["typeConfigs"])
 
 
-async def renew(identity: Identity) -> None:
+async def renew(identity: Identity, server: str) -> None:
     """Replace the certificate by a new one for the same key."""
     host = identity.host()
     body = {"certificateRequest": identity.new_request()}
-    answer = await _call(identity.connection(host.server), "POST", f"{agents.RENEW_PATH}?cluster={host.cluster}", body)
+    answer = await _call(identity.connection(server), "POST", f"{agents.RENEW_PATH}?cluster={host.cluster}", body)
     identity.store(host, str(answer["certificate"]))
 
 

@@ -12,6 +12,7 @@ import hmac
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from federation.api import names
 from federation.apimachinery.errors import ConfigurationError
@@ -31,6 +32,7 @@ class Bundle:
     """What an agent needs to register."""
 
     server: str
+    """The host's address, or those of its processes with commas between them."""
     ca: str
     cluster: str
     token_id: str
@@ -58,6 +60,16 @@ class Bundle:
         return cls(*values)
 
 
+def to_servers(text: str) -> list[str]:
+    """Return the addresses of a host's processes from a list with commas; ConfigurationError."""
+    servers = [each.strip() for each in text.split(",")]
+    for server in servers:
+        address = urlsplit(server)
+        if address.scheme != "https" or not address.hostname:
+            raise ConfigurationError(f'--server: "{server}" is not an address; write https://HOST[:PORT]')
+    return servers
+
+
 def hash_secret(secret: str) -> str:
     """Return what is stored of a token's secret. The secret is random and long, so that a plain hash is enough."""
     return hashlib.sha256(secret.encode()).hexdigest()
@@ -80,6 +92,11 @@ def agent_group(registration: str) -> str:
 
 def is_agent(user: str, groups: Sequence[str], cluster: Object) -> bool:
     """Return whether the user is the agent that registered last for a FederatedCluster."""
-    metadata = cluster["metadata"]
-    registration = (metadata.get("annotations") or {}).get(names.AGENT_REGISTRATION) or ""
-    return bool(registration) and user == agent_user(metadata["uid"]) and agent_group(registration) in groups
+    registration = registration_of(cluster)
+    is_registered = bool(registration) and user == agent_user(cluster["metadata"]["uid"])
+    return is_registered and agent_group(registration) in groups
+
+
+def registration_of(cluster: Object) -> str:
+    """Return the token id of the last registration of a FederatedCluster's agent, "" if there was none."""
+    return (cluster["metadata"].get("annotations") or {}).get(names.AGENT_REGISTRATION) or ""

@@ -34,6 +34,14 @@ TEMPLATE_HISTORY_LABEL = _OURS + "template-history"
 LOGIN_LINK_LABEL = _OURS + "login-link"
 """On a Secret of the system namespace that holds the session of a one-time link to the web UI."""
 
+PRICE_PREFIX = "price." + _OURS
+"""On FederatedClusters: the price of one unit of the resource after the slash for one hour (docs/reference/cost.md)."""
+CARBON_PREFIX = "carbon." + _OURS
+"""On FederatedClusters: grams of CO2e that one unit of the resource after the slash emits in one hour."""
+CAPACITY_TYPE = _OURS + "capacity-type"
+"""On FederatedClusters: `spot` if the provider may reclaim its nodes at any time; `on-demand` or absent if not."""
+SPOT, ON_DEMAND = "spot", "on-demand"
+
 # Annotations on pods
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
@@ -94,6 +102,8 @@ OBSERVED_LABELS = _F + "observed-labels"
 TEMPLATE_GENERATOR_MERGE_PATCH = _F + "template-generator-merge-patch"
 
 # Ours
+ON_DEMAND_FLOOR = _OURS + "on-demand-floor"
+"""On a workload: how many of its replicas, or what percentage, must be in clusters that are not spot capacity."""
 DEPARTED_CLUSTERS = _OURS + "departed-clusters"
 """On a federated object: JSON list of clusters that left the placement, until sync observes that the object is gone."""
 TEMPLATE_HASH = _OURS + "template-hash"
@@ -140,6 +150,10 @@ PREVIOUS_PLACEMENT = _OURS + "previous-placement"
 """On a federated object that the scheduler moved: JSON {at, causes, hold, placement}, its placement before that."""
 UNDO = _OURS + "undo"
 """On an object: the time (`at`) of its last move, which is to be undone (docs/reference/guard.md)."""
+REBALANCE = _OURS + "rebalance"
+"""On an object: the time at which a user asked for a division without regard to where its replicas are."""
+REBALANCED = _OURS + "rebalanced"
+"""On a federated object: the value of REBALANCE that the last complete decision has acted on."""
 WRITTEN_AGAIN = _OURS + "written-again"
 """On a federated object that was deleted while its source lives: "true", it is about to be written again."""
 HPA_MODE = _A + "hpa-mode"
@@ -151,6 +165,8 @@ FED_HPA_NOT_WORK_REASON = _A + "fed-hpa-not-work-reason"
 """On a HorizontalPodAutoscaler with a mode: why it does not work."""
 SOURCE_CLUSTER = _A + "source-cluster"
 """Label of an imported EndpointSlice: the cluster whose EndpointSlice it copies."""
+MEMBER_CLUSTER = _A + "cluster"
+"""Annotation of an object of a member that is shown among those of others: the member's name. It is never stored."""
 SHIPPED_TYPES = "shipped-type-configs"
 """The ConfigMap in the system namespace that records which FederatedTypeConfigs were shipped to this host, and how."""
 DERIVED_TYPE = _OURS + "derived"
@@ -181,6 +197,17 @@ SIMULATOR_CPU_LOAD = _S + "cpu-load"
 """On a workload: its CPU use over the time since its creation, `0s=2 10m=8 30m=500m`, straight between the points."""
 SIMULATOR_MEMORY_LOAD = _S + "memory-load"
 """The same for its memory use, such as `0s=1Gi`."""
+
+# KubeFed's
+KUBEFED_ORPHAN = "kubefed.io/orphan"
+"""Annotation of a federated object of KubeFed: its objects stay in the members when it is deleted."""
+KUBEFED_MANAGER = "federation-kubefed"
+"""The field manager of the objects that stand for federated objects of KubeFed."""
+KUBEFED_PROPAGATION = "Propagation"
+"""Condition type of a federated object of KubeFed."""
+REASON_PLACEMENT_FAILED = "ComputePlacementFailed"
+REASON_TEMPLATE_REFUSED = "TemplateRefused"
+EVENT_KUBEFED_REFUSED = "DerivedObjectRefused"
 
 # Finalizers
 FEDERATE_FINALIZER = _A + "federate-controller"
@@ -289,6 +316,10 @@ REASON_CLUSTER_API_DISCOVERY_FAILED = "ClusterAPIDiscoveryFailed"
 REASON_RIGHTS_SUFFICIENT = "RightsSufficient"
 REASON_RIGHTS_EXCESSIVE = "RightsExcessive"
 REASON_RIGHTS_MISSING = "RightsMissing"
+RATES_CURRENT = "RatesCurrent"
+"""Condition type: whether the cluster's rates are those of the newest answer of the source of rates."""
+REASON_RATES_READ = "RatesRead"
+REASON_RATES_UNAVAILABLE = "RatesUnavailable"
 
 # Event reasons of the cluster controller
 EVENT_JOIN_CLUSTER_SUCCESS = "JoinClusterSuccess"
@@ -478,6 +509,10 @@ EVENT_PATCH_POD_DELETION_COST_FAILED = "PatchPodDeletionCostFailed"
 EVENT_INVALID_SPREAD = "InvalidWorkloadSpread"
 
 # Names of resources
+PRICE_PER_HOUR = _OURS + "price-per-hour"
+"""In a FederatedResourceQuota: the price of all replicas per hour (docs/reference/quotas.md)."""
+CARBON_PER_HOUR = _OURS + "carbon-per-hour"
+"""In a FederatedResourceQuota: grams of CO2e of all replicas per hour."""
 KATALYST_PREFIX = "resource.katalyst.kubewharf.io/"
 """Prefix of the resources that Katalyst reclaims from requested but unused capacity."""
 

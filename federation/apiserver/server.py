@@ -42,7 +42,7 @@ from federation.apiserver.http.app import App, AppOptions
 from federation.apiserver.http.asgi import ASGIApp
 from federation.apiserver.http.connectors import Connector
 from federation.apiserver.http.health import Check
-from federation.apiserver.http.nonresource import Mount
+from federation.apiserver.http.nonresource import Mount, Mounts
 from federation.apiserver.http.podcommands import Locate
 from federation.apiserver.http.serving import serve
 from federation.apiserver.registry.capublisher import CAPublisher, FrontProxyTrust
@@ -91,7 +91,7 @@ class APIServer:
 
     def __init__(self, store: Store, *, options: APIServerOptions, clock: Clock) -> None:
         self._store = store
-        self._mounts: dict[str, Mount] = {}
+        self._mounts = Mounts()
         self._middleware: Callable[[ASGIApp], ASGIApp] | None = None
         self._locate_pods: Locate | None = None
         self._connectors: dict[tuple[str, str, str, str], Connector] = {}
@@ -114,9 +114,9 @@ class APIServer:
         self.registry = Registry(store, clock=clock, options=options.registry, webhooks=self._network)
         self.authorizer = RBACAuthorizer(self.registry, clock=clock, implied=options.rbac.implied)
 
-    def mount(self, name: str, mount: Mount) -> None:
-        """Serve an ASGI app below `/NAME/`. Call it before `run`."""
-        self._mounts[name] = mount
+    def mount(self, name: str, make: Callable[[], Mount]) -> None:
+        """Serve an ASGI app below `/NAME/`; it is made for its first request. Call it before `run`."""
+        self._mounts.add(name, make)
 
     def connect(self, resource: Resource, subresource: str, connector: Connector) -> None:
         """Answer a subresource by a connector. Call it before `run`."""

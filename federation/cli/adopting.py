@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from federation.api import names
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ConfigurationError, Forbidden
 from federation.apimachinery.resources import Object, Resource
@@ -19,9 +20,10 @@ from federation.cli.plan.command import Planner, make_planner
 from federation.cli.plan.edits import Edit, Verb, apply_edit, dry_run, get_or_none
 from federation.cli.plan.inventory import read_inventory
 from federation.cli.plan.kinds import ServedKinds, split_target
+from federation.cli.previoushosts import refuse_running_host
 from federation.cli.rendered import STYLES, read_manifests, to_lines
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, get_json
-from federation.cli.terminal.printing import make_console, to_count
+from federation.cli.terminal.printing import make_console
 from federation.cli.whydelivery import read_delivery
 from federation.client.client import PatchType
 from federation.client.http import HTTPClient
@@ -42,12 +44,16 @@ _POLL_S = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What both commands take: the namespace, whether to write, whether pods may restart, and how long to wait."""
+    """What both commands take: the namespace, whether to write, whether pods may restart, and how long to wait.
+
+    `previous_host` is the kubeconfig of the control plane that delivered the objects, "gone" if it no longer exists.
+    """
 
     namespace: str
     is_dry_run: bool = False
     may_restart: bool = False
     timeout_s: float = 60.0
+    previous_host: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,7 @@ async def import_objects(
         if not found:
             raise ConfigurationError(f"no object of kind {resource.kind} in {cluster} matches {selector!r}")
         await _refuse_problems(host, resource, found)
+        await refuse_running_host(found, scope.previous_host)
         edits = [] if policy else await _policy_edits(host, resource, cluster, scope.namespace)
         label = _policy_label(resource, policy or _policy_name(cluster))
         for live in found:
@@ -114,6 +121,7 @@ async def adopt(context: KubeconfigContext, target: str, clusters: Sequence[str]
                 raise ConfigurationError(f"{target} cannot be rendered for {cluster}: {items[cluster]['error']}")
             (live,) = await _read_member(host, resource, cluster, namespace, name, "")
             takeovers.append(_Takeover(target, cluster, items[cluster]["wanted"], live))
+        await refuse_running_host([each.live for each in takeovers], scope.previous_host)
         _print_takeovers(takeovers)
         _refuse_restarts(takeovers, scope)
         if scope.is_dry_run:
@@ -224,7 +232,7 @@ def _print_takeovers(takeovers: Sequence[_Takeover]) -> None:
     """Print what the first write to each member changes; - is what the member has."""
     console = make_console()
     for each in takeovers:
-        wanted = _without_managed_label(each.wanted)
+        wanted = _without_own_marks(each.wanted)
         held = owned_part(wanted, each.live)
         lines = to_lines(with_hidden_values(held, wanted, "member"), with_hidden_values(wanted, each.live, "wanted"))
         what = "changes:" if lines else "only the federation's label and annotations are added"
@@ -233,11 +241,13 @@ def _print_takeovers(takeovers: Sequence[_Takeover]) -> None:
             console.print(line, style=STYLES.get(line[:1]), markup=False, soft_wrap=True)
 
 
-def _without_managed_label(manifest: Object) -> Object:
-    metadata = manifest["metadata"]
-    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != names.MANAGED_LABEL}
-    kept = {key: value for key, value in metadata.items() if key != "labels"}
-    return {**manifest, "metadata": {**kept, **({"labels": labels} if labels else {})}}
+def _without_own_marks(manifest: Object) -> Object:
+    metadata = dict(manifest["metadata"])
+    for field, mark in (("labels", names.MANAGED_LABEL), ("annotations", names.TEMPLATE_REVISION)):
+        kept = {key: value for key, value in (metadata.pop(field, None) or {}).items() if key != mark}
+        if kept:
+            metadata[field] = kept
+    return {**manifest, "metadata": metadata}
 
 
 def _refuse_restarts(takeovers: Sequence[_Takeover], scope: Scope) -> None:

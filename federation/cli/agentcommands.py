@@ -17,7 +17,11 @@ def token_create_command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the cluster that the token is for.")],
     server: Annotated[
         str,
-        typer.Option("--server", metavar="URL", help="Where the agent reaches the federation [that of --kubeconfig]."),
+        typer.Option(
+            "--server",
+            metavar="URL",
+            help="Where the agent reaches the federation, URL,… if its processes differ [that of --kubeconfig].",
+        ),
     ] = "",
     labels: Annotated[
         str, typer.Option("--labels", metavar="LABELS", help="key=value,… for the selectors of policies.")
@@ -39,6 +43,31 @@ def token_create_command(
 
     host = KubeconfigContext(kubeconfig, context)
     execute(agenttokens.create(host, name, server=server, labels=labels, taints=taints, ttl_s=ttl, output=output))
+
+
+@token_app.command("list")
+def token_list_command(
+    kubeconfig: flags.Kubeconfig = None, context: flags.Context = "", output: flags.OutputFormat = "table"
+) -> None:
+    """List the registration tokens that are not used yet."""
+    from federation.cli import agenttokens
+
+    execute(agenttokens.show(KubeconfigContext(kubeconfig, context), output))
+
+
+@token_app.command("delete")
+def token_delete_command(
+    token: Annotated[str, typer.Argument(metavar="TOKEN", help="As `fedctl token list` prints it.")],
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Delete a registration token, so that no agent can use it.
+
+    A cluster that has registered already stays; `fedctl unjoin` removes it.
+    """
+    from federation.cli import agenttokens
+
+    execute(agenttokens.delete(KubeconfigContext(kubeconfig, context), token))
 
 
 def agent_command(

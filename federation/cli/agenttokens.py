@@ -1,20 +1,22 @@
-"""The command `fedctl token create`: a registration token for the agent of one cluster."""
+"""The commands `fedctl token create|list|delete`: registration tokens for the agents of clusters in pull mode."""
 
 import base64
 import json
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from federation.api import names
-from federation.api.agents import Bundle, hash_secret
+from federation.api.agents import Bundle, hash_secret, to_servers
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.clock import SystemClock, from_rfc3339, to_rfc3339
+from federation.apimachinery.clock import SystemClock, from_rfc3339, parse_rfc3339, to_rfc3339
 from federation.apimachinery.errors import ConfigurationError, NotFound
 from federation.apimachinery.resources import SECRETS, Object
 from federation.cli import joining
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.cli.terminal.printing import print_rows, to_age
 from federation.client.client import Client
 from federation.client.clustersecret import is_pulled
+from federation.planning.clusters.clustertaints import describe_taint
 
 _TTL_S_MIN, _TTL_S_MAX = 60, 7 * 86400
 
@@ -31,6 +33,7 @@ async def create(
     async with context.client() as host:
         await _check_free(host, name)
         connection = host.connection
+        server = ",".join(to_servers(server or connection.server))
         if not connection.ca_data:
             raise ConfigurationError("the federation's kubeconfig has no certificate-authority; use DIR/kubeconfig")
         await _remove_expired(host, to_rfc3339(clock.now()))
@@ -42,7 +45,7 @@ async def create(
             "taints": json.dumps(joining.parse_taints(taints)),
         }
         await host.create(SECRETS, to_secret(token_id, values), field_manager="fedctl")
-    bundle = Bundle(server or connection.server, connection.ca_data.decode(), name, token_id, secret)
+    bundle = Bundle(server, connection.ca_data.decode(), name, token_id, secret)
     if output == "token":
         print(bundle.encode())
         return
@@ -61,11 +64,62 @@ async def _check_free(host: Client, name: str) -> None:
         raise ConfigurationError(f'cluster "{name}" is joined in push mode; run `fedctl unjoin {name}` first')
 
 
+async def show(context: KubeconfigContext, output: str) -> None:
+    """Print the tokens that are not used yet; the secrets themselves are stored nowhere."""
+    now = SystemClock().now()
+    async with context.client() as host:
+        tokens = sorted(map(_to_document, await _tokens(host)), key=lambda token: (token["cluster"], token["expires"]))
+    rows = [
+        [token["token"], token["cluster"], _left(token["expires"], now), token["labels"] or "-", token["taints"] or "-"]
+        for token in tokens
+    ]
+    empty = "no registration tokens; make one with: fedctl token create NAME"
+    print_rows(tokens, output, empty, rows, "TOKEN, CLUSTER, EXPIRES", "LABELS, TAINTS")
+
+
+async def delete(context: KubeconfigContext, token_id: str) -> None:
+    """Delete a token, so that no agent can register with it any more."""
+    async with context.client() as host:
+        known = {_id(secret): secret for secret in await _tokens(host)}
+        if token_id not in known:
+            raise ConfigurationError(f"there is no token {token_id}, or it was used; see: fedctl token list")
+        await host.delete(SECRETS, known[token_id]["metadata"]["name"], names.SYSTEM_NAMESPACE)
+    print(f"token {token_id} deleted; a cluster that has registered with it stays: fedctl unjoin removes it")
+
+
+async def _tokens(host: Client) -> list[Object]:
+    found = (await host.list(SECRETS, namespace=names.SYSTEM_NAMESPACE)).items
+    return [secret for secret in found if secret.get("type") == names.AGENT_TOKEN_TYPE]
+
+
+def _id(secret: Object) -> str:
+    return str(secret["metadata"]["name"]).removeprefix(names.AGENT_TOKEN_PREFIX)
+
+
+def _value(secret: Object, key: str) -> str:
+    return base64.b64decode((secret.get("data") or {}).get(key) or "").decode("ascii", errors="replace")
+
+
+def _to_document(secret: Object) -> dict[str, str]:
+    labels, taints = (json.loads(_value(secret, key) or "null") for key in ("labels", "taints"))
+    return {
+        "token": _id(secret),
+        "cluster": _value(secret, "cluster"),
+        "expires": _value(secret, "expires"),
+        "labels": ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())),
+        "taints": ", ".join(map(describe_taint, taints or ())),
+    }
+
+
+def _left(expires: str, now: datetime) -> str:
+    """Return how long a token can be used."""
+    end = parse_rfc3339(expires)
+    return "expired" if end is None or end <= now else f"in {to_age(end, now)}"
+
+
 async def _remove_expired(host: Client, now: str) -> None:
-    for secret in (await host.list(SECRETS, namespace=names.SYSTEM_NAMESPACE)).items:
-        if secret.get("type") != names.AGENT_TOKEN_TYPE:
-            continue
-        expires = base64.b64decode((secret.get("data") or {}).get("expires") or "").decode("ascii", errors="replace")
+    for secret in await _tokens(host):
+        expires = _value(secret, "expires")
         if not expires or from_rfc3339(expires) <= from_rfc3339(now):
             await host.delete(SECRETS, secret["metadata"]["name"], names.SYSTEM_NAMESPACE)
 

@@ -1,41 +1,73 @@
-"""`fedctl convert`: manifests with API versions that Kubernetes has removed, in the versions that replace them.
+"""`fedctl convert`: manifests of other federations, and of API versions that Kubernetes has removed, as ours.
 
-The API server refuses such manifests, as Kubernetes does. Every command line imports this module, so PyYAML is imported
-when it is needed.
+The sources are in `planning/convert`; each gets all manifests and converts those that it knows. Every command line
+imports this module, so PyYAML and the sources are imported when they are needed.
 """
 
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object
-from federation.cli.execution import execute
+from federation.cli.execution import execute, fail
+
+if TYPE_CHECKING:
+    from federation.planning.convert.model import Note
 
 
 def convert_command(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Manifests; - for standard input.")],
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE...", help="Manifests; - for standard input.")
+    ] = None,
+    more: Annotated[
+        list[str] | None, typer.Option("-f", "--filename", metavar="FILE", help="The same, as kubectl writes it.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything has no exact counterpart.")] = False,
 ) -> None:
-    """Print manifests with API versions that Kubernetes serves.
+    """Print manifests of Karmada, KubeFed or removed API versions as this federation takes them.
 
-    Converts HorizontalPodAutoscalers of autoscaling/v2beta1 and v2beta2 to autoscaling/v2. Other objects are printed
-    as they are. Comments are lost.
+    Converts Karmada's PropagationPolicy, ClusterPropagationPolicy, OverridePolicy, ClusterOverridePolicy, FederatedHPA,
+    CronFederatedHPA, FederatedResourceQuota and ResourceInterpreterCustomization; KubeFed's federated kinds and
+    ReplicaSchedulingPreference; and HorizontalPodAutoscalers of autoscaling/v2beta1 and v2beta2. Other objects are
+    printed as they are. Comments are lost. Standard error names each field that has no counterpart, or another meaning.
 
     \b
-    fedctl convert old.yaml | kubectl apply -f -
+    fedctl convert -f karmada.yaml | kubectl apply -f -
+    kubectl get pp,cpp,op,cop -A -o yaml | fedctl convert --strict -
     """  # noqa: D301  # the backspace keeps lines apart in the help
-    execute(_convert_files(files))
+    given = [*(files or ()), *(more or ())]
+    if not given:
+        fail("give the manifests: fedctl convert FILE..., or - for standard input", code=2)
+    execute(_convert_files(given, is_strict=strict))
 
 
-async def _convert_files(files: list[str]) -> int:
+async def _convert_files(files: list[str], *, is_strict: bool) -> int:
     import yaml  # noqa: PLC0415  # see the module's docstring
 
-    converted = [convert(document, file) for file in files for document in _read(file)]
-    print(yaml.safe_dump_all(converted, sort_keys=False), end="")
-    return 0
+    from federation.cli.plan.manifests import read_manifests  # noqa: PLC0415
+
+    manifests = [convert(document.manifest, document.origin) for document in read_manifests(files)]
+    objects, notes = convert_sources(manifests)
+    dumper = type("_Dumper", (yaml.SafeDumper,), {"ignore_aliases": lambda *_: True})
+    print(yaml.dump_all(objects, Dumper=dumper, sort_keys=False), end="")
+    for note in notes:
+        print(": ".join(filter(None, (note.source, note.field, note.message))), file=sys.stderr)
+    return 1 if notes and is_strict else 0
+
+
+def convert_sources(manifests: Sequence[Object]) -> tuple[list[Object], list["Note"]]:
+    """Return the manifests as all sources convert them, and the notes of all."""
+    from federation.planning.convert import karmada, kubefed  # noqa: PLC0415  # see the module's docstring
+
+    objects: list[Object] = list(manifests)
+    notes: list[Note] = []
+    for source in (karmada.convert, kubefed.convert):
+        conversion = source(objects)
+        objects, notes = conversion.objects, [*notes, *conversion.notes]
+    return objects, notes
 
 
 def convert(obj: Any, file: str = "") -> Any:
@@ -64,15 +96,3 @@ _CONVERTERS: dict[tuple[Any, Any], Callable[[Object], Object]] = {
     ("autoscaling/v2beta2", HORIZONTAL_POD_AUTOSCALERS.kind): _rename_version,
 }
 """Conversions by apiVersion and kind. The fields of v2beta2 are those of v2."""
-
-
-def _read(file: str) -> list[Any]:
-    import yaml  # noqa: PLC0415  # see the module's docstring
-
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-        return [document for document in yaml.safe_load_all(text) if document is not None]
-    except OSError as error:
-        raise ConfigurationError(f"{file}: {error.strerror or error}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{file}: not YAML: {error}") from None

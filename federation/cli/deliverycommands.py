@@ -64,6 +64,14 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would ch
 AllowRestart = Annotated[
     bool, typer.Option("--allow-restart", help="Proceed although the pod template changes, so that pods restart.")
 ]
+PreviousHost = Annotated[
+    str,
+    typer.Option(
+        "--previous-host",
+        metavar="FILE",
+        help="Kubeconfig of the Karmada or KubeAdmiral that delivered the objects, to check that it is off; or: gone.",
+    ),
+]
 
 
 def import_command(
@@ -83,6 +91,7 @@ def import_command(
     ] = "",
     dry_run: DryRun = False,
     allow_restart: AllowRestart = False,
+    previous_host: PreviousHost = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
     timeout: flags.Timeout = 60,
@@ -98,7 +107,7 @@ def import_command(
     """  # noqa: D301  # the backspace keeps lines apart in the help
     from federation.cli import adopting
 
-    scope = adopting.Scope(namespace, dry_run, allow_restart, timeout)
+    scope = adopting.Scope(namespace, dry_run, allow_restart, timeout, previous_host)
     execute(adopting.import_objects(KubeconfigContext(kubeconfig, context), target, cluster, selector, policy, scope))
 
 
@@ -116,6 +125,7 @@ def adopt_command(
     namespace: flags.Namespace = "",
     dry_run: DryRun = False,
     allow_restart: AllowRestart = False,
+    previous_host: PreviousHost = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
     timeout: flags.Timeout = 60,
@@ -126,5 +136,5 @@ def adopt_command(
     """
     from federation.cli import adopting
 
-    scope = adopting.Scope(namespace, dry_run, allow_restart, timeout)
+    scope = adopting.Scope(namespace, dry_run, allow_restart, timeout, previous_host)
     execute(adopting.adopt(KubeconfigContext(kubeconfig, context), "/".join(target), clusters or (), scope))

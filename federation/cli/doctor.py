@@ -7,11 +7,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from federation import __version__
 from federation.api.resources import FEDERATED_CLUSTERS, LEFTOVERS, PLACEMENT_HOLDS
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ApiError, ConfigurationError, Forbidden, NotFound, Unauthorized
 from federation.apimachinery.resources import Object, Resource
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, find_host_problem
-from federation.cli.terminal.printing import make_console, print_document, print_wrapped, to_count
+from federation.cli.terminal.printing import make_console, print_document, print_wrapped
 from federation.client.http import HTTPClient
 from federation.planning.diagnosis.findings import Facts, Finding, Level, Sample, diagnose
 

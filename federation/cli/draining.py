@@ -20,13 +20,13 @@ from federation.api.resources import (
     FEDERATED_TYPE_CONFIGS,
     PROPAGATION_POLICIES,
 )
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, Object
 from federation.cli.plan.command import make_planner
 from federation.cli.plan.inventory import read_inventory
 from federation.cli.tainting import change_taints
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import to_count
 from federation.client.client import Client
 from federation.planning.clusters.taintedits import drained
 from federation.planning.failover.clusterbudgets import budgeted_clusters, disruptions_of, find_blocked
@@ -105,11 +105,13 @@ async def preview(context: KubeconfigContext, name: str) -> int:
         metadata = federated["metadata"]
         staying, reason = _forecast(plans.get((metadata.get("namespace", ""), metadata["name"])), name, item.replicas)
         if why or staying == item.replicas:
-            print(f"{item.name}: {item.replicas} replicas would stay: {why or reason}")
+            print(f"{item.name}: {to_count(item.replicas, 'replica')} would stay: {why or reason}")
         elif staying:
-            print(f"{item.name}: {item.replicas - staying} of {item.replicas} replicas would leave: {reason}")
+            print(
+                f"{item.name}: {item.replicas - staying} of {to_count(item.replicas, 'replica')} would leave: {reason}"
+            )
         else:
-            print(f"{item.name}: {item.replicas} replicas would leave")
+            print(f"{item.name}: {to_count(item.replicas, 'replica')} would leave")
         if not why and reason == _NO_ROOM:
             lacking, objects = lacking + staying, objects + 1
     if lacking:
@@ -171,13 +173,12 @@ def _progress(moving: Sequence[_Item], halt: str) -> str:
     replicas = sum(item.replicas for item in moving)
     if not moving:
         return "nothing more leaves"
-    objects = "1 object is" if len(moving) == 1 else f"{len(moving)} objects are"
-    left = f"; {replicas} {'replica' if replicas == 1 else 'replicas'} left" if replicas else ""
-    return f"{objects} to leave{left}" + (f"; waiting: {halt}" if halt else "")
+    left = f"; {to_count(replicas, 'replica')} left" if replicas else ""
+    return f"{to_count(len(moving), 'object')} to leave{left}" + (f"; waiting: {halt}" if halt else "")
 
 
 def _shown(items: Iterable[_Item]) -> list[str]:
-    listed = [f"{item.name}: {item.replicas} replicas stay: {item.stay}" for item in items]
+    listed = [f"{item.name}: {to_count(item.replicas, 'replica')} stay: {item.stay}" for item in items]
     more = len(listed) - _SHOWN_MAX
     return [*listed[:_SHOWN_MAX], *([f"and {more} more"] if more > 0 else [])]
 

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from federation.api.resources import PLACEMENT_HOLDS
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock, from_rfc3339
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object
@@ -34,7 +35,7 @@ async def approve(context: KubeconfigContext, name: str, reason: str) -> None:
         approved = await host.patch(PLACEMENT_HOLDS, name, patch)
     spec = approved["spec"]
     happens = "are deleted" if is_deletion(parse_cause(spec["cause"])) else "move"
-    print(f"approved: {spec['count']} objects of {spec['cause']} {happens} now")
+    print(f"approved: {to_count(spec['count'], 'object')} of {spec['cause']} {happens} now")
 
 
 def _row(hold: Object, now: datetime) -> list[str]:

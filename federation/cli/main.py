@@ -24,6 +24,7 @@ from federation.cli import (
     flags,
     holdcommands,
     hostcommands,
+    membercommands,
     plancommands,
     rolloutcommands,
     servercommands,
@@ -199,6 +200,11 @@ app.command("join")(clustercommands.join_command)
 app.command("unjoin")(clustercommands.unjoin_command)
 app.command("clusters")(clustercommands.clusters_command)
 app.command("leftovers")(clustercommands.leftovers_command)
+app.command("get")(membercommands.get_command)
+app.command("describe")(membercommands.describe_command)
+app.command("logs")(membercommands.logs_command)
+app.command("exec")(membercommands.exec_command)
+app.command("top")(membercommands.top_command)
 app.command("agent")(agentcommands.agent_command)
 app.add_typer(agentcommands.token_app, name="token")
 app.command("holds")(holdcommands.holds_command)
@@ -270,6 +276,7 @@ app.command("adopt")(deliverycommands.adopt_command)
 
 
 app.command("plan")(plancommands.plan_command)
+app.command("rebalance")(plancommands.rebalance_command)
 app.command("apply-plan")(plancommands.apply_plan_command)
 app.add_typer(topologycommands.app, name="topology")
 app.add_typer(rolloutcommands.app, name="rollout")

@@ -89,6 +89,33 @@ def plan_command(
         fail_output(error, code=2)
 
 
+def rebalance_command(
+    targets: Annotated[
+        list[str],
+        typer.Argument(metavar="KIND/NAME...", autocompletion=completion.objects, help="Divided workloads."),
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would move.")] = False,
+    namespace: flags.Namespace = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    timeout: flags.Timeout = 60,
+) -> None:
+    """Divide replicas again, as if the object were new.
+
+    A policy with avoidDisruption leaves replicas where they are, so after a cluster joined or came back the division
+    can be uneven. Prints what moves, moves it once, and waits until the members are as planned. Exit code: 0 done or
+    nothing to move, 1 not done in time.
+
+    \b
+    fedctl rebalance deployment/web --dry-run
+    fedctl rebalance deployment/web statefulset/db
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    from federation.cli import rebalancing
+
+    host = KubeconfigContext(kubeconfig, context)
+    execute(rebalancing.rebalance(host, targets, namespace, is_dry_run=dry_run, timeout_s=timeout))
+
+
 def apply_plan_command(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="File written by `fedctl plan … --out FILE`.")],
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the members match the plan.")] = True,

@@ -14,24 +14,29 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import structlog
 
-from federation import existinghost
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import FederationError
 from federation.apimachinery.tasks import Supervisor
 from federation.assembly import ControlPlane
-from federation.cli import joining, spreadwebhook
+from federation.cli import joining
 from federation.cli.execution import until_signal
 from federation.cli.joining import JoinRequest
 from federation.cli.statedirectory import StateDirectory
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.client.client import Client
 from federation.client.kubeconfig import load_kubeconfig
-from federation.existinghost import ExistingHost
 from federation.settings import Settings
+
+if TYPE_CHECKING:
+    from federation.cli.spreadwebhook import Addresses
+    from federation.existinghost import ExistingHost
+
+    Mount = tuple[KubeconfigContext, Addresses]
 
 _READY_S = 120.0
 """Patience with simulated members; a dozen of them on a busy machine take a minute."""
@@ -53,7 +58,15 @@ class FleetOptions:
 
 async def serve(settings: Settings, spread_webhooks: Sequence[str] = ()) -> int:
     """Run a control plane until a signal, and the WorkloadSpread service of some clusters; return the exit code."""
-    return await until_signal(_serve(settings, [spreadwebhook.parse_mount(text) for text in spread_webhooks]))
+    return await until_signal(_serve(settings, _to_mounts(spread_webhooks)))
+
+
+def _to_mounts(texts: Sequence[str]) -> "list[Mount]":
+    if not texts:
+        return []
+    from federation.cli import spreadwebhook
+
+    return [spreadwebhook.parse_mount(text) for text in texts]
 
 
 async def up(settings: Settings, fleet: FleetOptions) -> int:
@@ -61,7 +74,7 @@ async def up(settings: Settings, fleet: FleetOptions) -> int:
     return await until_signal(_up(settings, fleet))
 
 
-async def _serve(settings: Settings, mounts: Sequence[tuple[KubeconfigContext, spreadwebhook.Addresses]]) -> None:
+async def _serve(settings: Settings, mounts: "Sequence[Mount]") -> None:
     if settings.has_existing_host:
         async with _running(settings, _on_existing_host) as (host, url, task), _spreading(mounts):
             print(f"ready {url} for the host {host.server}", flush=True)
@@ -85,8 +98,7 @@ async def _up(settings: Settings, fleet: FleetOptions) -> None:
         async with asyncio.TaskGroup() as group:
             for member in described:
                 group.create_task(_join(plane.client, member))
-        word = "member" if fleet.members == 1 else "members"
-        _announce(url, plane.kubeconfig, f" with {fleet.members} simulated {word}")
+        _announce(url, plane.kubeconfig, f" with {to_count(fleet.members, 'simulated member')}")
         died = asyncio.ensure_future(process.wait())
         await asyncio.wait((task, died), return_when=asyncio.FIRST_COMPLETED)
         if died.done():
@@ -112,10 +124,12 @@ async def _embedded(settings: Settings) -> ControlPlane:
     return ControlPlane(settings, SystemClock())
 
 
-async def _on_existing_host(settings: Settings) -> ExistingHost:
+async def _on_existing_host(settings: Settings) -> "ExistingHost":
+    from federation import existinghost  # an embedded host would wait for what it imports
+
     client = await existinghost.connect(settings)
     try:
-        return ExistingHost(settings, client, SystemClock())
+        return existinghost.ExistingHost(settings, client, SystemClock())
     except BaseException:
         await client.close()
         raise
@@ -149,8 +163,13 @@ async def _running(
 
 
 @contextlib.asynccontextmanager
-async def _spreading(mounts: Sequence[tuple[KubeconfigContext, spreadwebhook.Addresses]]) -> AsyncIterator[None]:
+async def _spreading(mounts: "Sequence[Mount]") -> AsyncIterator[None]:
     """Run the WorkloadSpread service of each cluster during the block; one that does not answer is tried again."""
+    if not mounts:
+        yield
+        return
+    from federation.cli import spreadwebhook
+
     loops = Supervisor()
     for cluster, addresses in mounts:
         name = str(cluster.path)

@@ -14,13 +14,14 @@ from typing import Any
 from rich.console import Console
 
 from federation.api import names
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock, from_rfc3339, to_rfc3339_micro
 from federation.apimachinery.errors import ConfigurationError, Forbidden, NotFound
 from federation.apimachinery.resources import Object, Resource
 from federation.cli.plan.kinds import ServedKinds, split_target
 from federation.cli.terminal.decisionview import print_inputs, print_scores, print_title
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, get_json
-from federation.cli.terminal.printing import make_console, print_document, print_field, to_age, to_count
+from federation.cli.terminal.printing import make_console, print_document, print_field, to_age
 from federation.cli.terminal.timearguments import parse_time
 from federation.cli.whydelivery import Delivery, print_delivery, read_delivery
 from federation.cli.whydiff import print_difference

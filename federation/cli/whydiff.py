@@ -6,9 +6,10 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock, from_rfc3339
 from federation.cli.terminal.decisionview import print_title
-from federation.cli.terminal.printing import make_console, make_table, print_field, print_table, to_age, to_count
+from federation.cli.terminal.printing import make_console, make_table, print_field, print_table, to_age
 from federation.scheduling.decisiondiff import ClusterDifference, DecisionDiff, compare
 from federation.scheduling.explain import ClusterRow, is_decided, kept_placement
 from federation.scheduling.triggers import describe_triggers

@@ -16,13 +16,16 @@ from federation.apimachinery.resources import Object
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.cli.terminal.printing import print_rows
 from federation.client.http import HTTPClient
+from federation.planning.diagnosis.deliverystage import Stage, stage_of
 from federation.planning.federatedobject.placements import effective_placement
 
 _PAGE = 500
 _DECISIVE = (names.SCHEDULED, names.OVERRIDES_APPLIED, names.ADMITTED, names.PROPAGATED, names.STATUS_AGGREGATED)
 """Conditions in the order of the pipeline: the first one that is not fulfilled is the cause of the others."""
 _IN_PROGRESS = "InProgress"
-_NOTHING_PENDING = "[]"
+_OF_DELIVERY = (names.PROPAGATED, names.STATUS_AGGREGATED)
+"""Conditions that are not fulfilled either while an object is on its way to its clusters."""
+_UNDERWAY = frozenset((Stage.PENDING, Stage.PROPAGATING, Stage.DELETING))
 _HEADINGS = "NAMESPACE, KIND, NAME, CLUSTERS, STATE"
 
 
@@ -39,17 +42,20 @@ class State(NamedTuple):
 
 
 def state_of(federated: Object) -> State:
-    """Return the first condition of a federated object that is not fulfilled."""
+    """Return the first condition of a federated object that is not fulfilled, unless the object is on its way."""
+    stage = stage_of(federated)
     found = (federated.get("status") or {}).get("conditions")
     for type_ in _DECISIVE:
         condition = conditions.find(found, type_)
-        if condition is not None and condition.get("status") != "True":
-            reason = str(condition.get("reason") or f"Not{type_}")
-            if reason == names.REASON_NO_POLICY and not federated["metadata"].get("namespace"):
-                return State("", "no policy selects it")  # usual for definitions, classes and roles
-            return State(reason, str(condition.get("message") or ""))
-    pending = (federated["metadata"].get("annotations") or {}).get(names.PENDING_CONTROLLERS)
-    return State(_IN_PROGRESS if pending not in (None, _NOTHING_PENDING) else "")
+        if condition is None or condition.get("status") == "True":
+            continue
+        reason, message = str(condition.get("reason") or f"Not{type_}"), str(condition.get("message") or "")
+        if reason == names.REASON_NO_POLICY and not federated["metadata"].get("namespace"):
+            return State("", "no policy selects it")  # usual for definitions, classes and roles
+        if stage in _UNDERWAY and type_ in _OF_DELIVERY and reason != names.REASON_NO_POLICY:
+            return State(_IN_PROGRESS, message)
+        return State(reason, message)
+    return State(_IN_PROGRESS if stage in _UNDERWAY else "")
 
 
 async def why_all(context: KubeconfigContext, namespace: str, output: str, *, only_failed: bool) -> int:

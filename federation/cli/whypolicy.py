@@ -2,17 +2,11 @@
 
 from typing import Any
 
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.resources import Object, Resource
 from federation.cli.terminal.decisionview import print_title
 from federation.cli.terminal.kubeconfigcontext import get_json
-from federation.cli.terminal.printing import (
-    make_console,
-    make_table,
-    print_document,
-    print_field,
-    print_table,
-    to_count,
-)
+from federation.cli.terminal.printing import make_console, make_table, print_document, print_field, print_table
 from federation.client.http import HTTPClient
 from federation.scheduling.policyusage import POLICIES
 

@@ -24,7 +24,7 @@ from federation.apimachinery.objectshape import REVISION_LENGTH_MAX, is_storable
 from federation.apimachinery.resources import Object, Resource
 from federation.apimachinery.webhookclient import StreamedResponse
 from federation.client.client import Client, Request, Watch, WatchBatch
-from federation.client.delegate import Headers
+from federation.client.delegate import Delegate, Headers
 from federation.client.session import Dial, HTTPOptions, Session
 from federation.client.streams import MemberSocket
 from federation.client.watchdecoder import LineSplitter, to_event
@@ -190,6 +190,7 @@ class HTTPClient(Client):
         self._http = HTTPTransport(connection, options, clock=clock)
         super().__init__(self._http)
         self.connection = connection
+        self.delegate: Delegate = self._http
 
     @property
     def clock_skew_s(self) -> float | None:

@@ -12,6 +12,7 @@ from functools import partial
 
 from prometheus_client import Gauge
 
+from federation.api.agents import registration_of
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ConfigurationError, NotFound
@@ -117,6 +118,7 @@ class ClusterPool:
         When the new data is unusable, the old connection stays; the ConfigurationError is raised and kept as `problem`.
         """
         name = cluster["metadata"]["name"]
+        self._tunnels.close_others(name, registration_of(cluster))
         try:
             if secret is None:
                 wanted = ((cluster.get("spec") or {}).get("secretRef") or {}).get("name", "")

@@ -9,6 +9,7 @@ import asyncio
 import io
 import socket
 import ssl
+import weakref
 from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
@@ -47,6 +48,8 @@ _MESSAGE_BYTES_MAX = 1024 * 1024
 """The largest WebSocket message; servers send 32 KiB in one."""
 _HEARTBEAT_S = 30.0
 """A WebSocket server that does not answer a ping for half this time is gone."""
+_CLOSE_S = 1.0
+"""How long the end of a connection may take when the client closes: the peer answers the TLS shutdown."""
 _PLUGIN_S = 600.0
 """How long credentials of a plugin are used when it gives no expiry."""
 
@@ -343,10 +346,23 @@ class _CheckedConnector(aiohttp.TCPConnector):
     def __init__(self, check: Callable[[], Awaitable[None]], **arguments: Any) -> None:
         super().__init__(**arguments)
         self._check = check
+        self._protocols: weakref.WeakSet[Any] = weakref.WeakSet()
 
     async def _create_connection(self, *args: Any, **kwargs: Any) -> Any:
+        protocol = await super()._create_connection(*args, **kwargs)
+        self._protocols.add(protocol)
         # A hook of aiohttp's trace configuration would leak the connection when it raises.
-        return await _checked(await super()._create_connection(*args, **kwargs), self._check)
+        return await _checked(protocol, self._check)
+
+    async def close(self, *, abort_ssl: bool = False) -> None:
+        """Close all connections, and wait until they are closed.
+
+        aiohttp does not wait for those that ended early, such as WebSockets and answers that were not read to their
+        end. A short-lived process would then end in the middle of their TLS shutdown.
+        """
+        await super().close(abort_ssl=abort_ssl)
+        if closing := [closed for protocol in self._protocols if (closed := protocol.closed) is not None]:
+            await asyncio.wait(closing, timeout=_CLOSE_S)
 
 
 class _TunnelConnector(aiohttp.BaseConnector):

@@ -13,6 +13,7 @@ to clean up while we do not run.
 from collections.abc import Callable, Iterable
 
 from federation.api import names
+from federation.api.kubefedkinds import SCHEDULING_GROUP, TYPES_GROUP
 from federation.api.resources import CORE_GROUP, KRUISE_GROUP
 from federation.apimachinery.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Object, Resource
 from federation.hosting.manifests import LABELS, USER
@@ -27,7 +28,7 @@ _EXEMPT = (
     "system:serviceaccount:kube-system:generic-garbage-collector",
     "system:serviceaccount:kube-system:namespace-controller",
 )
-_OURS = frozenset((CORE_GROUP, KRUISE_GROUP))
+_OURS = frozenset((CORE_GROUP, KRUISE_GROUP, SCHEDULING_GROUP, TYPES_GROUP))
 
 ClientConfig = Callable[[str], Object]
 """Returns the clientConfig of a webhook for a path."""

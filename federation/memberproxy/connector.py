@@ -80,16 +80,17 @@ class MemberProxy:
         self.stop = self._forwarder.stop
 
     def is_watch(self, request: Request, path: ResourcePath) -> bool:
-        """Return whether the member sees a watch."""
+        """Return whether the member sees a watch or a request for a log."""
         inner = parse(rest_of(request, path))
-        return inner is not None and to_verb(request, inner) == "watch"
+        return inner is not None and (inner.subresource == "log" or to_verb(request, inner) == "watch")
 
     def is_stream(self, request: Request, path: ResourcePath) -> bool:
         """Return whether the request is a watch, a followed log or a WebSocket connection."""
-        if WEBSOCKET in request.scope.get("extensions", ()) or self.is_watch(request, path):
+        if WEBSOCKET in request.scope.get("extensions", ()):
             return True
         inner = parse(rest_of(request, path))
-        return inner is not None and inner.subresource == "log" and is_true(request.query.get("follow", ""))
+        is_log = inner is not None and inner.subresource == "log"
+        return is_true(request.query.get("follow", "")) if is_log else self.is_watch(request, path)
 
     async def serve(self, request: Request, path: ResourcePath, *, timeout_s: float | None) -> None:
         """Pass the request on. ServiceUnavailable without a member that answers, TooManyRequests beyond the limits."""
@@ -227,7 +228,7 @@ async def _checked(cluster: str, request: Request, response: StreamedResponse) -
         raise ApiError(text, code=502, reason="BadGateway")
     if response.status == 401:
         raise _unauthorized(cluster)
-    if b"upgrade" in request.headers and response.status in (200, 400):
+    if request.headers.get(b"upgrade", b"").lower().startswith(b"spdy") and response.status in (200, 400):
         raise BadRequest("this server connects to pods over WebSocket only, not SPDY/3.1: use kubectl 1.31 or later")
     if response.status != 403:
         return response

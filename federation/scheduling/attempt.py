@@ -29,16 +29,18 @@ from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.types import Assumed, SchedulingMode, SchedulingUnit, Taint, Toleration
-from federation.scheduling.podrequest import request_of
+from federation.scheduling.podrequest import request_of, shape_of
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, PolicyRef, hash_of
 from federation.scheduling.profiles import Profiles
+from federation.scheduling.quotas import QuotaLedger, key_in
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.tolerations import ended_tolerations, toleration_end, with_defaults
 from federation.scheduling.triggers import (
     ObjectTriggers,
     TriggerComparison,
     TriggerSource,
+    asks_for_rebalance,
     clusters_left,
     compare_triggers,
 )
@@ -69,6 +71,7 @@ class AttemptInputs(Protocol):
     annotation_policy: AnnotationPolicy
     triggers: TriggerSource
     spreads: SpreadIndex
+    quotas: QuotaLedger
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +235,10 @@ def assess(
         default_toleration_s=chosen.toleration_s,
         ended=ended,
     )
-    if only_adds or returns:
+    if only_adds or returns or asks_for_rebalance(present):
         unit = replace(unit, avoid_disruption=only_adds)
+    if unit.namespace in inputs.quotas and shape_of(template) is not None:
+        unit = replace(unit, quota=inputs.quotas.headroom(key_in(federated), unit, snapshot.by_name))
     divides = _divides(policy, federated["metadata"].get("annotations") or {})
     is_spread = spread is not None
     return Due(unit, profile, policy, triggers.text, comparison, ignored, divides, only_adds, is_spread, returns)
@@ -312,7 +317,9 @@ def placement_patch(
     # A decision that only adds replicas leaves the stored triggers: changes that the policy defers are still pending.
     # So does one that is held: the object stays due until it is approved, or until nothing would move any more.
     if not is_partial:
+        asked = (attempt.federated["metadata"].get("annotations") or {}).get(names.REBALANCE)
         decided |= {names.SCHEDULING_TRIGGERS: due.triggers, names.SCHEDULING_DEFERRED_REASONS: None}
+        decided |= {names.REBALANCED: asked}
     if not is_held:
         counts = {cluster: count or 0 for cluster, count in placements.items()}
         decided[names.WORKLOAD_SPREAD] = to_annotation(due.unit.workload_spread, counts, quotas or {})

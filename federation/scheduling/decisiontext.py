@@ -7,6 +7,7 @@ Names of triggers are spelled out.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from federation.apimachinery.amounts import to_count
 from federation.scheduling.explain import ClusterRow
 from federation.scheduling.triggers import describe_triggers
 
@@ -35,15 +36,30 @@ def input_facts(explanation: Mapping[str, Any]) -> list[Fact]:
         facts.append(("profile", str(explanation["profile"])))
     if unit.get("mode"):
         wanted = unit.get("desiredReplicas")
-        mode = str(unit["mode"]) + (f", {wanted} replica{'' if wanted == 1 else 's'}" if wanted is not None else "")
+        mode = str(unit["mode"]) + (f", {to_count(wanted, 'replica')}" if wanted is not None else "")
         facts.append(("mode", "; ".join(filter(None, (mode, explanation.get("copiedBecause"))))))
     if because := explanation.get("because"):
         facts.append(("changed", describe_triggers(because)))
+    facts += [(measure, _cost(measure, cost)) for measure, cost in (explanation.get("costs") or {}).items()]
     for cluster, reason in (explanation.get("stays") or {}).items():
         facts.append(("stays", f"in {cluster}: {reason}"))
     for annotation, reason in (explanation.get("ignoredAnnotations") or {}).items():
         facts.append(("ignored", f"annotation {annotation}: {reason}"))
     return facts
+
+
+def _cost(measure: str, cost: Mapping[str, Any]) -> str:
+    """Return what a placement costs per hour, now and before; clusters of unknown cost are named."""
+    text = f"{to_cost(measure, cost['after'])} per hour"
+    if cost["before"] != cost["after"]:
+        text += f", {to_cost(measure, cost['before'])} before"
+    unknown = cost.get("unknown")
+    return f"{text}; not known for {', '.join(unknown)}" if unknown else text
+
+
+def to_cost(measure: str, amount: float) -> str:
+    """Return an amount for people: prices have no unit, emissions are grams of CO2e."""
+    return f"{amount:.4g}" if measure == "price" else f"{amount:.4g} g CO2e"
 
 
 def _policy(policy: Mapping[str, str]) -> str:
@@ -112,6 +128,8 @@ def division_facts(division: Mapping[str, Any]) -> Iterator[Fact]:
         yield "room", f"{amounts_text(room['replicas'])}  (additional replicas that fit on the clusters' nodes)"
         if room.get("promised"):
             yield "assumed", f"{amounts_text(room['promised'])}  (of it used by decisions of the last seconds)"
+    if floor := division.get("floor"):
+        yield "on demand", f"{floor['onDemand']} of at least {floor['wanted']} wanted"
     if estimated := division.get("estimated"):
         yield "can run", f"{amounts_text(estimated)}  (scheduled by the member, or fitting on its nodes)"
     if waiting := division.get("waiting"):

@@ -10,7 +10,7 @@ that is scaled to 0 stays in its clusters with 0 replicas.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -25,12 +25,14 @@ from federation.scheduling.framework.cycle import (
     UnschedulableError,
 )
 from federation.scheduling.framework.cyclestate import CycleState
+from federation.scheduling.framework.division import current_replicas
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.runner import Framework
 from federation.scheduling.framework.schedulermetrics import SchedulerMetrics
 from federation.scheduling.framework.types import (
     Cluster,
+    ClusterChange,
     Code,
     Division,
     Exchange,
@@ -56,6 +58,7 @@ class Outcome(StrEnum):
     NO_FEASIBLE_CLUSTER = "NoFeasibleCluster"
     NO_REPLICAS_PLACED = "NoReplicasPlaced"
     CANNOT_DIVIDE = "CannotDivide"
+    QUOTA_EXCEEDED = "QuotaExceeded"
     PLUGIN_FAILED = "PluginFailed"
 
 
@@ -77,6 +80,8 @@ class Decision:
     division: Division | None = None
     failure: Status | None = None
     unplaced: int = 0
+    exceeded: str = ""
+    """The quota that leaves replicas or copies unplaced."""
     ignored: Sequence[IgnoredPlugin] = ()
     remarks: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     """Remarks by plugin and cluster."""
@@ -178,6 +183,9 @@ class Engine:
         if not clusters:
             return results.end(Outcome.NO_FEASIBLE_CLUSTER, "no cluster was selected of the available ones")
         if unit.mode is SchedulingMode.DUPLICATE:
+            results.exceeded = _excess(unit, dict.fromkeys([cluster.name for cluster in clusters]))
+            if results.exceeded:
+                return results.end(Outcome.QUOTA_EXCEEDED, f"its copies have no place within {results.exceeded}")
             return results.end(
                 Outcome.SCHEDULED,
                 availability(results.snapshot, filtered),
@@ -197,13 +205,18 @@ class Engine:
             return results.end(Outcome.SCHEDULED, "scaled to 0: it stays in its clusters", zeros)
         results.selected = clusters
         try:
-            results.division = division = yield from framework.run_replicas(results.cycle, clusters)
+            division = yield from framework.run_replicas(results.cycle, clusters)
+            if unit.quota is not None and (exceeded := _excess(unit, division.replicas)):
+                results.exceeded = exceeded
+                division = yield from _divide_within_quota(results.cycle, framework, clusters, exceeded)
+            results.division = division
         except UnschedulableError as refusal:
             return results.end(Outcome.NO_REPLICAS_PLACED, f"{refusal.status.plugin}: {refusal}")
         placements = {name: replicas for name, replicas in division.replicas.items() if replicas > 0}
         if not placements:
             limits = division.because or "weights and limits"
-            return results.end(Outcome.NO_REPLICAS_PLACED, f"{limits} leave no room for any of {wanted} replicas")
+            outcome = Outcome.QUOTA_EXCEEDED if results.exceeded else Outcome.NO_REPLICAS_PLACED
+            return results.end(outcome, f"{limits} leave no room for any of {wanted} replicas")
         results.unplaced = max(0, wanted - sum(placements.values()))
         reason = availability(results.snapshot, results.filtered)
         if results.unplaced:
@@ -216,7 +229,7 @@ class Engine:
 class _CycleResults:
     """The results of the extension points that have run."""
 
-    __slots__ = ("cycle", "division", "filtered", "profile", "scored", "selected", "snapshot", "unplaced")
+    __slots__ = ("cycle", "division", "exceeded", "filtered", "profile", "scored", "selected", "snapshot", "unplaced")
 
     def __init__(self, cycle: SchedulingCycle, snapshot: Snapshot, profile: str) -> None:
         self.cycle = cycle
@@ -226,6 +239,7 @@ class _CycleResults:
         self.scored: ScoreResult | None = None
         self.division: Division | None = None
         self.unplaced = 0
+        self.exceeded = ""
         self.selected: Sequence[Cluster] = ()
 
     def end(
@@ -247,6 +261,7 @@ class _CycleResults:
             division=self.division,
             failure=failure,
             unplaced=self.unplaced,
+            exceeded=self.exceeded,
             ignored=self.cycle.ignored,
             remarks=self.cycle.state.remarks,
         )
@@ -254,6 +269,42 @@ class _CycleResults:
     def failed(self, status: Status) -> Decision:
         who = f"{status.plugin} failed in {self.cycle.point}" if status.plugin else self.cycle.point
         return self.end(Outcome.PLUGIN_FAILED, f"{who}: {'; '.join(status.reasons)}", failure=status)
+
+
+def _excess(unit: SchedulingUnit, placements: Placements) -> str:
+    """Return the quota that a placement exceeds, "" for none."""
+    if unit.quota is None:
+        return ""
+    each = 1 if unit.desired_replicas is None else unit.desired_replicas
+    return unit.quota.excess({name: each if count is None else count for name, count in placements.items()})
+
+
+def _divide_within_quota(
+    cycle: SchedulingCycle, framework: Framework, clusters: Sequence[Cluster], exceeded: str
+) -> Exchange[Division]:
+    """Return the division of the largest total that the quota allows, found by bisection.
+
+    Running replicas are within the quota in any case. A plugin divides each total, so that its rules hold for it.
+    """
+    unit, best = cycle.unit, Division({})
+    wanted = unit.desired_replicas or 0
+    running = sum(current_replicas(unit).values())
+    low, high = min(wanted, running), wanted
+    try:
+        if low:
+            cycle.unit = replace(unit, desired_replicas=low)
+            best = yield from framework.run_replicas(cycle, clusters)
+        while high - low > 1:
+            middle = (low + high) // 2
+            cycle.unit = replace(unit, desired_replicas=middle)
+            division = yield from framework.run_replicas(cycle, clusters)
+            if reason := _excess(unit, division.replicas):
+                high, exceeded = middle, reason
+            else:
+                low, best = middle, division
+    finally:
+        cycle.unit = unit
+    return replace(best, because=exceeded, requeue_on=ClusterChange.LABELS)
 
 
 def _keep_sticky(results: _CycleResults) -> Decision:

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from federation.scheduling.engine import Decision
+from federation.scheduling.framework.costs import explain_costs
 from federation.scheduling.framework.limits import explain_spread
 from federation.scheduling.framework.types import Cluster, SchedulingMode
 
@@ -76,6 +77,8 @@ def to_explanation(decision: Decision) -> dict[str, Any]:
         explanation["division"] = decision.division.explanation
     if unit.topology_spread and decision.is_success and decision.selections:
         explanation["topology"] = explain_spread(unit, _candidates(decision), decision.placements)
+    if costs := explain_costs(unit, decision.snapshot.by_name, decision.placements or unit.current):
+        explanation["costs"] = costs
     if decision.unplaced:
         explanation["unplaced"] = decision.unplaced
         if decision.division is not None and decision.division.because:

@@ -8,13 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from federation.planning.placement.replicas import WILDCARD
+
 _WARNINGS_MAX = 10
 Kinds = AbstractSet[tuple[str, str]]
 """The federated kinds: apiVersion and kind."""
 
 
 def named_clusters(policy: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the clusters that the policy names, each with the field."""
+    """Return the clusters that the policy names, each with the field; "*" names none."""
     spec = policy.get("spec") or {}
     found = [
         (f"spec.placement[{index}].cluster", str(entry.get("cluster") or ""))
@@ -33,7 +35,7 @@ def named_clusters(policy: Mapping[str, Any]) -> list[tuple[str, str]]:
             for place, name in enumerate(wave.get("clusters") or ())
         ]
     found += _of_terms("spec.clusterAffinity", spec.get("clusterAffinity") or ())
-    return [(field, name) for field, name in found if name]
+    return [(field, name) for field, name in found if name not in ("", WILDCARD)]
 
 
 def _of_terms(at: str, terms: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

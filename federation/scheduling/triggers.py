@@ -39,6 +39,7 @@ HASHED_ANNOTATIONS = (
     names.FOLLOWS_OBJECT,
     names.MAX_CLUSTERS,
     names.PLACEMENTS,
+    names.REBALANCE,
     names.SCHEDULING_MODE,
     names.STICKY_CLUSTER,
     names.TOLERATIONS,
@@ -100,6 +101,11 @@ class Triggers:
     text: str
     of_object: Mapping[str, Any]
     clusters: ClusterTriggers
+
+
+def asks_for_rebalance(annotations: Mapping[str, str]) -> bool:
+    """Return whether a user asked for a division without regard to where the replicas are, and none was made yet."""
+    return annotations.get(names.REBALANCE) not in (None, annotations.get(names.REBALANCED))
 
 
 class TriggerSource:

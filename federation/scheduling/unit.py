@@ -6,7 +6,7 @@ may not override policies. Pure. `engine.py` schedules the unit.
 Reference: docs/reference/scheduling.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from federation.apimachinery.jsonobject import parse_object
 from federation.planning.automigration.migrationinfo import to_openings
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.placement.failback import Offers
+from federation.planning.placement.replicas import WILDCARD
 from federation.scheduling import usermigration
 from federation.scheduling.annotationoverrides import is_overridden, overrides_from_annotations
 from federation.scheduling.framework.types import (
@@ -133,7 +134,10 @@ def _auto_migration(policy: Policy, annotations: Mapping[str, str], desired: int
 
 
 def _resolved(preferences: Preferences, snapshot: Snapshot) -> dict[str, Any]:
-    """Return the preferences as fields of the unit, cluster names resolved where they are not lower case."""
+    """Return the preferences as fields of the unit, cluster names resolved where they are not lower case.
+
+    The entry "*" stands for every cluster that is not listed.
+    """
     listed = preferences.cluster_names
     if any(name != name.lower() for name in listed):
         preferences = Preferences(
@@ -142,6 +146,15 @@ def _resolved(preferences: Preferences, snapshot: Snapshot) -> dict[str, Any]:
             _renamed(preferences.max_replicas, snapshot),
             _renamed(preferences.weights, snapshot),
             _renamed(preferences.priorities, snapshot),
+        )
+    if WILDCARD in listed:
+        unlisted = snapshot.by_name.keys() - preferences.cluster_names
+        preferences = Preferences(
+            preferences.cluster_names - {WILDCARD} | unlisted,
+            _expanded(preferences.min_replicas, unlisted),
+            _expanded(preferences.max_replicas, unlisted),
+            _expanded(preferences.weights, unlisted),
+            _expanded(preferences.priorities, unlisted),
         )
     return {
         "cluster_names": preferences.cluster_names,
@@ -158,3 +171,11 @@ def _renamed(values: Mapping[str, int] | None, snapshot: Snapshot) -> Mapping[st
         return None
     resolved = {snapshot.resolve(name): value for name, value in values.items()}
     return resolved | {name: value for name, value in values.items() if name in snapshot.by_name}
+
+
+def _expanded(values: Mapping[str, int] | None, unlisted: Iterable[str]) -> Mapping[str, int] | None:
+    """Return the map with the value of "*" for each of the clusters instead."""
+    if values is None or WILDCARD not in values:
+        return values
+    own = {name: value for name, value in values.items() if name != WILDCARD}
+    return own | dict.fromkeys(unlisted, values[WILDCARD])

@@ -17,6 +17,7 @@ class Tunnels:
 
     def __init__(self) -> None:
         self._tunnels: dict[str, Tunnel] = {}
+        self._owners: dict[str, str] = {}
         self._listeners: list[Callable[[str], None]] = []
         _agents.set_function(lambda: len(self._tunnels))
 
@@ -24,10 +25,13 @@ class Tunnels:
         """Call `on_attached` with the name of each cluster whose agent connects."""
         self._listeners.append(on_attached)
 
-    async def carry(self, cluster: str, tunnel: Tunnel) -> None:
-        """Run the tunnel as that of the cluster, until it ends or another one replaces it."""
+    async def carry(self, cluster: str, tunnel: Tunnel, owner: str) -> None:
+        """Run the tunnel as that of the cluster, until it ends or another one replaces it.
+
+        `owner` is the registration of the agent.
+        """
         previous = self._tunnels.get(cluster)
-        self._tunnels[cluster] = tunnel
+        self._tunnels[cluster], self._owners[cluster] = tunnel, owner
         if previous is not None:
             previous.close()
         _streams.labels(cluster).set_function(lambda: tunnel.stream_count)
@@ -35,13 +39,18 @@ class Tunnels:
             await tunnel.run(lambda: self._notify(cluster))
         finally:
             if self._tunnels.get(cluster) is tunnel:
-                del self._tunnels[cluster]
+                del self._tunnels[cluster], self._owners[cluster]
                 _streams.remove(cluster)
 
     def close(self, cluster: str) -> None:
         """End the tunnel of a cluster that has left."""
         if (tunnel := self._tunnels.get(cluster)) is not None:
             tunnel.close()
+
+    def close_others(self, cluster: str, owner: str) -> None:
+        """End the tunnel of a cluster unless it is the owner's: who registers again ends the previous agent."""
+        if self._owners.get(cluster, owner) != owner:
+            self.close(cluster)
 
     async def dial(self, cluster: str) -> socket.socket:
         """Return a socket to the API server of a cluster; ClusterUnreachable while its agent is not connected."""

@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from federation.api import agents
+from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, BadRequest, ServiceUnavailable, not_served
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Object
@@ -37,7 +38,7 @@ class AgentOptions:
 
     body_bytes_max: int = 256 * 1024
     tunnel_age_s_max: float = 12 * 3600.0
-    """A tunnel is closed after this time, and the agent connects again: an expired certificate ends with it."""
+    """A tunnel is closed after this time, or with the agent's certificate, and the agent connects again."""
     tunnel: TunnelOptions = field(default_factory=TunnelOptions)
 
 
@@ -49,11 +50,13 @@ class AgentEndpoint:
         registration: Registration,
         tunnels: Tunnels,
         may_carry: Callable[[], bool],
+        clock: Clock,
         options: AgentOptions | None = None,
     ) -> None:
         self._registration = registration
         self._tunnels = tunnels
         self._may_carry = may_carry
+        self._clock = clock
         self._options = options or AgentOptions()
 
     def mount(self) -> Mount:
@@ -86,11 +89,12 @@ class AgentEndpoint:
             case "POST", agents.RENEW_PATH:
                 await request.respond_json(201, await registration.renew(user, await self._body(request)))
             case "GET", agents.TUNNEL_PATH:
-                await self._carry(request, name)
+                await self._carry(request, cluster)
             case _:
                 raise not_served()
 
-    async def _carry(self, request: Request, cluster: str) -> None:
+    async def _carry(self, request: Request, cluster: Object) -> None:
+        name = cluster["metadata"]["name"]
         socket: ClientSocket | None = request.scope.get("extensions", {}).get(WEBSOCKET)
         if socket is None:
             raise BadRequest("a tunnel is a WebSocket; send Upgrade: websocket")
@@ -98,14 +102,20 @@ class AgentEndpoint:
             raise ServiceUnavailable("this process does not run the controllers; connect again to reach another one")
         await socket.accept("")
         tunnel = Tunnel(_WebSocketCarrier(socket), self._options.tunnel)
-        _log.info("agent connected", cluster=cluster)
+        _log.info("agent connected", cluster=name)
         try:
-            async with asyncio.timeout(self._options.tunnel_age_s_max):
-                await self._tunnels.carry(cluster, tunnel)
+            async with asyncio.timeout(self._age_s_max(request)):
+                await self._tunnels.carry(name, tunnel, agents.registration_of(cluster))
         except (CarrierClosed, TimeoutError):
-            _log.info("agent disconnected", cluster=cluster)
+            _log.info("agent disconnected", cluster=name)
         except TunnelError as error:
-            _log.warning("agent disconnected", cluster=cluster, reason=str(error))
+            _log.warning("agent disconnected", cluster=name, reason=str(error))
+
+    def _age_s_max(self, request: Request) -> float:
+        """Return how long a tunnel may last: not longer than the certificate with which it was opened."""
+        expires_s = request.peer.expires_s if request.peer is not None else None
+        left_s = self._options.tunnel_age_s_max if expires_s is None else expires_s - self._clock.now().timestamp()
+        return min(left_s, self._options.tunnel_age_s_max)
 
     async def _body(self, request: Request) -> Object:
         found = parse_object(await request.body(self._options.body_bytes_max))

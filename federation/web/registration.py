@@ -104,9 +104,13 @@ class Registration:
         return {"certificate": (await self._certify(request, user.name, groups, self._validity)).decode()}
 
     async def describe(self, cluster: Object) -> Object:
-        """Return whether an agent must create the control plane's account in its member, and what it needs for that."""
+        """Return whether an agent must create the control plane's account in its member, and what it needs for that.
+
+        The FederatedTypeConfigs also tell it what to record (docs/decisions/0060-agents-repair-drift.md).
+        """
+        types = (await self._client.list(FEDERATED_TYPE_CONFIGS)).items
         if not await self._needs_credentials(cluster):
-            return {"needsCredentials": False}
+            return {"needsCredentials": False, "typeConfigs": types}
         hosts = ""
         try:
             namespace = await self._client.get(NAMESPACES, names.SYSTEM_NAMESPACE)
@@ -117,7 +121,7 @@ class Registration:
             "uid": cluster["metadata"]["uid"],
             "hostUID": await cluster_uid(self._client.transport),
             "hostUIDs": [uid for uid in hosts.split(",") if uid],
-            "typeConfigs": (await self._client.list(FEDERATED_TYPE_CONFIGS)).items,
+            "typeConfigs": types,
             "needsCredentials": True,
         }
 

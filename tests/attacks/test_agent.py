@@ -20,15 +20,20 @@ from federation.apimachinery.errors import (
     Unauthorized,
 )
 from federation.apimachinery.resources import SECRETS, Object
+from federation.apiserver.auth.clientcertificates import Peer
 from federation.apiserver.auth.identity import User
+from federation.apiserver.http.nonresource import USER
+from federation.apiserver.http.websockets import WEBSOCKET
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.assembly import HOST_REGISTRY
 from federation.cli.agenttokens import to_secret
 from federation.client.local import LocalClient
+from federation.client.pool import ClusterPool
 from federation.tunnel.frames import Frame, FrameType, TunnelError, encode
 from federation.tunnel.tunnel import Tunnel
 from federation.tunnel.tunnels import Tunnels
+from federation.web.agents import AgentEndpoint
 from federation.web.registration import Registration
 
 SECRET = "made-up-for-this-test"
@@ -181,7 +186,7 @@ async def test_the_end_of_a_cluster_closes_its_tunnel_at_once() -> None:
     ours, _ = carrier_pair()
     tunnels, ready = Tunnels(), asyncio.Event()
     tunnels.add_listener(lambda _: ready.set())
-    carrying = asyncio.ensure_future(tunnels.carry("paris", Tunnel(ours)))
+    carrying = asyncio.ensure_future(tunnels.carry("paris", Tunnel(ours), "abc"))
     await ready.wait()
     tunnels.close("paris")
     await carrying
@@ -189,10 +194,80 @@ async def test_the_end_of_a_cluster_closes_its_tunnel_at_once() -> None:
         await tunnels.dial("paris")
 
 
+async def test_a_new_registration_disconnects_the_previous_agent() -> None:
+    ours, _ = carrier_pair()
+    tunnels, ready = Tunnels(), asyncio.Event()
+    tunnels.add_listener(lambda _: ready.set())
+    pool = ClusterPool(tunnels=tunnels)
+    carrying = asyncio.ensure_future(tunnels.carry("paris", Tunnel(ours), "first"))
+    await ready.wait()
+    for registration in ("first", "second"):
+        assert not carrying.done()
+        metadata = {"name": "paris", "annotations": {names.AGENT_REGISTRATION: registration}}
+        with pytest.raises(ConfigurationError):  # there is no Secret
+            pool.update({"metadata": metadata, "spec": {}}, None)
+    await carrying
+    await pool.close()
+
+
+class Socket:
+    """The WebSocket of an agent that sends nothing."""
+
+    subprotocols: Sequence[str] = ()
+
+    def __init__(self) -> None:
+        self.accepted = asyncio.Event()
+
+    async def accept(self, subprotocol: str) -> None:
+        assert not subprotocol
+        self.accepted.set()
+
+    def carry_body(self) -> None:
+        raise AssertionError("a tunnel is no response")
+
+    async def receive(self) -> bytes:
+        return await asyncio.Future[bytes]()
+
+    async def send(self, message: str | bytes) -> None:
+        del message
+
+    async def close(self, code: int) -> None:
+        del code
+
+
+async def test_a_tunnel_ends_with_the_certificate_that_opened_it(host: Host) -> None:
+    await host.add_token()
+    user = await host.register()
+    socket, tunnels = Socket(), Tunnels()
+    endpoint = AgentEndpoint(host.registration, tunnels, lambda: True, SystemClock())
+    expires_s = SystemClock().now().timestamp() + 0.2
+    scope = {
+        "method": "GET",
+        "path": agents.TUNNEL_PATH,
+        "query_string": b"cluster=paris",
+        "headers": [],
+        "state": {"peer": Peer(user.name, tuple(user.groups), expires_s=expires_s)},
+        "extensions": {WEBSOCKET: socket},
+        USER: user,
+    }
+    async with asyncio.timeout(20):
+        await endpoint(scope, asyncio.Future, asyncio.Future)
+    assert socket.accepted.is_set()
+    assert SystemClock().now().timestamp() >= expires_s
+    with pytest.raises(ClusterUnreachable):
+        await tunnels.dial("paris")
+
+
 @pytest.mark.parametrize("text", ["", "x", "fedagent1.", "fedagent1.e30", "fedagent1.WzFd", "fedagent1.!!!", "é"])
 def test_a_damaged_bundle_is_refused_with_the_remedy(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"--register: not a registration token.*fedctl token create"):
         agents.Bundle.decode(text)
+
+
+@pytest.mark.parametrize("text", ["", "fed.example.com", "http://fed.example.com", "https://a,", "https://"])
+def test_an_address_of_the_host_without_https_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r'^--server: ".*" is not an address; write https://HOST\[:PORT\]'):
+        agents.to_servers(text)
 
 
 def test_a_bundle_survives_its_encoding_and_hides_its_secret() -> None:

@@ -12,6 +12,7 @@ from tools.generate_rights import ROLES, kinds, main, rights
 
 from federation.admission.roles import HOST_RBAC
 from federation.api.crds import crd_manifests
+from federation.api.kubefedkinds import FEDERATED_KINDS, REPLICA_PREFERENCES
 from federation.apimachinery.resources import Object
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac, without_retired
 
@@ -36,7 +37,9 @@ def test_tenants_write_policies_and_workloads_and_nothing_else() -> None:
     plurals = ("overridepolicies", "propagationpolicies", "federatedrollouts", "cronfederatedhpas")
     policies = {f"{plural}.core.kubeadmiral.io" for plural in plurals}
     workloads = {"clonesets.apps.kruise.io", "statefulsets.apps.kruise.io"}
-    assert {resource for _, resource in allowed} == policies | workloads
+    # KubeFed's kinds need the rights on the native kinds besides (tests/attacks/test_kubefed.py).
+    kubefed = [REPLICA_PREFERENCES, *(kind.resource for kind in FEDERATED_KINDS.values() if kind.resource.namespaced)]
+    assert {resource for _, resource in allowed} == policies | workloads | {each.group_resource for each in kubefed}
     assert {verbs for (role, _), verbs in allowed.items() if role == "view"} == {frozenset(("get", "list", "watch"))}
 
 

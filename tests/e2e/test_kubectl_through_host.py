@@ -2,61 +2,23 @@
 
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
-import yaml
 
-from federation.apimachinery.clock import SystemClock
-from federation.apiserver.http.connectors import Connector
-from federation.client.kubeconfig import load_kubeconfig
-from federation.client.pool import ClusterPool
-from federation.memberproxy.connector import MemberProxy
-from federation.simulator.podconnections import PodExec, PodLogs
-from tests.support.apiserver import api_server
 from tests.support.federation import Kubectl
-from tests.support.rest import Api, eventually
+from tests.support.proxiedmember import proxied_member
+from tests.support.rest import eventually
 
 pytestmark = pytest.mark.xdist_group("member-proxy")
-PROXY = "/apis/core.kubeadmiral.io/v1alpha1/federatedclusters/east/proxy"
-POD = {
-    "metadata": {"name": "web", "labels": {"app": "web"}},
-    "spec": {"containers": [{"name": "nginx", "image": "nginx"}], "nodeName": "node-1"},
-}
-RUNNING = {"name": "nginx", "ready": True, "restartCount": 0, "image": "nginx", "imageID": "nginx"}
-STATUS = {
-    "phase": "Running",
-    "containerStatuses": [{**RUNNING, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}],
-}
 
 
 @pytest.fixture(scope="module")
 def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     """Return kubectl of the host's administrator, who administers the member as well."""
-    pool, ours = ClusterPool(), ("core.kubeadmiral.io", "v1alpha1", "federatedclusters", "proxy")
-    pods: dict[tuple[str, str, str, str], Connector] = {}
-    with (
-        api_server(tmp_path_factory.mktemp("member"), connectors=pods) as east,
-        api_server(tmp_path_factory.mktemp("host"), connectors={ours: MemberProxy(pool)}) as host,
-        closing(Api(load_kubeconfig(east.kubeconfig), "default")) as member,
-    ):
-        for name, connector in (("log", PodLogs), ("exec", PodExec)):
-            pods["", "v1", "pods", name] = connector(east.registry, SystemClock())
-        group = {"kind": "Group", "name": "federation:system:masters", "apiGroup": "rbac.authorization.k8s.io"}
-        role = {"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": "rbac.authorization.k8s.io"}
-        member.create("clusterrolebindings", {"metadata": {"name": "hosts"}, "subjects": [group], "roleRef": role})
-        member.create("pods", POD)
-        member.patch("pods", "web", {"status": STATUS}, "status")
-        pool.set_connection("east", load_kubeconfig(east.kubeconfig))
-        config = yaml.safe_load(host.kubeconfig.read_text())
-        config["clusters"][0]["cluster"]["server"] += PROXY
-        kubeconfig: Path = tmp_path_factory.mktemp("client") / "kubeconfig"
-        kubeconfig.write_text(yaml.safe_dump(config))
-        found = Kubectl(kubeconfig)
+    with proxied_member(tmp_path_factory.mktemp("proxied")) as running:
+        found = Kubectl(running.member)
         eventually(lambda: found.run("get", "pods").returncode == 0)
         yield found
-        host.run(pool.close())
 
 
 def test_reads_and_writes(kubectl: Kubectl) -> None:

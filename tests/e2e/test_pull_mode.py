@@ -3,7 +3,7 @@
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from operator import le
 from pathlib import Path
@@ -12,20 +12,24 @@ import psutil  # type: ignore[import-untyped]  # it has no stubs of its own
 import pytest
 import yaml
 
+from tests.support.agentchart import NAMESPACE, TOKEN, render
 from tests.support.federation import FEDCTL, Federation, Kubectl, eventually, fedctl, free_clusters, start_serve
 from tests.support.forwarder import DroppingForwarder, free_ports
 from tests.support.joining import DEPLOYMENT, POLICY
+from tests.support.postgres import PostgresServer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("pull-mode")]
 DROPS = 100
 CONNECTED = "] connected to the host"
+CERTIFICATE_LIFETIME_S = 60
+REFUSED = "does not accept this agent any more"
 
 
 @contextmanager
 def agent(directory: Path, kubeconfig: Path, token: str) -> Iterator[subprocess.Popen[str]]:
     """Run an agent during the block."""
     command = [*FEDCTL, "agent", "--dir", str(directory), "--kubeconfig", str(kubeconfig), "--register", token]
-    with (directory.parent / "agent.log").open("a") as log:
+    with (directory.parent / f"{directory.name}.log").open("a") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, text=True)
     try:
         yield process
@@ -34,10 +38,36 @@ def agent(directory: Path, kubeconfig: Path, token: str) -> Iterator[subprocess.
         process.wait(30)
 
 
-def token_for(fed: Federation, name: str, port: int) -> str:
-    """Return a registration token for an agent that reaches the federation at another port."""
-    arguments = ("token", "create", name, "--server", f"https://127.0.0.1:{port}", "--output", "token")
+def start_host(directory: Path, port: int) -> Federation:
+    """Start a federation whose agents renew their certificates within the test."""
+    lifetime = {"FEDERATION_AGENT_CERTIFICATE_LIFETIME_S": str(CERTIFICATE_LIFETIME_S)}
+    return start_serve(directory, arguments=("--port", str(port)), **lifetime)
+
+
+def address_of(fed: Federation) -> str:
+    server: str = yaml.safe_load(fed.kubectl.kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+    return server
+
+
+def token_for(fed: Federation, name: str, addresses: str) -> str:
+    """Return a registration token for an agent that reaches the federation at these addresses."""
+    arguments = ("token", "create", name, "--server", addresses, "--output", "token")
     return fedctl(*arguments, KUBECONFIG=str(fed.kubectl.kubeconfig)).stdout.strip()
+
+
+def agent_account(member: Kubectl) -> Path:
+    """Install the rights of the chart, and return a kubeconfig of the account that has them."""
+    objects = render({"token": TOKEN})
+    kinds = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+    member("create", "namespace", NAMESPACE)
+    member.apply(*(each for (kind, _), each in objects.items() if kind in kinds))
+    token = member("create", "token", "federation-agent", "-n", NAMESPACE).strip()
+    config = yaml.safe_load(member.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    kubeconfig = member.kubeconfig.with_suffix(".agent")
+    kubeconfig.write_text(yaml.safe_dump(config))
+    assert Kubectl(kubeconfig).run("get", "secrets", "-A").returncode
+    return kubeconfig
 
 
 def ports_reached(process: int) -> set[int]:
@@ -56,9 +86,9 @@ def test_a_member_that_is_never_connected_to_converges_and_survives_lost_connect
     with free_clusters(tmp_path / "clusters", 1) as [kubeconfig], closing(DroppingForwarder(port)) as line:
         member = Kubectl(kubeconfig)
         member_port = int(yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"].rsplit(":", 1)[1])
-        with closing(start_serve(tmp_path / "host", arguments=("--port", str(port)))) as fed:
+        with closing(start_host(tmp_path / "host", port)) as fed:
             fed.kubectl.apply(POLICY, DEPLOYMENT)
-            token = token_for(fed, "paris", line.port)
+            token = token_for(fed, "paris", f"https://127.0.0.1:{line.port}")
             with agent(tmp_path / "agent", kubeconfig, token):
                 eventually(lambda: ready_replicas(member), lambda seen: seen == "3", what="web in the member")
                 eventually(lambda: ready_replicas(fed.kubectl), lambda seen: seen == "3", what="status on the host")
@@ -76,16 +106,48 @@ def test_a_member_that_is_never_connected_to_converges_and_survives_lost_connect
                 fed.kubectl("scale", "deploy/web", "--replicas=4")
                 eventually(lambda: ready_replicas(member), lambda seen: seen == "4", what="the change in the member")
 
+                eventually(log, lambda seen: "renewed the certificate" in seen, what="a renewed certificate")
                 fed.stop()
                 member("scale", "deploy/web", "--replicas=1")
-                with closing(start_serve(tmp_path / "host", arguments=("--port", str(port)))) as again:
+                with closing(start_host(tmp_path / "host", port)) as again:
                     eventually(lambda: ready_replicas(member), lambda seen: seen == "4", what="drift repaired")
                     assert member_port not in ports_reached(again.process.pid)
                     _assert_token_is_used(again, tmp_path, kubeconfig, token)
 
-                    # The end of the cluster is the end of its agent.
-                    fedctl("unjoin", "paris", KUBECONFIG=str(again.kubectl.kubeconfig))
-                    eventually(log, lambda seen: "does not accept this agent any more" in seen, what="agent refused")
+                    # Who registers again ends the connected agent; the end of the cluster is the end of the other one.
+                    with agent(
+                        tmp_path / "successor", kubeconfig, token_for(again, "paris", f"https://127.0.0.1:{line.port}")
+                    ):
+                        eventually(log, lambda seen: REFUSED in seen, what="the previous agent refused")
+                        successor = (tmp_path / "successor.log").read_text
+                        eventually(successor, lambda seen: CONNECTED in seen, what="the connection of its successor")
+                        fedctl("unjoin", "paris", KUBECONFIG=str(again.kubectl.kubeconfig))
+                        eventually(successor, lambda seen: REFUSED in seen, what="the successor refused")
+
+
+@pytest.mark.postgres
+def test_an_agent_follows_the_leader_of_two_control_planes(tmp_path: Path) -> None:
+    with PostgresServer() as database, free_clusters(tmp_path / "clusters", 1) as [kubeconfig], ExitStack() as running:
+        member, url = Kubectl(kubeconfig), database.create_database()
+        one, two = (
+            running.enter_context(closing(start_serve(tmp_path / name, FEDERATION_STORE_URL=url)))
+            for name in ("one", "two")
+        )
+        two.kubectl.apply(POLICY, DEPLOYMENT)
+        # The first one leads, and the agent tries the other one before it.
+        addresses = ",".join(address_of(each) for each in (two, one))
+        token = token_for(two, "paris", addresses)
+        with agent(tmp_path / "agent", agent_account(member), token):
+            eventually(lambda: ready_replicas(member), lambda seen: seen == "3", what="web in the member")
+            log = (tmp_path / "agent.log").read_text
+            # The agent has what it asked for, and keeps no right to ask for more.
+            member("delete", "clusterrolebinding", "federation-agent")
+            assert f"server={address_of(one)}" in log()
+            one.kill()
+            two.kubectl("scale", "deploy/web", "--replicas=4")
+            eventually(lambda: ready_replicas(member), lambda seen: seen == "4", what="the change of the other leader")
+            eventually(lambda: ready_replicas(two.kubectl), lambda seen: seen == "4", what="its status")
+            assert f"server={address_of(two)}" in log()
 
 
 def _assert_token_is_used(fed: Federation, tmp_path: Path, kubeconfig: Path, token: str) -> None:

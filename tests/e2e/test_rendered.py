@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 import yaml
@@ -99,6 +100,36 @@ def test_workloads_of_a_member_are_imported_without_restarting_a_pod(fed: Federa
     fed.kubectl("scale", "deploy/one", "-n", "imported", "--replicas=3")
     fed.kubectl("rollout", "status", "deploy/one", "-n", "imported", "--timeout=90s")
     eventually(lambda: len(pods_of(fed, "member-2", "imported")), lambda count: count == 5)
+
+
+def test_workloads_of_karmada_and_kubeadmiral_are_imported_once_those_are_off(fed: Federation) -> None:
+    before = running_in(fed, "member-2", "moved", "from-karmada", "from-kubeadmiral")
+    there = fed.member("member-2")
+    there("label", "deploy", "from-karmada", "-n", "moved", "karmada.io/managed=true", "work.karmada.io/name=web-1")
+    there("annotate", "deploy", "from-karmada", "-n", "moved", "resourcetemplate.karmada.io/uid=1")
+    there("label", "deploy", "from-kubeadmiral", "-n", "moved", "kubeadmiral.io/managed=true")
+    importing = ("import", "--from-cluster", "member-2", "-n", "moved")
+    assert "Karmada delivered it" in run(fed, *importing, "deploy/from-karmada", code=1)
+
+    # The API server of the federation stands for that of Karmada: what counts are the Leases there.
+    fed.kubectl("create", "namespace", "karmada-system")
+    metadata = {"name": "karmada-controller-manager", "namespace": "karmada-system"}
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
+    spec = {"holderIdentity": "a", "leaseDurationSeconds": 3600}
+    fed.kubectl.apply({**lease, "spec": {**spec, "renewTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"}})
+    checked = (*importing, "deploy/from-karmada", "--previous-host", str(fed.kubectl.kubeconfig))
+    assert "Karmada still runs: Lease karmada-system/karmada-controller-manager" in run(fed, *checked, code=1)
+    fed.kubectl.apply({**lease, "spec": {**spec, "renewTime": "2026-01-01T00:00:00.000000Z"}})
+    shown = run(fed, *checked, "--dry-run")
+    assert "Karmada is off: no Lease of it is renewed" in shown
+    assert "only the federation's label and annotations are added" in shown
+    assert "deployment/from-karmada imported from member-2" in run(fed, *checked)
+
+    gone = (*importing, "deploy/from-kubeadmiral", "--previous-host", "gone")
+    assert "deployment/from-kubeadmiral imported from member-2" in run(fed, *gone)
+    assert pods_of(fed, "member-2", "moved") == before
+    source = fed.kubectl.json("get", "deploy", "from-karmada", "-n", "moved")
+    assert not [key for key in (*source["metadata"]["labels"], *source["metadata"]["annotations"]) if "karmada" in key]
 
 
 def test_an_import_that_would_restart_pods_is_refused(fed: Federation) -> None:

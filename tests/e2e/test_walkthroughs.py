@@ -10,7 +10,7 @@ from tests.support.pages import check_command, prepare, sessions, shows
 from tests.support.sources import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
-PAGES = ("failover.md", "rollout.md", "faq.md", "gitops.md")
+PAGES = ("failover.md", "rollout.md", "faq.md", "gitops.md", "migration-karmada.md")
 READS = (
     *("kubectl get", "kubectl --kubeconfig faq-demo/members/member-1.kubeconfig get", "kubectl logs"),
     *("kubectl auth", "kubectl --kubeconfig deployer.kubeconfig get"),

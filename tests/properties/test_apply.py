@@ -6,11 +6,13 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from federation.api.names import FIELD_MANAGER
 from federation.apimachinery.errors import Conflict
 from federation.apiserver.semantics.fieldownership.apply import apply
 from federation.apiserver.semantics.fieldownership.fieldset import is_field_set, paths
 from federation.apiserver.semantics.fieldownership.managedfields import track_update
 from federation.apiserver.semantics.schema.builtin import builtin_schema
+from federation.planning.drift.delivered import delivered_of, plan_repair
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 DEPLOYMENT = builtin_schema("apps", "v1", "Deployment")
@@ -171,3 +173,14 @@ def test_force_never_costs_others_what_it_does_not_name(history, config):
 
 def _covers(path, field):
     return field.startswith(path) or path.startswith(field)
+
+
+@settings(max_examples=150)
+@given(steps, configurations())
+def test_the_configuration_of_the_last_apply_is_found_in_the_object(history, config):
+    live = applied(run(history), config, FIELD_MANAGER)
+    live = {**live, "metadata": {**live["metadata"], "uid": "u"}}
+    delivered = delivered_of(live)
+    assert delivered is not None
+    assert delivered.configuration == config
+    assert plan_repair(delivered, live) is None

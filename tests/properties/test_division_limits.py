@@ -7,10 +7,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from federation.api import names
 from federation.planning.placement.failback import Offers
 from federation.planning.placement.topologydomains import SpreadConstraint
 from federation.scheduling.engine import Engine, Outcome
-from federation.scheduling.framework.profile import DEFAULT_PROFILE, Profile, with_strategy
+from federation.scheduling.framework.profile import DEFAULT_PROFILE, Profile, refs, with_strategy
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import DEPLOYMENT, NOW, a_cluster
 from federation.scheduling.framework.types import (
@@ -35,11 +36,17 @@ def a_profile(*, is_binpack: bool, capacity: str) -> Profile:
 PROFILES = [
     a_profile(is_binpack=packed, capacity=capacity) for packed in (False, True) for capacity in ("Nodes", "Sums")
 ]
+FLOOR = {"ClusterCost": {"onDemandFloor": "50%", "minSavingPercent": 10}}
+PROFILES.append(replace(DEFAULT_PROFILE, replicas=refs("ClusterCost"), arguments=FLOOR))
 
 
 @st.composite
 def clusters(draw: st.DrawFn, name: str) -> Cluster:
     labels = {key: value for key in ("region", "zone") if (value := draw(VALUES))}
+    if price := draw(VALUES):
+        labels |= {names.PRICE_PREFIX + "cpu": price}
+    if draw(st.booleans()):
+        labels |= {names.CAPACITY_TYPE: names.SPOT}
     built = a_cluster(name).labelled(**labels)
     size = draw(st.integers(0, 8))
     built = built.with_nodes(size, cpu="1") if draw(st.booleans()) else built.offering(cpu=str(size))
@@ -90,7 +97,7 @@ def units(draw: st.DrawFn) -> SchedulingUnit:
 @settings(max_examples=150)
 def test_the_built_in_plugins_keep_to_the_limits(data: st.DataObject) -> None:
     unit, profile = data.draw(units()), data.draw(st.sampled_from(PROFILES))
-    names = data.draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=1))
-    members = tuple(data.draw(clusters(name)) for name in sorted(names))
+    chosen = data.draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=1))
+    members = tuple(data.draw(clusters(name)) for name in sorted(chosen))
     decision = ENGINE.decide(unit, Snapshot(1, members), profile, now=NOW)
     assert decision.outcome is not Outcome.PLUGIN_FAILED, decision.reason

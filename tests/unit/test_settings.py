@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from federation.apimachinery.errors import ConfigurationError
+from federation.componentoptions import registration_options
 from federation.planning.clusters.health import detection_s_max
 from federation.settings import Settings, from_environment
 
@@ -21,6 +22,12 @@ def test_scheduling_requests_can_be_limited_to_gpus() -> None:
     assert settings().units.counts_cpu_and_memory
     assert settings(scheduling_requests="all").units.counts_cpu_and_memory
     assert not settings(scheduling_requests="gpus").units.counts_cpu_and_memory
+
+
+@pytest.mark.parametrize("name", ["cluster_rates_url", "cluster_rates_interval_s"])
+def test_a_source_of_rates_that_cannot_work_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=name.replace("_", "-")):
+        _ = settings(**{name: "1"}).cluster_rates
 
 
 def test_triggers_are_short_by_default() -> None:
@@ -52,6 +59,12 @@ def test_the_values_of_an_object_are_limited() -> None:
     assert settings(object_values_max="20000").object_values == 20_000
     with pytest.raises(ConfigurationError, match=r"^object-values-max: 0 is below 10000"):
         _ = settings(object_values_max="0").object_values
+
+
+def test_certificates_of_agents_live_long_enough_to_be_renewed() -> None:
+    assert registration_options(settings()).certificate_lifetime_s == 30 * 86400
+    with pytest.raises(ConfigurationError, match=r"^agent-certificate-lifetime-s: 59 is below 60"):
+        registration_options(settings(agent_certificate_lifetime_s="59"))
 
 
 @pytest.mark.parametrize(

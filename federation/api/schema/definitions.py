@@ -11,6 +11,9 @@ from federation.api.kruise.cloneset import CloneSet
 from federation.api.kruise.statefulset import StatefulSet
 from federation.api.kruise.uniteddeployment import UnitedDeployment
 from federation.api.kruise.workloadspread import WorkloadSpread
+from federation.api.kubefed.federatedresources import FEDERATED_RESOURCES
+from federation.api.kubefed.replicaschedulingpreference import ReplicaSchedulingPreference
+from federation.api.kubefedkinds import SCHEDULING_GROUP, TYPES_GROUP
 from federation.api.resources import CORE_GROUP, KRUISE_GROUP
 from federation.api.schema.structural import to_structural
 from federation.api.v1alpha1.base import Column, Kind
@@ -19,6 +22,7 @@ from federation.api.v1alpha1.collectedstatus import ClusterCollectedStatus, Coll
 from federation.api.v1alpha1.cronfederatedhpa import CronFederatedHPA
 from federation.api.v1alpha1.federatedcluster import FederatedCluster
 from federation.api.v1alpha1.federatedobject import ClusterFederatedObject, FederatedObject
+from federation.api.v1alpha1.federatedresourcequota import FederatedResourceQuota
 from federation.api.v1alpha1.federatedrollout import FederatedRollout
 from federation.api.v1alpha1.federatedtypeconfig import FederatedTypeConfig
 from federation.api.v1alpha1.leftover import Leftover
@@ -43,13 +47,16 @@ KINDS: tuple[type[Kind], ...] = (
     CronFederatedHPA,
     FederatedCluster,
     FederatedObject,
+    FederatedResourceQuota,
     FederatedRollout,
     FederatedTypeConfig,
+    *FEDERATED_RESOURCES,
     Leftover,
     PlacementHold,
     OverridePolicy,
     PropagatedVersion,
     PropagationPolicy,
+    ReplicaSchedulingPreference,
     SchedulerPluginWebhookConfiguration,
     SchedulingProfile,
     ServiceExport,
@@ -62,6 +69,8 @@ KINDS: tuple[type[Kind], ...] = (
 
 _CATEGORY = "federation"
 """`kubectl get federation` lists the objects of our kinds; those of other groups belong to other projects."""
+_SHARED_GROUPS = (KRUISE_GROUP, SCHEDULING_GROUP, TYPES_GROUP)
+"""Other projects define these kinds as well: only a definition with our label is replaced (api/crds.py)."""
 _UNLISTED = (ClusterCollectedStatus, ClusterPropagatedVersion, CollectedStatus, PropagatedVersion)
 """Bookkeeping of controllers, of no use in that list."""
 
@@ -95,8 +104,7 @@ def to_crd(kind: type[Kind]) -> dict[str, Any]:
     if definition.columns:
         version["additionalPrinterColumns"] = [_column(column) for column in definition.columns]
     metadata: dict[str, Any] = {"name": resource.group_resource}
-    if resource.group == KRUISE_GROUP:
-        # OpenKruise defines these kinds as well: only a definition with this label is replaced (api/crds.py).
+    if resource.group in _SHARED_GROUPS:
         metadata["labels"] = {names.SHIPPED_DEFINITION: "true"}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -40,6 +40,7 @@ class Leftover(Kind):
 
     DEFINITION: ClassVar[Definition] = Definition(
         LEFTOVERS,
+        "lo",
         has_status=False,
         columns=(
             Column("Cluster", ".spec.cluster"),

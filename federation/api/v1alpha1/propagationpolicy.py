@@ -50,7 +50,8 @@ class ClusterPlacement(Model):
     """One cluster that may be used, and its preferences."""
 
     cluster: str
-    """The name of the FederatedCluster."""
+    """The name of the FederatedCluster. "*" stands for every cluster that has no entry, also one that joins later; that
+    is an extension of this project."""
     preferences: Preferences | None = None
     """Limits and weight of the cluster."""
 

@@ -4,6 +4,7 @@
 """
 
 import hashlib
+import ssl
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ class Peer(NamedTuple):
     groups: tuple[str, ...]
     fingerprint: str = ""
     """SHA-256 of the certificate, in hexadecimal digits."""
+    expires_s: float | None = None
+    """When the certificate expires, in seconds since the epoch."""
 
 
 def to_peer(certificate: Mapping[str, Any] | None, encoded: bytes | None = None) -> Peer | None:
@@ -33,4 +36,7 @@ def to_peer(certificate: Mapping[str, Any] | None, encoded: bytes | None = None)
             elif key == "organizationName":
                 groups.append(value)
     fingerprint = hashlib.sha256(encoded).hexdigest() if encoded else ""
-    return Peer(user, tuple(groups), fingerprint) if user else None
+    expires = certificate.get("notAfter")
+    return (
+        Peer(user, tuple(groups), fingerprint, ssl.cert_time_to_seconds(expires) if expires else None) if user else None
+    )

@@ -283,7 +283,11 @@ class Authority:
         if not is_usable:
             raise BadRequest("not a certificate signing request in PEM for an elliptic curve key")
         subject, usage = _to_name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH
-        certificate = self._certify(key, subject=subject, usage=usage, alternatives=None, now=now, validity=validity)
+        # Without this limit, two thirds of the life of a short certificate would be over when it is issued.
+        backdate = min(_BACKDATE, validity)
+        certificate = self._certify(
+            key, subject=subject, usage=usage, alternatives=None, now=now, validity=validity, backdate=backdate
+        )
         return certificate.public_bytes(serialization.Encoding.PEM)
 
     def _certify(
@@ -295,9 +299,10 @@ class Authority:
         alternatives: x509.SubjectAlternativeName | None,
         now: datetime,
         validity: timedelta,
+        backdate: timedelta = _BACKDATE,
     ) -> x509.Certificate:
         builder = (
-            _start(subject, self.certificate.subject, key, now)
+            _start(subject, self.certificate.subject, key, now - backdate)
             .not_valid_after(min(now + validity, self.certificate.not_valid_after_utc))
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(is_ca=False), critical=True)
@@ -336,8 +341,13 @@ def load_private_key(path: Path) -> ec.EllipticCurvePrivateKey:
 
 def is_due(certificate: x509.Certificate, now: datetime) -> bool:
     """Return whether the certificate must be renewed."""
+    return now >= renewal_time(certificate)
+
+
+def renewal_time(certificate: x509.Certificate) -> datetime:
+    """Return when the certificate must be renewed."""
     start, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    return now - start >= RENEW_AFTER * (end - start)
+    return start + RENEW_AFTER * (end - start)
 
 
 def _is_usable(
@@ -373,7 +383,7 @@ def _self_sign(key: ec.EllipticCurvePrivateKey, subject: x509.Name, now: datetim
 
 
 def _start(
-    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, now: datetime
+    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, not_before: datetime
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
@@ -381,7 +391,7 @@ def _start(
         .issuer_name(issuer)
         .public_key(public_key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _BACKDATE)
+        .not_valid_before(not_before)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
     )
 

@@ -38,7 +38,7 @@ from federation.apiserver.http.reviews import Reviews
 from federation.apiserver.http.statuserrors import method_not_allowed, to_api_error
 from federation.apiserver.http.tokenrequests import TokenRequests
 from federation.apiserver.http.watchresponses import WatchServer
-from federation.apiserver.http.websockets import WEBSOCKET
+from federation.apiserver.http.websockets import WEBSOCKET, ClientSocket
 from federation.apiserver.registry.apiservices import APIEntry
 from federation.apiserver.registry.registry import Registry
 
@@ -296,7 +296,10 @@ class App:
             flow_control.release(flow)
 
     async def _connect(self, request: Request, path: ResourcePath, connector: Connector, flow: Flow | None) -> None:
-        if WEBSOCKET in request.scope.get("extensions", ()) and not connector.is_watch(request, path):
+        socket: ClientSocket | None = request.scope.get("extensions", {}).get(WEBSOCKET)
+        if socket is not None and (path.subresource == "log" or connector.is_watch(request, path)):
+            socket.carry_body()
+        elif socket is not None:
             # A handshake is a GET, but what it opens carries commands. Kubernetes asks for this verb too.
             await authorize(self._authorizer, request.user, to_attributes(path, "create"), request.audit_annotations)
         if connector.is_stream(request, path):

@@ -19,7 +19,7 @@ class Connector(Protocol):
         ...
 
     def is_watch(self, request: Request, path: ResourcePath) -> bool:
-        """Return whether the request is a watch, which only reads."""
+        """Return whether the request is a watch or a log, which only reads, also over WebSocket."""
         ...
 
     def is_stream(self, request: Request, path: ResourcePath) -> bool:

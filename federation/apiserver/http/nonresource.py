@@ -3,7 +3,7 @@
 `app.py` authenticates and authorizes. All paths but those of mounted apps are read-only.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from federation.apimachinery import metrics
@@ -59,6 +59,29 @@ class Mount:
     """Those of them that need no credentials."""
     streams: frozenset[str] = frozenset()
     """Those of them whose requests last: they are counted as watches and occupy no seat."""
+
+
+class Mounts(Mapping[str, Mount]):
+    """Apps by the first segment of their paths. Each is made for its first request: a start imports none of them."""
+
+    def __init__(self) -> None:
+        self._makers: dict[str, Callable[[], Mount]] = {}
+        self._made: dict[str, Mount] = {}
+
+    def add(self, name: str, make: Callable[[], Mount]) -> None:
+        """Serve what `make` returns."""
+        self._makers[name] = make
+
+    def __getitem__(self, name: str) -> Mount:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
 
 
 class NonResourcePaths:

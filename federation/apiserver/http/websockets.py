@@ -1,9 +1,9 @@
 """WebSocket connections: a handshake becomes the GET request that it is, so authentication and audit are the same.
 
-A watch sends each event as one text frame, and ignores frames from the client. Dashboards in browsers watch this way,
-and since browsers set no headers they send a bearer token as a subprotocol. A handler that exchanges messages (`kubectl
-exec` in a member) finds the connection in the scope's extension `WEBSOCKET`. All other requests get their ordinary
-response instead of an upgrade. `connection.py` upgrades connections.
+A watch sends each event as one text frame, a log each piece as one binary frame; both ignore frames from the client.
+Dashboards in browsers read this way, and since browsers set no headers they send a bearer token as a subprotocol. A
+handler that exchanges messages (`kubectl exec` in a member) finds the connection in the scope's extension `WEBSOCKET`.
+All other requests get their ordinary response instead of an upgrade. `connection.py` upgrades connections.
 """
 
 import base64
@@ -17,6 +17,9 @@ _TOKEN: Final = "base64url.bearer.authorization.k8s.io."  # noqa: S105  # the pr
 _LINE_BYTES_MAX: Final = 8 * 1024 * 1024
 """The longest event; an object is smaller."""
 _TOO_BIG: Final = 1009
+_BASE64: Final = "base64.binary.k8s.io"
+_BYTE_STREAMS: Final = (_BASE64, "binary.k8s.io")
+"""Subprotocols of a log: text frames of base64, or binary frames, which are the default."""
 _Message = MutableMapping[str, Any]
 WEBSOCKET: Final = "federation.websocket"
 """Key in the ASGI extensions of a request that is a WebSocket handshake: the client's `WebSocket`."""
@@ -48,6 +51,10 @@ class ClientSocket(WebSocket, Protocol):
         """Answer the handshake; "" for no subprotocol."""
         ...
 
+    def carry_body(self) -> None:
+        """Send the body of a response 200 as messages, a log for example, instead of refusing the handshake."""
+        ...
+
 
 def with_websockets(app: ASGIApp) -> ASGIApp:
     """Return an app that serves WebSocket handshakes through the HTTP app."""
@@ -71,13 +78,14 @@ class _Bridge:
         self._partial = b""
         """The start of a line whose end has not arrived: other servers' watches are forwarded in any pieces."""
         self._token, self._subprotocol = _split(scope.get("subprotocols") or ())
+        self._messages = _Messages(scope, receive, send)
 
     async def run(self, app: ASGIApp) -> None:
         """Run the app for the request of the handshake."""
         headers: list[Header] = list(self._scope["headers"])
         if self._token:
             headers = [*(entry for entry in headers if entry[0] != b"authorization"), (b"authorization", self._token)]
-        extensions = {WEBSOCKET: _Messages(self._scope, self._receive, self._send)}
+        extensions = {WEBSOCKET: self._messages}
         request = {**self._scope, "type": "http", "method": "GET", "headers": headers, "extensions": extensions}
         await app(request, self.receive, self.send)
 
@@ -97,8 +105,12 @@ class _Bridge:
             await self._receive()
             self._has_connected = True
         if message["type"] == "http.response.start":
-            self._is_accepted = message["status"] == 200 and self._is_watch()
+            self._is_accepted = message["status"] == 200 and (self._messages.carries_body or self._is_watch())
             if self._is_accepted:
+                if not self._is_watch():
+                    self._subprotocol = next(
+                        (name for name in self._messages.subprotocols if name in _BYTE_STREAMS), ""
+                    )
                 await self._send({"type": "websocket.accept", "subprotocol": self._subprotocol or None})
             else:
                 await self._send({**message, "type": "websocket.http.response.start"})
@@ -106,8 +118,18 @@ class _Bridge:
             return
         elif not self._is_accepted:
             await self._send({**message, "type": "websocket.http.response.body"})
-        else:
+        elif self._is_watch():
             await self._send_lines(message)
+        else:
+            await self._send_piece(message)
+
+    async def _send_piece(self, message: _Message) -> None:
+        if piece := bytes(message.get("body", b"")):
+            in_base64 = self._subprotocol == _BASE64
+            frame = {"text": base64.b64encode(piece).decode()} if in_base64 else {"bytes": piece}
+            await self._send({"type": "websocket.send", **frame})
+        if not message.get("more_body"):
+            await self._send({"type": "websocket.close", "code": 1000})
 
     async def _send_lines(self, message: _Message) -> None:
         *lines, self._partial = (self._partial + bytes(message.get("body", b""))).split(b"\n")
@@ -133,11 +155,15 @@ class _Messages:
         self._receive = receive
         self._send = send
         self._is_closed = False
+        self.carries_body = False
         self.subprotocols = [name for name in scope.get("subprotocols") or () if not name.startswith(_TOKEN)]
 
     async def accept(self, subprotocol: str) -> None:
         await self._receive()  # the handshake
         await self._send({"type": "websocket.accept", "subprotocol": subprotocol or None})
+
+    def carry_body(self) -> None:
+        self.carries_body = True
 
     async def receive(self) -> str | bytes | None:
         message = await self._receive()

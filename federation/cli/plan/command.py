@@ -15,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.errors import ApiError, ConfigurationError
 from federation.apimachinery.resources import Object, Resource
@@ -33,7 +34,7 @@ from federation.cli.plan.planfile import (
 )
 from federation.cli.plan.requestedchanges import RequestedChanges, resolve_changes
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import make_console, print_document, to_count
+from federation.cli.terminal.printing import make_console, print_document
 from federation.client.client import Client
 from federation.client.retryingwebhookclient import RetryingWebhookClient
 from federation.controllers.schedule.enginedriver import PluginCaller, drive
@@ -139,7 +140,7 @@ async def apply_plan(context: KubeconfigContext, path: Path, *, wait: bool, time
             return 1
         for edit in saved.edits:
             print(f"{edit} {_DONE[edit.verb]}")
-        return await _wait_until_as_planned(planner, saved, timeout_s) if wait else 0
+        return await wait_as_planned(planner, saved, timeout_s) if wait else 0
 
 
 _DONE = {Verb.APPLY: "applied", Verb.MERGE: "changed", Verb.DELETE: "deleted"}
@@ -165,11 +166,12 @@ async def check_and_apply(planner: Planner, saved: PlanFile) -> list[str]:
     lines = differences(saved, get, world, result)
     if lines:
         return [*lines, "nothing was applied; make the plan again"]
-    await _apply_edits(planner.host, saved.edits, changes)
+    await apply_edits(planner.host, saved.edits, changes)
     return []
 
 
-async def _apply_edits(host: Client, edits: Sequence[Edit], changes: Sequence[ObjectChange]) -> None:
+async def apply_edits(host: Client, edits: Sequence[Edit], changes: Sequence[ObjectChange]) -> None:
+    """Write the edits; ConfigurationError names what was written before one that the server rejects."""
     done: list[str] = []
     for edit, change in zip(edits, changes, strict=True):
         try:
@@ -180,7 +182,8 @@ async def _apply_edits(host: Client, edits: Sequence[Edit], changes: Sequence[Ob
         done.append(str(edit))
 
 
-async def _wait_until_as_planned(planner: Planner, saved: PlanFile, timeout_s: float) -> int:
+async def wait_as_planned(planner: Planner, saved: PlanFile, timeout_s: float) -> int:
+    """Wait until the members match the plan, and print whether they do; return 1 if not."""
     deadline_s = planner.clock.monotonic() + timeout_s
     while lines := await unmet_expectations(planner.host, saved.expected):
         if planner.clock.monotonic() > deadline_s:

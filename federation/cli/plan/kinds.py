@@ -1,13 +1,12 @@
 """Resolve the names that users write for kinds (`apps/v1` and `Deployment`, or `deploy`) by API discovery."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
 from federation.api.resources import CORE_GROUP
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Resource
-from federation.client.client import Client
 
 
 def split_target(target: str, origin: str) -> tuple[str, str]:
@@ -18,10 +17,18 @@ def split_target(target: str, origin: str) -> tuple[str, str]:
     return kind, name
 
 
+class Server(Protocol):
+    """A server that can be asked for what it serves: a `Client`, or a member behind the host."""
+
+    async def raw(self, method: str, path: str, /) -> tuple[int, bytes]:
+        """Send a request and return status code and body."""
+        ...
+
+
 class ServedKinds:
     """The kinds that the server serves; each group version is fetched once."""
 
-    def __init__(self, host: Client) -> None:
+    def __init__(self, host: Server) -> None:
         self._host = host
         self._listed: dict[str, list[tuple[Resource, set[str]]]] = {}
 

@@ -13,11 +13,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from federation.apimachinery.amounts import to_amount, to_count
 from federation.apimachinery.resources import Object
 from federation.apimachinery.wellknown import LAST_APPLIED_CONFIGURATION
 from federation.cli.plan.edits import describe_object
 from federation.cli.terminal.decisionview import print_inputs, print_scores
-from federation.cli.terminal.printing import make_table, print_field, print_table, print_wrapped, to_amount, to_count
+from federation.cli.terminal.printing import make_table, print_field, print_table, print_wrapped
+from federation.scheduling.decisiontext import to_cost
 from federation.scheduling.whatif.planresult import Action, ClusterResource, MemberObject, MemberPlan, ObjectPlan, Plan
 
 _NAMED_MAX = 5
@@ -48,7 +50,7 @@ def print_plan(
     if plan.cluster_resources:
         print_table(console, _cluster_table(plan.cluster_resources))
         console.print()
-    for line in to_summary(plan):
+    for line in (*to_summary(plan), *(to_costs(plan) if is_explained else ())):
         console.print(line)
     console.print(f"[dim]{took}[/dim]")
 
@@ -82,6 +84,16 @@ def to_summary(plan: Plan) -> list[str]:
         lines.append(f"[bold]{to_count(counts['waiting'], 'replica')} placed that fit on no node now[/bold]")
     if counts["stuck"]:
         lines.append(f"[bold]{to_count(counts['stuck'], 'object')} cannot be scheduled[/bold], for the reasons above")
+    return lines
+
+
+def to_costs(plan: Plan) -> list[str]:
+    """Return what the changed objects cost per hour together, before and after, by measure; [] without rates."""
+    costs = [(obj.explanation or {}).get("costs") or {} for obj in plan.changed]
+    lines = []
+    for measure in dict.fromkeys(measure for cost in costs for measure in cost):
+        before, after = (sum(cost[measure][when] for cost in costs if measure in cost) for when in ("before", "after"))
+        lines.append(f"{measure} per hour: {to_cost(measure, before)} before, {to_cost(measure, after)} after")
     return lines
 
 

@@ -20,7 +20,6 @@ from federation.apimachinery.resources import Object
 
 _PIPE_WIDTH = 4096
 _TEXT_WIDTH_MIN = 20
-_UNITS = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
 
 
 def make_console() -> Console:
@@ -69,6 +68,14 @@ def print_rows(
         print_table(make_console(), table)
 
 
+def print_columns(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> list[int]:
+    """Print aligned columns as kubectl does, however wide they are, and return their widths."""
+    widths = [max(map(len, column)) for column in zip(headings, *lines, strict=True)]
+    for line in (headings, *lines):
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
+    return widths
+
+
 def to_name(obj: Object) -> str:
     """Return the name of an object as kubectl prints and reads it: deployment.apps/nginx."""
     group = str(obj["apiVersion"]).rpartition("/")[0]
@@ -107,18 +114,3 @@ def to_age(now: datetime, then: datetime) -> str:
         if seconds >= 2 * size or (unit != "m" and seconds >= size):
             return f"{seconds // size}{unit}"
     return f"{seconds}s"
-
-
-def to_count(number: int, noun: str) -> str:
-    """Return `1 replica`, `2 replicas`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def to_amount(resource: str, value: int) -> str:
-    """Return an amount of a resource: cpu in cores (`value` is in millicores), others with a binary unit: 1.5Gi."""
-    if resource == "cpu":
-        return f"{value / 1000:g}"
-    for size, unit in _UNITS if resource != "pods" else ():
-        if abs(value) >= size:
-            return f"{value / size:.1f}{unit}".replace(".0", "")
-    return str(value)

@@ -13,6 +13,7 @@ from federation.api.resources import (
     CLUSTER_DISRUPTION_BUDGETS,
     CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_CLUSTERS,
+    FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_ROLLOUTS,
     PLACEMENT_HOLDS,
     PROPAGATION_POLICIES,
@@ -32,6 +33,7 @@ from federation.controllers.schedule.guard import Guard
 from federation.controllers.schedule.holds import Holds
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.pluginoutages import PluginOutages
+from federation.controllers.schedule.quotastatus import QuotaStatus
 from federation.controllers.schedule.reconcile import Reconciler
 from federation.controllers.schedule.remoteplugins import RemoteCaller, WebhookPlugins
 from federation.controllers.schedule.reporting import WRITER, Reporter
@@ -78,6 +80,7 @@ class ScheduleOptions:
     loop: ControllerOptions = field(default_factory=ControllerOptions)
 
 
+_POLICIES = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
 _TRIGGERS = Triggers(
     generation=False,
     template=True,
@@ -144,10 +147,7 @@ class ScheduleController:
         )
         objects.add_index(BY_POLICY, _named_policies)
         objects.add_index(LEFT, _left_clusters)
-        policies = {
-            True: informers.for_resource(PROPAGATION_POLICIES),
-            False: informers.for_resource(CLUSTER_PROPAGATION_POLICIES),
-        }
+        policies = {resource.namespaced: informers.for_resource(resource) for resource in _POLICIES}
         self._handlers = handlers = EventHandlers(
             cache,
             objects,
@@ -159,6 +159,7 @@ class ScheduleController:
         )
         self._evictions = EvictionStatus(client, informers, self._failover, recorder, handlers.retry, clock)
         self._holds = Holds(client, objects, informers, recorder, handlers.retry, clock)
+        self._quotas = QuotaStatus(client, objects, informers, cache, handlers.retry, clock)
         watched: dict[Resource, Handler] = {
             FEDERATED_CLUSTERS: self._on_cluster,
             NAMESPACES: handlers.on_namespace,
@@ -170,6 +171,7 @@ class ScheduleController:
             PROPAGATION_POLICIES: handlers.on_policy,
             CLUSTER_PROPAGATION_POLICIES: handlers.on_policy,
             WORKLOAD_SPREADS: handlers.on_spread,
+            FEDERATED_RESOURCE_QUOTAS: self._quotas.on_quota,
         }
         self._watches = [(informers.for_resource(resource), handler) for resource, handler in watched.items()]
 
@@ -186,11 +188,13 @@ class ScheduleController:
         self._objects.subscribe(self._guard.on_federated, None)
         self._objects.subscribe(self._failover.on_federated, None)
         self._objects.subscribe(self._on_pod_budget, None)
+        self._objects.subscribe(self._quotas.on_federated, None)
         self._objects.types.add_listener(self._handlers.on_type, lambda _: None)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._outages.run())
             tasks.create_task(self._holds.controller.run())
             tasks.create_task(self._evictions.controller.run())
+            tasks.create_task(self._quotas.controller.run())
             tasks.create_task(self.controller.run())
 
     def _give_turns(self) -> None:

@@ -31,6 +31,7 @@ from federation.scheduling.engine import Decision, Engine
 from federation.scheduling.explain import to_explanation
 from federation.scheduling.pendingreplicas import with_added_only
 from federation.scheduling.queueinghints import QueueingHint, queueing_hint_for
+from federation.scheduling.quotas import charge_of_decision
 from federation.scheduling.snapshot import Snapshot
 
 
@@ -165,8 +166,17 @@ class Decider:
         return record.inputs_hash == self.inputs_hash(context, due)
 
     def assume(self, context: AttemptContext, decision: Decision) -> None:
-        """Add the decision's new replicas to the assume cache."""
+        """Add the decision's new replicas to the assume cache, and to what its namespace uses of its quotas."""
         assume(self._cache.assume_cache, context.key, decision, self._clock.monotonic())
+        namespace, quotas = context.key.namespace, self._cache.quotas
+        if decision.unit.quota is not None:
+            quotas.assume(namespace, context.key, charge_of_decision(decision.unit, decision.placements))
+            quotas.wait(namespace, context.key, is_short=bool(decision.exceeded))
+
+    def forget(self, context: AttemptContext) -> None:
+        """Remove the replicas of a decision that could not be written."""
+        self._cache.assume_cache.forget(context.key)
+        self._cache.quotas.assume(context.key.namespace, context.key, None)
 
     def hint_for(self, decision: Decision, due: Due) -> QueueingHint:
         """Return the queueing hint for a decision that left the unit or some of its replicas unplaced."""

@@ -13,6 +13,7 @@ from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import PolicyRef
 from federation.scheduling.profiles import Profiles
+from federation.scheduling.quotas import QuotaLedger
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.workloadspreads import SpreadIndex
@@ -34,6 +35,7 @@ class InputCache:
         self.policies = PolicyIndex()
         self.profiles = Profiles()
         self.spreads = SpreadIndex()
+        self.quotas = QuotaLedger()
         self.triggers = triggers or TriggerSource()
         self.unschedulable = UnschedulableObjects()
         self.unplaced = UnschedulableObjects()

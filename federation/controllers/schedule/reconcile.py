@@ -131,6 +131,7 @@ class Reconciler:
             eased = self._failover.ease(context, due, decision, snapshot)
             return await self._write_eased(context, due, decided, eased, snapshot)
         hint = self._decider.hint_for(decision, due)
+        self._cache.quotas.wait(context.key.namespace, context.key, is_short=bool(decision.exceeded))
         failure = Unschedulable(decision.outcome, decision.reason)
         inputs_hash = self._decider.inputs_hash(context, due)
         await self._fail(context, failure, decided.explanation, inputs_hash=inputs_hash, hint=hint)
@@ -222,10 +223,13 @@ class Reconciler:
         try:
             federated = await self._write(context, patch)
         except BaseException:
-            self._cache.assume_cache.forget(context.key)
+            self._decider.forget(context)
             raise
         self._cache.unschedulable.remove(context.key)
-        await self._reporter.recovered(context.subject, federated)
+        if decision.exceeded:
+            await self._reporter.limited(context.subject, federated, decision)
+        else:
+            await self._reporter.recovered(context.subject, federated)
         self._reporter.placed(context.subject, federated, decision, context.attempt.ref, is_moved=is_moved)
         explanation = decided.explanation | {"isChanged": is_moved}
         if eased.stays:
@@ -243,7 +247,11 @@ class Reconciler:
         """Keep the placement: nothing changed, or only what the policy does not follow."""
         self._requeueing.remember_unplaced(context)
         federated = await self._write_unchanged(context, assessment)
-        await self._reporter.recovered(context.subject, federated)
+        namespace = context.key.namespace
+        if namespace in self._cache.quotas and self._reporter.is_limited(federated):
+            self._cache.quotas.wait(namespace, context.key, is_short=True)  # also after a restart
+        else:
+            await self._reporter.recovered(context.subject, federated)
         reasons, written = assessment.comparison.deferred_reasons, context.federated["metadata"].get("annotations")
         if reasons and (written or {}).get(names.SCHEDULING_DEFERRED_REASONS) != reasons:
             explanation = context.undecided("Deferred", reasons, because=assessment.comparison.changed)

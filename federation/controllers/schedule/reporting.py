@@ -25,7 +25,7 @@ from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.scheduling.attempt import Unschedulable
 from federation.scheduling.decisionpatch import describe_move
-from federation.scheduling.engine import Decision, Placements
+from federation.scheduling.engine import Decision, Outcome, Placements
 from federation.scheduling.policyspec import PolicyRef
 
 WRITER = "schedule"
@@ -95,6 +95,19 @@ class Reporter:
         condition = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED)
         if condition is not None and condition.get("status") != "True":
             await self._set_condition(subject, "True", names.REASON_SCHEDULED, "")
+
+    async def limited(self, subject: Subject, federated: Object, decision: Decision) -> None:
+        """Set Scheduled=False for an object that a quota keeps from getting all of its replicas; once per reason."""
+        condition = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED) or {}
+        reason, message = str(Outcome.QUOTA_EXCEEDED), decision.shortage
+        if (condition.get("reason"), condition.get("message")) != (reason, message):
+            await self._set_condition(subject, "False", reason, message)
+
+    @staticmethod
+    def is_limited(federated: Object) -> bool:
+        """Return whether the condition says that a quota keeps the object from getting all of its replicas."""
+        condition = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED) or {}
+        return bool(condition.get("reason") == Outcome.QUOTA_EXCEEDED)
 
     async def _set_condition(self, subject: Subject, status: str, reason: str, message: str) -> None:
         await self._objects.set_condition(

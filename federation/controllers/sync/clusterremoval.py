@@ -16,6 +16,7 @@ from collections.abc import Callable
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.finalizers import has_finalizer, with_finalizers, without_finalizers
 from federation.apimachinery.resources import Object
@@ -139,7 +140,7 @@ class ClusterRemoval:
             text = f"{len(failures)} failures, the first: {failures[0]}"
             self._recorder.event(cluster, WARNING, names.EVENT_WAIT_FOR_CASCADING_DELETE_ERROR, text)
         elif remaining:
-            text = f"waiting for {remaining} objects to be deleted"
+            text = f"waiting for {to_count(remaining, 'object')} to be deleted"
             self._recorder.event(cluster, WARNING, names.EVENT_WAIT_FOR_CASCADING_DELETE, text)
         return not remaining and not failures
 

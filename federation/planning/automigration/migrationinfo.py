@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.jsonobject import parse_object
 from federation.planning.automigration.capacityestimate import CapacityEstimate
@@ -126,15 +127,11 @@ def describe_changes(before: MigrationInfo, after: MigrationInfo, placed: Mappin
             parts.append(f"{cluster} has enough capacity again")
         elif old is None or new.capacity < old.capacity:
             wanted = max(placed.get(cluster, 0), new.capacity)
-            parts.append(f"{cluster} can run only {new.capacity} of {_replicas(wanted)}")
+            parts.append(f"{cluster} can run only {new.capacity} of {to_count(wanted, 'replica')}")
         elif new.capacity > old.capacity:
-            parts.append(f"{cluster} runs {_replicas(new.capacity)} again")
+            parts.append(f"{cluster} runs {to_count(new.capacity, 'replica')} again")
         elif new.offered > old.offered:
-            parts.append(f"{cluster} has capacity again, {_replicas(new.offered)} may return")
+            parts.append(f"{cluster} has capacity again, {to_count(new.offered, 'replica')} may return")
         elif old.is_on_trial and not new.offered:
-            parts.append(f"{cluster} still can run only {_replicas(new.capacity)}")
+            parts.append(f"{cluster} still can run only {to_count(new.capacity, 'replica')}")
     return "; ".join(parts)
-
-
-def _replicas(count: int) -> str:
-    return "1 replica" if count == 1 else f"{count} replicas"

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from federation.api import names
 from federation.apimachinery import conditions
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import parse_rfc3339
 
 DAY_S = 86_400.0
@@ -121,10 +122,18 @@ def _host(facts: Facts) -> _Problems:
 def _store(facts: Facts) -> _Problems:
     for _, count in facts.values("federation_store_damaged_entries"):
         if count:
-            yield Level.ERROR, f"{count:g} stored objects are damaged", "fedctl db check --dir DIR; docs/backup.md"
+            yield (
+                Level.ERROR,
+                f"damaged in the store: {to_count(count, 'object')}",
+                "fedctl db check --dir DIR; docs/backup.md",
+            )
     for _, count in facts.values("federation_store_pending_writes"):
         if count > 1_000:
-            yield Level.WARNING, f"{count:g} writes wait for a commit", "the disk or the PostgreSQL server is slow"
+            yield (
+                Level.WARNING,
+                f"{to_count(count, 'write')} wait for a commit",
+                "the disk or the PostgreSQL server is slow",
+            )
 
 
 def _certificates(facts: Facts) -> _Problems:
@@ -137,7 +146,7 @@ def _certificates(facts: Facts) -> _Problems:
                 "restart the control plane, and copy DIR/kubeconfig again",
             )
         elif left_s < (_AUTHORITY_EXPIRY_S if is_authority else _EXPIRY_S):
-            days = f"certificate {name} expires in {left_s / DAY_S:.0f} days"
+            days = f"certificate {name} expires in {to_count(round(left_s / DAY_S), 'day')}"
             remedy = (
                 "plan a new authority" if is_authority else "it should have been renewed: see the control plane's log"
             )
@@ -181,18 +190,18 @@ def _delivery(facts: Facts) -> _Problems:
     if count := states.get("failing", 0):
         yield (
             Level.ERROR,
-            f"{count:g} objects are refused by a cluster that should have them, or it does not answer",
+            f"{to_count(count, 'object')} refused by a cluster, or the cluster does not answer",
             "fedctl why KIND/NAME",
         )
     if count := states.get("unplaced", 0):
-        yield Level.WARNING, f"no cluster was found for {count:g} objects", "fedctl why KIND/NAME"
+        yield Level.WARNING, f"no cluster was found for {to_count(count, 'object')}", "fedctl why KIND/NAME"
     for _, count in facts.values("federation_replicas_unplaced"):
         if count:
-            yield Level.WARNING, f"{count:g} replicas fit in no cluster", "fedctl why KIND/NAME"
+            yield Level.WARNING, f"no cluster has room for {to_count(count, 'replica')}", "fedctl why KIND/NAME"
     if facts.holds:
-        yield Level.WARNING, f"{facts.holds} changes wait for approval", "fedctl holds"
+        yield Level.WARNING, f"waiting for approval: {to_count(facts.holds, 'change')}", "fedctl holds"
     if facts.leftovers:
-        yield Level.WARNING, f"{facts.leftovers} objects are left in members", "fedctl leftovers"
+        yield Level.WARNING, f"left in members: {to_count(facts.leftovers, 'object')}", "fedctl leftovers"
 
 
 def _controllers(facts: Facts) -> _Problems:
@@ -202,7 +211,11 @@ def _controllers(facts: Facts) -> _Problems:
             yield Level.WARNING, f"a key of {queue} waits for {age_s:.0f} s", remedy
     for task, count in facts.values("federation_base_task_restarts_total"):
         if count:
-            yield Level.WARNING, f"background task {task} failed {count:g} times", "the log has the traces; report them"
+            yield (
+                Level.WARNING,
+                f"background task {task} failed {to_count(count, 'time')}",
+                "the log has the traces; report them",
+            )
     leaders = [value for _, value in facts.values("federation_runtime_leader")]
     if leaders and not any(leaders):
         yield Level.OK, "another process runs the controllers", ""

@@ -153,11 +153,16 @@ def _name_of(key: Any) -> str:
 
 def is_applied_by_us(live: Mapping[str, Any], steps: Sequence[Step]) -> bool:
     """Return whether managedFields name the federation as an owner of the field."""
+    entry = applied_entry(live)
+    return entry is not None and _owns(entry.get("fieldsV1"), steps)
+
+
+def applied_entry(live: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the entry of managedFields for the federation's applies, None without one."""
     managed = (live.get("metadata") or {}).get("managedFields")
-    return isinstance(managed, list) and any(
-        isinstance(entry, Mapping) and _is_ours(entry) and _owns(entry.get("fieldsV1"), steps)
-        for entry in managed[:_ENTRIES_MAX]
-    )
+    if not isinstance(managed, list):
+        return None
+    return next((entry for entry in managed[:_ENTRIES_MAX] if isinstance(entry, Mapping) and _is_ours(entry)), None)
 
 
 def _is_ours(entry: Mapping[str, Any]) -> bool:
@@ -188,12 +193,13 @@ def _child(tree: Mapping[str, Any], step: Step) -> Any:
             wanted = orjson.loads(key[2:])
         except orjson.JSONDecodeError:
             continue
-        if isinstance(wanted, dict) and all(_has(step, name, value) for name, value in wanted.items()):
+        if isinstance(wanted, dict) and all(has_key(step, name, value) for name, value in wanted.items()):
             return child
     return None
 
 
-def _has(item: Mapping[str, Any], name: str, value: Any) -> bool:
+def has_key(item: Mapping[str, Any], name: str, value: Any) -> bool:
+    """Return whether an item of a list that is a map has this value in a field of its key."""
     return bool(item.get(name, "TCP" if name == "protocol" else None) == value)
 
 

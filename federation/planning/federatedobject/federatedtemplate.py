@@ -34,6 +34,7 @@ FEDERATED_ANNOTATIONS = frozenset(
         names.MIGRATION_CONFIGURATION,
         names.DRY_RUN,
         names.UNDO,
+        names.REBALANCE,
         names.WRITTEN_ALLOCATIONS,
     )
 )

@@ -16,8 +16,8 @@ from federation.apimachinery import wellknown
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object
+from federation.planning.federatedobject.previoushosts import DOMAINS, delivered_by, in_domain
 
-_OWN_DOMAIN = "kubeadmiral.io"
 _ANNOTATIONS_DROPPED = frozenset(
     (
         wellknown.LAST_APPLIED_CONFIGURATION,
@@ -44,9 +44,9 @@ def import_problem(live: Mapping[str, Any]) -> str:
     if metadata.get("deletionTimestamp"):
         return "it is being deleted"
     managed = (metadata.get("labels") or {}).get(names.MANAGED_LABEL)
-    if managed == "true":
+    if managed == "true" and delivered_by(live) is None:
         return f"a federation manages it already: it has the label {names.MANAGED_LABEL}"
-    if managed is not None:
+    if managed not in (None, "true"):
         return f'it has the label {names.MANAGED_LABEL}="{managed}", which forbids to manage it; remove the label'
     if (owner := controller_of(live)) is not None:
         return f"it belongs to {owner.get('kind')} {owner.get('name')}; import that"
@@ -56,11 +56,11 @@ def import_problem(live: Mapping[str, Any]) -> str:
 def to_source(live: Mapping[str, Any], cluster: str, policy_label: tuple[str, str]) -> Object:
     """Return the object to create on the host; `policy_label` names the policy that places it in the cluster."""
     metadata = live["metadata"]
-    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if not _is_ours(key)}
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if not _is_federations(key)}
     annotations = {
         key: value
         for key, value in (metadata.get("annotations") or {}).items()
-        if key not in _ANNOTATIONS_DROPPED and not key.startswith(_PREFIXES_DROPPED) and not _is_ours(key)
+        if key not in _ANNOTATIONS_DROPPED and not key.startswith(_PREFIXES_DROPPED) and not _is_federations(key)
     }
     label, policy = policy_label
     kept: Object = {"name": metadata["name"]}
@@ -133,9 +133,8 @@ def _copy(obj: Object) -> Object:
     return copied
 
 
-def _is_ours(key: str) -> bool:
-    prefix = key.partition("/")[0]
-    return prefix == _OWN_DOMAIN or prefix.endswith(f".{_OWN_DOMAIN}")
+def _is_federations(key: str) -> bool:
+    return any(in_domain(key, domain) for domain in DOMAINS.values())
 
 
 def _without_allocated(source: Object) -> Object:

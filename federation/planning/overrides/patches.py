@@ -18,6 +18,7 @@ ClusterPatches = dict[str, Patches]
 
 FORBIDDEN_PATHS = frozenset(("/metadata/namespace", "/metadata/name", "/metadata/generateName", "/kind"))
 """The identity of an object; a patch that changes it would address another member object."""
+_REMEDY = "correct the path, or add what is missing first"
 _OPERATIONS = frozenset(("add", "replace", "remove", "test"))
 
 
@@ -26,22 +27,24 @@ def forbidden_paths(patches: Iterable[Patch]) -> list[str]:
     return [patch["path"] for patch in patches if patch.get("path") in FORBIDDEN_PATHS]
 
 
-def apply_patches(obj: dict[str, Any], patches: Sequence[Patch]) -> dict[str, Any]:
+def apply_patches(obj: dict[str, Any], patches: Sequence[Patch], origins: Sequence[str] = ()) -> dict[str, Any]:
     """Return the object after all patches; OverrideError when one of them does not apply.
 
+    `origins` are the fields that the patches are computed from; the error names that of its patch, else its number.
     The result shares its unchanged parts with the argument, and values with the patches: treat it as read-only.
     """
     document = Document(obj, is_lenient=True)
     for index, patch in enumerate(patches):
         path, operation = str(patch.get("path") or ""), patch.get("op") or "replace"
+        place = f"{origins[index] if origins else f'patch {index}'} ({path})"
+        if not path.startswith("/"):
+            raise OverrideError("the path does not start with a slash", place)
+        if operation not in _OPERATIONS:
+            raise OverrideError(f"operation {operation!r} is not supported", place)
         try:
-            if not path.startswith("/"):
-                raise PatchError("the path does not start with a slash")
-            if operation not in _OPERATIONS:
-                raise PatchError(f"operation {operation!r} is not supported")
             document.apply(operation, parse_pointer(path), patch.get("value"))
         except PatchError as error:
-            raise OverrideError(str(error), f"patch {index} ({path})") from error
+            raise OverrideError(f"{error}; {_REMEDY}", place) from error
     try:
         document.check_size()
     except PatchError as error:

@@ -4,7 +4,7 @@ For each cluster the matching rules of all policies run in order on a working co
 same matching rules share one computation. Policy references by label are also here.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,31 +141,33 @@ def _compute(template: dict[str, Any], policies: Sequence[Policy], matching: Seq
     for position, index in matching:
         policy = policies[position]
         try:
-            added = compute_rule_patches(working_copy, policy.rules[index].overriders)
+            added = list(_rule_patches(working_copy, policy.rules[index].overriders))
             # The working copy does not have the template's finalizers; those patches apply to member objects only.
-            working_copy = apply_patches(
-                working_copy, [patch for patch in added if not patch["path"].startswith(_FINALIZERS)]
-            )
+            own = [(field, patch) for field, patch in added if not patch["path"].startswith(_FINALIZERS)]
+            working_copy = apply_patches(working_copy, [patch for _, patch in own], [field for field, _ in own])
         except OverrideError as error:
             raise error.within(f"spec.overrideRules[{index}].overriders").of(policy.display) from error
-        patches += added
+        patches += (patch for _, patch in added)
     return patches
 
 
-def compute_rule_patches(template: Mapping[str, Any], overriders: Mapping[str, Any]) -> Patches:
-    """Return the patches of one rule's overriders, all computed from the same template."""
-    patches: Patches = []
+def _rule_patches(template: Mapping[str, Any], overriders: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the patches of one rule, each with the field that it is computed from, all from the same template."""
     if image := overriders.get("image"):
-        patches += compute_image_patches(template, image)
+        yield from _of("image", compute_image_patches(template, image))
     for field in ("command", "args"):
         if changes := overriders.get(field):
-            patches += compute_command_patches(template, changes, field)
+            yield from _of(field, compute_command_patches(template, changes, field))
     if envs := overriders.get("envs"):
-        patches += compute_env_patches(template, envs)
+        yield from _of("envs", compute_env_patches(template, envs))
     for field in ("annotations", "labels"):
-        patches += compute_metadata_patches(template, overriders.get(field) or (), field)
-    patches += [_to_patch(overrider) for overrider in overriders.get("jsonpatch") or ()]
-    return patches
+        yield from _of(field, compute_metadata_patches(template, overriders.get(field) or (), field))
+    for number, overrider in enumerate(overriders.get("jsonpatch") or ()):
+        yield f"jsonpatch[{number}]", _to_patch(overrider)
+
+
+def _of(field: str, patches: Iterable[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((field, patch) for patch in patches)
 
 
 def _to_patch(overrider: Mapping[str, Any]) -> dict[str, Any]:

@@ -72,9 +72,13 @@ def retain_replicas_for_apply(desired: Object, live: Mapping[str, Any], path: do
     A field that leaves the configuration of its only owner gets its default. So the live value is sent until a manager
     of the subresource `scale` owns the field; from then on it is left out and the scaler is its only owner.
     """
-    if path and is_scaled(live):
-        return _without(desired, path)
-    return retain_replicas(desired, live, path)
+    left = leave_to_scaler(desired, live, path)
+    return left if left is not desired else retain_replicas(desired, live, path)
+
+
+def leave_to_scaler(desired: Object, live: Mapping[str, Any], path: dotpaths.Path) -> Object:
+    """Return `desired` without its replicas if somebody has set them through the subresource `scale`."""
+    return _without(desired, path) if path and is_scaled(live) else desired
 
 
 def retain_for_apply(desired: Object, live: Mapping[str, Any], *, has_written_ports: bool = False) -> Object:

@@ -30,7 +30,7 @@ class CycleState:
     def remark(self, plugin: str, cluster: str, *reasons: str) -> None:
         """Record why a plugin scored, selected or divided as it did; `fedctl why` shows it for the cluster."""
         by_cluster = self._remarks.setdefault(plugin, {})
-        by_cluster[cluster] = (*by_cluster.get(cluster, ()), *reasons)
+        by_cluster[cluster] = tuple(dict.fromkeys((*by_cluster.get(cluster, ()), *reasons)))
 
     @property
     def remarks(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:

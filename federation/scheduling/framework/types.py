@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Flag, StrEnum, auto
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from federation.api import names
 from federation.api.selectors import ClusterTerms
@@ -238,6 +238,14 @@ class CustomMigration:
     unavailable_until: Mapping[str, datetime] = field(default_factory=dict)
 
 
+class Quota(Protocol):
+    """What the unit's namespace may still use in all clusters together."""
+
+    def excess(self, replicas: Mapping[str, int]) -> str:
+        """Return the quota that these replicas by cluster exceed, with the reason; "" when they fit."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SchedulingUnit:
     """An object to place: identity, requests, current placement, and the settings of policy and annotations.
@@ -245,7 +253,8 @@ class SchedulingUnit:
     `desired_replicas` is None for kinds without replicas. `current` maps each current cluster to its replicas (None: as
     in the template). `ended_tolerations` maps clusters to a NoExecute taint that the unit tolerated for a time that is
     over. `required` is None when any cluster matches. `priorities` is None when the policy has none.
-    `max_clusters` is None when unlimited. `assumed` are the replicas of recent decisions, this unit's included: only
+    `max_clusters` is None when unlimited, `quota` without a quota of the namespace.
+    `assumed` are the replicas of recent decisions, this unit's included: only
     Replicas plugins may use it, because it differs at every decision.
     """
 
@@ -279,6 +288,7 @@ class SchedulingUnit:
     workload_spread: SubsetSpread | None = None
     auto_migration: AutoMigration | None = None
     custom_migration: CustomMigration | None = None
+    quota: Quota | None = None
     template: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The object's manifest, read-only, for plugins that need a field of their own."""
 

@@ -9,11 +9,19 @@ from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import template_kind
-from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS, SCHEDULING_PROFILES, WORKLOAD_SPREADS
+from federation.api.resources import (
+    FEDERATED_CLUSTERS,
+    FEDERATED_RESOURCE_QUOTAS,
+    FEDERATED_TYPE_CONFIGS,
+    SCHEDULING_PROFILES,
+    WORKLOAD_SPREADS,
+)
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import NAMESPACES, Object
 from federation.planning.federatedobject.objectindex import policies_named
+from federation.planning.federatedobject.placements import placement_of
 from federation.planning.overrides.policymatching import selected_types
+from federation.scheduling.engine import Outcome
 from federation.scheduling.framework.types import ClusterChange
 from federation.scheduling.policyspec import PolicyRef
 from federation.scheduling.snapshot import compare, to_cluster
@@ -28,9 +36,10 @@ _OVERRIDE_LABELS = (names.OVERRIDE_POLICY_LABEL, names.CLUSTER_OVERRIDE_POLICY_L
 
 
 def is_unschedulable(federated: Mapping[str, Any]) -> bool:
-    """Return whether the object's last decision was unsuccessful."""
-    held = (federated.get("status") or {}).get("conditions")
-    return (conditions.find(held, names.SCHEDULED) or {}).get("status") == "False"
+    """Return whether the object's last decision was unsuccessful; one that a quota only limited was successful."""
+    condition = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED) or {}
+    is_limited = condition.get("reason") == Outcome.QUOTA_EXCEEDED and placement_of(federated, names.GLOBAL_SCHEDULER)
+    return condition.get("status") == "False" and not is_limited
 
 
 def affected_objects(objects: ObjectSet, changes: Iterable[ObjectChange], state: CompiledState) -> list[Object]:
@@ -44,6 +53,8 @@ def affected_objects(objects: ObjectSet, changes: Iterable[ObjectChange], state:
 def _predicate(change: ObjectChange, state: CompiledState) -> Predicate:
     if change.resource == FEDERATED_CLUSTERS:
         return _everything if _affects_all(change) else is_unschedulable
+    if change.resource == FEDERATED_RESOURCE_QUOTAS:
+        return lambda federated: federated["metadata"].get("namespace") == change.namespace
     if change.resource == NAMESPACES:
         return lambda federated: federated["metadata"].get("namespace") == change.name
     if change.resource in PROPAGATION:

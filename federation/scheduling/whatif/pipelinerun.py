@@ -34,6 +34,7 @@ from federation.scheduling.divisibility import with_divided_kind
 from federation.scheduling.engine import Decision
 from federation.scheduling.framework.types import Exchange
 from federation.scheduling.pendingreplicas import with_added_only
+from federation.scheduling.quotas import charge_of_decision, key_in
 from federation.scheduling.triggers import describe_deferral
 from federation.scheduling.whatif.affected import is_unschedulable
 from federation.scheduling.whatif.state import CompiledState
@@ -138,6 +139,9 @@ def _schedule(run: PipelineRun, state: CompiledState, now: Any) -> Exchange[Obje
     run.is_unschedulable = False
     metadata = run.federated["metadata"]
     assume(state.assume_cache, (metadata.get("namespace"), metadata["name"]), decision, _AT_ONCE_S)
+    if decision.unit.quota is not None:
+        charge = charge_of_decision(decision.unit, decision.placements)
+        state.quotas.assume(decision.unit.namespace, key_in(run.federated), charge)
     patch, _ = placement_patch(attempt, assessment, decision.placements, decision.reason, quotas=decision.quotas)
     return patch
 

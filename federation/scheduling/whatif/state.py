@@ -16,6 +16,7 @@ from federation.api.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_CLUSTERS,
     FEDERATED_OBJECTS,
+    FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_TYPE_CONFIGS,
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
@@ -33,6 +34,7 @@ from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.profiles import Profiles
+from federation.scheduling.quotas import QuotaLedger, charge_of, key_in
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.webhooks.configuration import decisive_hash
@@ -51,6 +53,7 @@ CONTEXT = (
     SCHEDULING_PROFILES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
     WORKLOAD_SPREADS,
+    FEDERATED_RESOURCE_QUOTAS,
 )
 """Every kind that decisions about a federated object depend on, besides the object itself."""
 
@@ -133,6 +136,13 @@ class CompiledState:
         for spread in objects.list(WORKLOAD_SPREADS):
             if problem := self.spreads.put(spread):
                 self.problems.append(f"{WORKLOAD_SPREADS.kind} {spread['metadata']['name']}: {problem}")
+        self.quotas = QuotaLedger()
+        for quota in objects.list(FEDERATED_RESOURCE_QUOTAS):
+            self.quotas.put(quota)
+        for federated in objects.federated():
+            if (namespace := federated["metadata"].get("namespace", "")) in self.quotas:
+                charge = charge_of(federated, self.type_of(federated["spec"]["template"]))
+                self.quotas.observe(namespace, key_in(federated), charge)
         self.bindings = Bindings()
         for resource in OVERRIDES:
             for policy in objects.list(resource):

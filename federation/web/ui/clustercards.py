@@ -7,16 +7,15 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery import conditions
+from federation.apimachinery.amounts import to_amount
 from federation.apimachinery.clock import parse_rfc3339
 from federation.apimachinery.quantity import to_int_ceil, to_milli
 from federation.planning.clusters.clustertaints import describe_taint
 from federation.planning.failover.halts import halt_of
 
-_REGION_LABELS = ("topology.kubernetes.io/region", "region", "failure-domain.beta.kubernetes.io/region")
 NO_REGION = "No region"
 _LATE_S = 120.0
 """A token is renewed long before its end; one with less time left was not."""
-_UNITS = ((1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ def to_card(cluster: Mapping[str, Any]) -> ClusterCard:
     labels = metadata.get("labels") or {}
     return ClusterCard(
         name=metadata["name"],
-        region=next((labels[key] for key in _REGION_LABELS if labels.get(key)), NO_REGION),
+        region=str(status.get("region") or NO_REGION),
         health=health,
         state=state,
         message=message,
@@ -132,15 +131,4 @@ def _room(resources: Mapping[str, Any], name: str, title: str) -> Room:
         for part in ("available", "allocatable")
     )
     used = None if free is None or not total else round(100 * (total - free) / total)
-    return Room(title, _amount(name, free), _amount(name, total), used)
-
-
-def _amount(name: str, value: int | None) -> str:
-    if value is None:
-        return "-"
-    if name == "cpu":
-        return f"{value / 1000:,.1f}".removesuffix(".0")
-    for size, unit in _UNITS:
-        if abs(value) >= size:
-            return f"{value / size:,.1f}".removesuffix(".0") + f" {unit}"
-    return str(value)
+    return Room(title, to_amount(name, free), to_amount(name, total), used)

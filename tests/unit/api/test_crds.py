@@ -9,6 +9,7 @@ from tools.generate_crds import main
 from federation.api import resources
 from federation.api.crds import crd_manifests
 from federation.api.federatedtype import default_type_configs
+from federation.api.kubefedkinds import FEDERATED_KINDS, REPLICA_PREFERENCES
 from federation.api.schema.definitions import KINDS
 from federation.api.v1alpha1.federatedtypeconfig import FederatedTypeConfig
 from federation.api.v1alpha1.propagationpolicy import PropagationPolicy
@@ -48,7 +49,8 @@ def test_every_kind_of_the_product_has_a_crd() -> None:
         for value in vars(resources).values()
         if isinstance(value, resources.Resource) and value.group in (resources.CORE_GROUP, resources.KRUISE_GROUP)
     }
-    assert ours | {"ServiceExport", "ServiceImport"} == set(CRDS)
+    kubefed = {*FEDERATED_KINDS, REPLICA_PREFERENCES.kind}
+    assert ours | kubefed | {"ServiceExport", "ServiceImport"} == set(CRDS)
     for kind in KINDS:
         resource, crd = kind.DEFINITION.resource, CRDS[kind.DEFINITION.resource.kind]
         assert crd["metadata"]["name"] == resource.group_resource

@@ -19,7 +19,7 @@ from federation.api.crds import crd_manifests
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, PLACEMENT_HOLDS
 from federation.apimachinery.clock import from_rfc3339, to_rfc3339
 from federation.apimachinery.errors import ConfigurationError
-from federation.apimachinery.resources import DEPLOYMENTS
+from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES
 from federation.cli import clusterviews
 from federation.cli.main import app
 from federation.cli.terminal.printing import to_age
@@ -555,3 +555,18 @@ def test_undo_asks_for_the_last_move_and_says_when_it_cannot(server: Parts) -> N
     for name, is_asked in (("recent", True), ("old", False)):
         deployment = server.run(client.get(DEPLOYMENTS, name, "default"))
         assert (names.UNDO in (deployment["metadata"].get("annotations") or {})) is is_asked
+
+
+def test_registration_tokens_are_listed_and_deleted(server: Parts) -> None:
+    system = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names.SYSTEM_NAMESPACE}}
+    server.run(LocalClient(server.registry).create(NAMESPACES, system))
+    assert fedctl(server, "token", "list").stdout.startswith("no registration tokens; make one with")
+    fedctl(server, "token", "create", "site", "--labels", "region=eu", "--taints", "gpu=yes:NoSchedule")
+    heading, row = fedctl(server, "token", "list").stdout.splitlines()
+    assert heading.split() == ["TOKEN", "CLUSTER", "EXPIRES", "LABELS", "TAINTS"]
+    token, *rest = row.split()
+    assert (rest[0], rest[1], rest[3:]) == ("site", "in", ["region=eu", "gpu=yes:NoSchedule"])
+    assert fedctl(server, "token", "delete", token).stdout.startswith(f"token {token} deleted")
+    again = fedctl(server, "token", "delete", token).exception
+    assert isinstance(again, ConfigurationError)
+    assert str(again).startswith(f"there is no token {token}, or it was used")

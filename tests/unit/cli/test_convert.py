@@ -88,7 +88,12 @@ def test_other_metrics_are_converted(source: dict[str, Any], target: dict[str, A
 
 
 def test_what_cannot_be_read_is_one_error(tmp_path: Path) -> None:
-    manifest = {"apiVersion": "autoscaling/v2beta1", "kind": "HorizontalPodAutoscaler", "spec": {"metrics": ["cpu"]}}
+    manifest = {
+        "apiVersion": "autoscaling/v2beta1",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "h"},
+        "spec": {"metrics": ["cpu"]},
+    }
     for text in (yaml.safe_dump(manifest), "a: ["):
         file = tmp_path / "bad.yaml"
         file.write_text(text)
@@ -96,4 +101,38 @@ def test_what_cannot_be_read_is_one_error(tmp_path: Path) -> None:
             converted(str(file))
     with pytest.raises(ConfigurationError, match="No such file"):
         converted(str(tmp_path / "none.yaml"))
-    assert converted("-", text="- just\n- a list\n") == [["just", "a list"]]
+    with pytest.raises(ConfigurationError, match="standard input: a manifest is a mapping"):
+        converted("-", text="- just\n- a list\n")
+    done = CliRunner().invoke(app, ["convert"])
+    assert done.exit_code == 2
+    assert "give the manifests" in done.stderr
+
+
+def test_differences_are_on_standard_error_and_strict_fails() -> None:
+    manifest = {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap"}], "priority": 1},
+    }
+    text = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [manifest]})
+    lenient = CliRunner().invoke(app, ["convert", "-f", "-"], input=text)
+    strict = CliRunner().invoke(app, ["convert", "-f", "-", "--strict"], input=text)
+    assert (lenient.exit_code, strict.exit_code) == (0, 1)
+    assert lenient.stdout == strict.stdout
+    assert yaml.safe_load(lenient.stdout)["apiVersion"] == "core.kubeadmiral.io/v1alpha1"
+    assert lenient.stderr.startswith("PropagationPolicy shop/web: spec.priority: policies have no priority")
+
+
+def test_kubefeds_kinds_are_converted_too() -> None:
+    template = {"data": {"a": "1"}}
+    manifest = {
+        "apiVersion": "types.kubefed.io/v1beta1",
+        "kind": "FederatedConfigMap",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"template": template, "placement": {"clusters": [{"name": "east"}]}},
+    }
+    assert {each["kind"] for each in converted("-", text=yaml.safe_dump(manifest))} == {
+        "ConfigMap",
+        "PropagationPolicy",
+    }

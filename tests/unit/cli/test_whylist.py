@@ -12,8 +12,9 @@ def federated(
     *conditions: tuple[str, str, str], namespace: str = "shop", clusters: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     placement = [{"cluster": cluster} for cluster in clusters]
+    decided = {names.PENDING_CONTROLLERS: "[]"}
     return {
-        "metadata": {"name": "web", **({"namespace": namespace} if namespace else {})},
+        "metadata": {"name": "web", "annotations": decided, **({"namespace": namespace} if namespace else {})},
         "spec": {"template": {"kind": "Deployment"}, "placements": [{"controller": "x", "placement": placement}]},
         "status": {"conditions": [{"type": t, "status": s, "reason": r, "message": "m"} for t, s, r in conditions]},
     }
@@ -38,11 +39,23 @@ def test_an_object_with_pending_controllers_is_in_progress_and_has_not_failed() 
     found = federated(DELIVERED)
     found["metadata"]["annotations"] = {names.PENDING_CONTROLLERS: '[["kubeadmiral.io/global-scheduler"]]'}
     assert (state_of(found).reason, state_of(found).is_failed) == ("InProgress", False)
-    found["metadata"]["annotations"] = {names.PENDING_CONTROLLERS: "[]"}
-    assert state_of(found).reason == ""
+    assert state_of(federated(DELIVERED)).reason == ""
 
 
 @pytest.mark.parametrize(("namespace", "is_failed"), [("shop", True), ("", False)])
 def test_objects_without_a_policy_have_failed_unless_they_are_cluster_wide(namespace: str, is_failed: bool) -> None:
     found = federated(("Propagated", "False", names.REASON_NO_POLICY), namespace=namespace)
     assert state_of(found).is_failed is is_failed
+
+
+@pytest.mark.parametrize(
+    ("entry", "state"),
+    [
+        ({"cluster": "east", "status": "CreationTimedOut"}, "CheckClusters"),
+        ({"cluster": "east", "status": "WaitingForRemoval"}, "InProgress"),
+    ],
+)
+def test_an_object_on_its_way_has_not_failed(entry: dict[str, str], state: str) -> None:
+    found = federated(("Scheduled", "True", ""), ("Propagated", "False", "CheckClusters"), clusters=("east",))
+    found["status"]["clusters"] = [entry]
+    assert state_of(found).reason == state

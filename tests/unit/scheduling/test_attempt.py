@@ -29,6 +29,7 @@ from federation.scheduling.framework.testing import NOW
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.profiles import Profiles
+from federation.scheduling.quotas import QuotaLedger
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.workloadspreads import SpreadIndex
@@ -45,6 +46,7 @@ class Inputs:
         self.policies, self.profiles, self.triggers = PolicyIndex(), Profiles(), TriggerSource()
         self.annotation_policy = AnnotationPolicy()
         self.spreads = SpreadIndex()
+        self.quotas = QuotaLedger()
         self.clusters = ClusterCache()
         for name in ("east", "west"):
             self.clusters.update({"metadata": {"name": name}, "status": {"conditions": [_true("Joined")]}})
@@ -251,3 +253,28 @@ def test_the_triggers_of_kubeadmiral_do_not_hide_that_a_toleration_ended() -> No
     assert isinstance(assessment, Deferred)
     _, assessment = inputs.assess(_placed(inputs, foreign, "east", "west"), now=END)
     assert isinstance(assessment, Due)
+
+
+def test_a_rebalance_ignores_where_replicas_are_for_one_decision() -> None:
+    inputs = Inputs(a_policy())
+    _, before = inputs.assess(a_federated())
+    asked = a_federated(**{names.REBALANCE: "2026-01-01T00:00:00Z"})
+    attempt, assessment = inputs.assess(asked)
+    assert isinstance(before, Due)
+    assert isinstance(assessment, Due)
+    assert (before.unit.avoid_disruption, assessment.unit.avoid_disruption) == (True, False)
+    assert before.triggers != assessment.triggers  # so that an object that is placed becomes due
+    patch, _ = placement_patch(attempt, assessment, {"east": 2, "west": 2}, "")
+    assert patch is not None
+    assert patch["metadata"]["annotations"][names.REBALANCED] == "2026-01-01T00:00:00Z"
+    _, after = inputs.assess(a_federated(**{names.REBALANCE: "a", names.REBALANCED: "a"}))
+    assert isinstance(after, Due)
+    assert after.unit.avoid_disruption
+
+
+def test_a_rebalance_that_the_guard_holds_is_still_asked_for() -> None:
+    attempt, assessment = Inputs(a_policy()).assess(a_federated(**{names.REBALANCE: "a"}))
+    assert isinstance(assessment, Due)
+    patch, _ = placement_patch(attempt, assessment, {"east": 4}, "", is_held=True)
+    assert patch is not None
+    assert names.REBALANCED not in patch["metadata"]["annotations"]

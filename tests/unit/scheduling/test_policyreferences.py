@@ -36,6 +36,10 @@ def test_clusters_that_do_not_exist_are_named_with_their_field() -> None:
     ]
 
 
+def test_a_star_is_no_cluster_that_is_missing() -> None:
+    assert reference_warnings({"spec": {"placement": [{"cluster": "*"}]}}, frozenset(), frozenset()) == []
+
+
 def test_a_kind_that_is_not_federated_is_named() -> None:
     (warning,) = _warnings(_policy(resourceSelectors=[DEPLOYMENT, {**DEPLOYMENT, "kind": "Deploymnet"}]))
     assert warning.startswith("spec.resourceSelectors[1]: Deploymnet in apps/v1 is not federated")

@@ -146,6 +146,16 @@ def test_capital_names_are_resolved_and_exact_ones_win() -> None:
     assert unit.weights == {"east": 1, "west": 2}
 
 
+def test_a_star_stands_for_the_clusters_without_an_entry() -> None:
+    placement = [
+        {"cluster": "east", "preferences": {"minReplicas": 1}},
+        {"cluster": "*", "preferences": {"weight": 2, "maxReplicas": 3}},
+    ]
+    unit = unit_of({"placement": placement})
+    assert unit.cluster_names == {"east", "west"}
+    assert (unit.weights, unit.min_replicas, unit.max_replicas) == ({"west": 2}, {"east": 1}, {"west": 3})
+
+
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [

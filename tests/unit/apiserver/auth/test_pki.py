@@ -7,10 +7,20 @@ from pathlib import Path
 import pytest
 import yaml
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from federation.apimachinery.errors import ConfigurationError
 from federation.apiserver.auth.kubeconfigfile import write_kubeconfig
-from federation.apiserver.auth.pki import CA_VALIDITY, LEAF_VALIDITY, ensure_pki, load_certificate, load_private_key
+from federation.apiserver.auth.pki import (
+    CA_VALIDITY,
+    LEAF_VALIDITY,
+    Authority,
+    ensure_pki,
+    load_certificate,
+    load_private_key,
+    renewal_time,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -111,6 +121,21 @@ def test_a_directory_that_is_a_file_is_a_configuration_error(tmp_path: Path) -> 
 def test_an_overlong_user_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="neither a host name nor an IP address"):
         ensure_pki(tmp_path, now=NOW, names=["exam ple\u2028" + "x" * 300])
+
+
+@pytest.mark.parametrize("validity", [timedelta(seconds=60), timedelta(days=30)])
+def test_a_client_certificate_is_due_for_renewal_after_it_was_issued_and_before_it_ends(
+    tmp_path: Path, validity: timedelta
+) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
+    authority = Authority.ensure(tmp_path, now=NOW, common_name="test")
+    pem = request.public_bytes(serialization.Encoding.PEM)
+    issued = x509.load_pem_x509_certificate(
+        authority.certify_client(pem, user="u", groups=(), now=NOW, validity=validity)
+    )
+    assert issued.not_valid_after_utc == NOW + validity
+    assert NOW + validity / 4 < renewal_time(issued) < NOW + validity * 3 / 4
 
 
 def test_the_kubeconfig_is_private_and_complete(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ async def test_the_client_certificate_is_in_the_scope(pki: PKI) -> None:
             answer = await http.get(f"https://127.0.0.1:{port}/")
             certificate = x509.load_pem_x509_certificate(pki.admin_certificate.read_bytes())
             fingerprint = certificate.fingerprint(hashes.SHA256()).hex()
-            peer = ["federation-admin", ["system:masters"], fingerprint]
+            peer = ["federation-admin", ["system:masters"], fingerprint, certificate.not_valid_after_utc.timestamp()]
             assert answer.json() == {"peer": peer, "scheme": "https"}
 
 
@@ -319,3 +319,5 @@ def test_a_subject_without_common_name_is_no_peer() -> None:
     assert to_peer({"subject": ((("organizationName", "a"),),)}) is None
     certificate = {"subject": ((("organizationName", "a"),), (("organizationName", "b"), ("commonName", "u")))}
     assert to_peer(certificate) == Peer("u", ("a", "b"))
+    expiring = {**certificate, "notAfter": "Jan  1 00:01:00 1970 GMT"}
+    assert to_peer(expiring) == Peer("u", ("a", "b"), expires_s=60.0)

@@ -7,7 +7,14 @@ from rich.console import Console
 from tests.support.manifests import a_policy, an_override
 from tests.support.whatif import a_cluster, a_source, a_world, change, plan
 
-from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
+from federation.api import names
+from federation.api.resources import (
+    FEDERATED_CLUSTERS,
+    FEDERATED_RESOURCE_QUOTAS,
+    OVERRIDE_POLICIES,
+    PROPAGATION_POLICIES,
+)
+from federation.apimachinery.resources import DEPLOYMENTS
 from federation.cli.plan.output import print_plan, to_diff, without_secrets
 from federation.scheduling.whatif.changes import as_down, with_label
 from federation.scheduling.whatif.planresult import MemberObject, MemberPlan, Plan
@@ -117,3 +124,30 @@ def test_an_unreachable_cluster_is_listed_with_its_remaining_objects() -> None:
     world = a_usual_world()
     text = shown(plan(world, change(world, FEDERATED_CLUSTERS, as_down(a_cluster("east")))))
     assert "east down: 1 object with 3 replicas stays assigned to it, because a" in text
+
+
+def test_an_explained_plan_ends_with_what_the_changed_objects_cost() -> None:
+    rates = {f"{names.PRICE_PREFIX}cpu": "0.04"}
+    policy = a_policy({"east": 1, "west": 1}, **FREE)
+    world = a_world([a_cluster("east", **rates), a_cluster("west")], [policy], sources=[a_source("web")])
+    heavier = change(world, PROPAGATION_POLICIES, a_policy({"east": 2, "west": 1}, **FREE))
+    text = shown(plan(world, heavier, is_explained=True), is_explained=True)
+    # Three, then four replicas in east, with half a core and, because they request no memory, 200Mi each.
+    assert "\n  price     0.08 per hour, 0.06 before; not known for west\n" in text
+    assert "\nprice per hour: 0.06 before, 0.08 after\n" in text
+    assert "price per hour" not in shown(plan(world, heavier))
+
+
+def test_a_higher_quota_places_what_waited_for_it() -> None:
+    def a_quota(cpu: str) -> Any:
+        metadata = {"name": "team", "namespace": "default"}
+        return {"kind": "FederatedResourceQuota", "metadata": metadata, "spec": {"overall": {"cpu": cpu}}}
+
+    world = a_usual_world(sources=2)
+    limited = world.with_changes([change(world, FEDERATED_RESOURCE_QUOTAS, a_quota("6"))])
+    more = a_source("web-1", replicas=10, generation=2)
+    text = shown(plan(limited, change(limited, DEPLOYMENTS, more)))
+    refused = "no place within FederatedResourceQuota team: 6 cpu, of which other workloads use 3"
+    assert refused in " ".join(text.split())
+    higher = change(limited, FEDERATED_RESOURCE_QUOTAS, a_quota("7"))
+    assert "2 replicas start" in shown(plan(limited, change(limited, DEPLOYMENTS, more), higher))

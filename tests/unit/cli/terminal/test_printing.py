@@ -5,14 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from federation.cli.terminal.printing import (
-    make_console,
-    make_table,
-    print_field,
-    print_table,
-    print_wrapped,
-    to_amount,
-)
+from federation.cli.terminal.printing import make_console, make_table, print_field, print_table, print_wrapped
 
 SAID = "label a:key:b, image [bold]x[/bold], " + "and a long tail of words that goes on and on " * 6
 
@@ -34,18 +27,3 @@ def test_wrapped_lines_are_indented_to_the_start_of_the_text() -> None:
     text = io.StringIO()
     print_field(Console(file=text, width=40), "reason", "one two three four five six seven eight nine")
     assert text.getvalue() == "  reason    one two three four five six\n            seven eight nine\n"
-
-
-@pytest.mark.parametrize(
-    ("resource", "value", "text"),
-    [
-        ("cpu", 47_500, "47.5"),
-        ("memory", 206 * 10**9, "191.9Gi"),
-        ("memory", -(2**30), "-1Gi"),
-        ("memory", 10 * 2**40, "10Ti"),
-        ("pods", 1200, "1200"),
-        ("nvidia.com/gpu", 8, "8"),
-    ],
-)
-def test_amounts_have_units(resource: str, value: int, text: str) -> None:
-    assert to_amount(resource, value) == text

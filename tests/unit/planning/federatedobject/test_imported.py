@@ -117,7 +117,11 @@ def test_what_the_member_allocated_stays_there(live: dict[str, Any], kept: dict[
 @pytest.mark.parametrize(
     ("kind", "metadata", "words"),
     [
-        ("Deployment", {"labels": {names.MANAGED_LABEL: "true"}}, "manages it already"),
+        (
+            "Deployment",
+            {"labels": {names.MANAGED_LABEL: "true"}, "annotations": {names.TEMPLATE_HASH: "1"}},
+            "manages it already",
+        ),
         ("Deployment", {"labels": {names.MANAGED_LABEL: "false"}}, "remove the label"),
         ("Deployment", {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "being deleted"),
         (

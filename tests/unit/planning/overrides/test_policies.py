@@ -63,7 +63,10 @@ def test_the_template_stays_as_it_was() -> None:
             {"overriders": {"image": [{"operations": [{"imageComponent": "Tag", "value": "a b"}]}]}},
             r'^OverridePolicy "d/p": spec\.overrideRules\[0\]\.overriders\.image\[0\]\.operations\[0\]: .a b. is not a valid',
         ),
-        (a_rule("/missing/x/y", 1), r"doc is missing key: missing"),
+        (
+            a_rule("/missing/x/y", 1),
+            r"spec\.overrideRules\[0\]\.overriders\.jsonpatch\[0\] \(/missing/x/y\): .*missing key: missing; correct the path",
+        ),
         (a_rule("/spec/x", 1, clusterSelector={"": "x"}), r"spec\.overrideRules\[0\]\..*label key"),
         (
             a_rule("/x", 1, clusterAffinity=[{"matchFields": [{"key": "uid", "operator": "In", "values": ["1"]}]}]),

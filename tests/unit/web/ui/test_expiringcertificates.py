@@ -16,7 +16,7 @@ other_metric 1.0
 def test_only_certificates_that_end_soon_are_named() -> None:
     assert [text for text, _ in expiring(TEXT, NOW)] == [
         "certificate front-proxy-client has expired",
-        "certificate server expires in 1 days",
+        "certificate server expires in 1 day",
     ]
 
 

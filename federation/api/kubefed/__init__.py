@@ -1,0 +1,1 @@
+"""Models of KubeFed's kinds: one module for the federated kinds, one for ReplicaSchedulingPreference."""

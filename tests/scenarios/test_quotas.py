@@ -1,0 +1,66 @@
+"""A quota of a namespace over all clusters: workloads wait for it, go on when it has room, and its status says who uses it."""
+
+from typing import Any
+
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.world import World, a_world
+
+from federation.api import names
+from federation.api.resources import FEDERATED_RESOURCE_QUOTAS, PROPAGATION_POLICIES
+from federation.apimachinery import conditions
+from federation.apimachinery.resources import DEPLOYMENTS, Object
+
+
+def a_quota(**overall: str) -> Object:
+    return {
+        "apiVersion": FEDERATED_RESOURCE_QUOTAS.api_version,
+        "kind": "FederatedResourceQuota",
+        "metadata": {"name": "team", "namespace": "default"},
+        "spec": {"overall": overall},
+    }
+
+
+def a_web(name: str, replicas: int) -> Object:
+    deployment = a_deployment(name, replicas)
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    container["resources"] = {"requests": {"cpu": "500m"}}
+    return deployment
+
+
+async def scheduled(world: World, name: str) -> Any:
+    await world.settle()
+    deployment = await world.user.get(DEPLOYMENTS, name, "default")
+    return conditions.find((deployment.get("status") or {}).get("conditions"), names.SCHEDULED) or {}
+
+
+async def test_workloads_share_a_quota_over_all_clusters() -> None:
+    async with a_world(members=("east", "west")) as world:
+        await world.create(FEDERATED_RESOURCE_QUOTAS, a_quota(cpu="3"))
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "west": 1}))
+        await world.create(DEPLOYMENTS, a_web("first", 4))
+        await world.until_replicas("first", {"east": 2, "west": 2})
+        await world.create(DEPLOYMENTS, a_web("second", 6))
+        await world.until_replicas("second", {"east": 1, "west": 1})
+        condition = await scheduled(world, "second")
+        assert (condition["status"], condition["reason"]) == ("False", "QuotaExceeded")
+        assert condition["message"] == (
+            "4 of 6 replicas have no place within FederatedResourceQuota team: 3 cpu, of which other workloads use 2"
+        )
+        quota = await world.user.get(FEDERATED_RESOURCE_QUOTAS, "team", "default")
+        assert quota["status"] == {
+            "overall": {"cpu": "3"},
+            "overallUsed": {"cpu": "3"},
+            "aggregatedStatus": [
+                {"clusterName": "east", "used": {"cpu": "1500m"}},
+                {"clusterName": "west", "used": {"cpu": "1500m"}},
+            ],
+        }
+
+        await world.merge(DEPLOYMENTS, "first", {"spec": {"replicas": 2}})
+        await world.until_replicas("second", {"east": 2, "west": 2})
+        await world.restart()
+        await world.settle()
+        assert (await scheduled(world, "second"))["reason"] == "QuotaExceeded"
+        await world.merge(FEDERATED_RESOURCE_QUOTAS, "team", {"spec": {"overall": {"cpu": "5"}}})
+        await world.until_replicas("second", {"east": 3, "west": 3})
+        assert (await scheduled(world, "second")).get("status") != "False"
