@@ -79,6 +79,7 @@ class ControlPlane:
         self.kubeconfig: Path = settings.directory.expanduser().absolute() / "kubeconfig"
         self._pki = self.kubeconfig.parent / "pki"
         self._is_new = settings.new
+        self._oidc_login = settings.oidc_login
         store_options = StoreOptions(encryption=settings.encryption, bytes_max=settings.store_bytes_max)
         self._store = SQLStore(settings.database_url, store_options, clock=clock)
         self._journal = SQLJournal(self._store.database, settings.journal, clock=clock, cipher=self._store.cipher)
@@ -197,9 +198,12 @@ class ControlPlane:
 
     def _ui(self) -> Mount:
         from federation.web.ui import uiapp
+        from federation.web.ui.oidclogin import OIDCLogin
 
+        login = self._oidc_login
+        oidc = None if login is None else OIDCLogin(login, self._wiring.webhook_client)
         planners = Planners(load_plugins(), self._wiring.plugin_caller, self._clock)
-        return uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, self._clock, planners)
+        return uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, self._clock, planners, oidc)
 
     async def _run_controllers(self) -> None:
         """Run what only one process on a database may run; with a shared database, while this one leads."""

@@ -31,6 +31,7 @@ from federation.runtime.leaderelection import LeaderOptions
 from federation.scheduling.annotationswitch import DISABLED, ENABLED
 from federation.scheduling.attempt import UnitOptions
 from federation.settingtexts import to_value
+from federation.web.ui.oidcoptions import OIDCLoginOptions, read_secret
 
 ALL_REQUESTS, GPU_REQUESTS = "all", "gpus"
 OBJECT_VALUES_MIN = 10_000
@@ -188,6 +189,10 @@ class Settings:
     oidc_ca_file: str = ""
     """PEM file of the issuer's certificate authority; empty for the system's authorities."""
     oidc_signing_algs: tuple[str, ...] = ("RS256",)
+    oidc_client_secret_file: str = ""
+    """File with the client's secret, for the log-in page of the web UI; empty for a public client."""
+    oidc_scopes: tuple[str, ...] = ("openid", "profile", "email")
+    """Scopes that the log-in page of the web UI asks for; groups often need one of their own."""
 
     otlp_endpoint: str = ""
     """URL of an OpenTelemetry collector that receives traces over OTLP/HTTP, for example http://127.0.0.1:4318; empty
@@ -393,6 +398,17 @@ class Settings:
             ca_file=Path(self.oidc_ca_file) if self.oidc_ca_file else None,
             signing_algs=self.oidc_signing_algs,
         )
+
+    @property
+    def oidc_login(self) -> OIDCLoginOptions | None:
+        """The OIDC client of the web UI, None without an issuer; ConfigurationError names the wrong setting."""
+        trusted = self.oidc
+        if trusted is None:
+            return None
+        if "openid" not in self.oidc_scopes:
+            raise ConfigurationError("oidc-scopes: openid must be among them, otherwise there is no ID token")
+        secret = read_secret(Path(self.oidc_client_secret_file)) if self.oidc_client_secret_file else ""
+        return OIDCLoginOptions(trusted.issuer_url, trusted.client_id, secret, self.oidc_scopes, trusted.ca_file)
 
     @property
     def audit(self) -> AuditOptions | None:

@@ -229,6 +229,20 @@ SigningAlgs = Annotated[
     str | None,
     typer.Option("--oidc-signing-algs", metavar="ALGORITHMS", help="Accepted algorithms, comma-separated [RS256]."),
 ]
+ClientSecretFile = Annotated[
+    str | None,
+    typer.Option(
+        "--oidc-client-secret-file",
+        metavar="FILE",
+        help="Secret of the client, for the web UI's log-in [public client].",
+    ),
+]
+Scopes = Annotated[
+    str | None,
+    typer.Option(
+        "--oidc-scopes", metavar="SCOPES", help="Scopes of the web UI's log-in, comma-separated [openid,profile,email]."
+    ),
+]
 AuditPolicyFile = Annotated[
     str | None,
     typer.Option("--audit-policy-file", metavar="FILE", help="Audit policy: an audit.k8s.io/v1 Policy."),

@@ -169,6 +169,8 @@ def serve(
     oidc_required_claim: flags.RequiredClaim = None,
     oidc_ca_file: flags.CAFile = None,
     oidc_signing_algs: flags.SigningAlgs = None,
+    oidc_client_secret_file: flags.ClientSecretFile = None,
+    oidc_scopes: flags.Scopes = None,
     audit_policy_file: flags.AuditPolicyFile = None,
     audit_log_path: flags.AuditLogPath = None,
     audit_log_maxsize: flags.AuditLogMaxsize = None,

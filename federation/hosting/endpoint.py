@@ -18,6 +18,7 @@ from federation.apimachinery.errors import (
     BadRequest,
     ClusterError,
     Forbidden,
+    NotFound,
     ServiceUnavailable,
     Unauthorized,
     not_served,
@@ -35,6 +36,10 @@ from federation.hosting.webhookconfigurations import PATHS
 _BODY_BYTES_MAX = 8 * 1024 * 1024
 """A review holds the object up to twice; API servers accept objects of 3 MiB."""
 _TEXT = b"text/plain; charset=utf-8"
+_NO_UI = (
+    "the web UI is not served on an existing host; use kubectl and fedctl with your own credentials there"
+    " (docs/existing-host.md)"
+)
 Answer = Callable[[str, Any], Awaitable[Object]]
 """Returns the answer to the admission review that was sent to a path."""
 Readiness = Callable[[], Awaitable[str]]
@@ -82,6 +87,8 @@ class Endpoint:
             if path not in self._mount.authorizes:
                 await self._authorize(user, [Attributes("get", path=path)])
             await self._mount.app(request.scope, request.receive, request.send)
+        elif path == "/ui" or path.startswith("/ui/"):
+            raise NotFound(_NO_UI)
         else:
             raise not_served()
 

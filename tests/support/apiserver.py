@@ -18,11 +18,14 @@ import uvloop
 from federation.admission.roles import HOST_RBAC
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.resources import Resource
+from federation.apimachinery.webhookclient import WebhookClient
 from federation.apiserver.aggregation.aggregator import Aggregator
 from federation.apiserver.auth.authentication import Authenticator
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.clusterroleaggregation import ClusterRoleAggregationController
 from federation.apiserver.auth.kubeconfigfile import write_kubeconfig
+from federation.apiserver.auth.oidc import OIDCAuthenticator, SigningKeys
+from federation.apiserver.auth.oidcclaims import OIDCOptions
 from federation.apiserver.auth.pki import FRONT_PROXY_USER, PKI, ensure_pki
 from federation.apiserver.auth.rbac import RBACAuthorizer
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
@@ -47,6 +50,8 @@ from federation.web.objectlist import ObjectListView
 from federation.web.policyobjects import PolicyView
 from federation.web.shardtopology import TopologyView
 from federation.web.ui import uiapp
+from federation.web.ui.oidclogin import OIDCLogin
+from federation.web.ui.oidcoptions import OIDCLoginOptions
 from tests.support.memoryjournal import MemoryJournal
 
 T = TypeVar("T")
@@ -70,6 +75,7 @@ class Parts:
     loop: asyncio.AbstractEventLoop
     connectors: dict[tuple[str, str, str, str], Connector]
     readers: dict[tuple[str, str, str], Reader]
+    webhooks: WebhookClient
     server: str = ""
 
     def connect(self, resource: Resource, subresource: str, connector: Connector) -> None:
@@ -98,11 +104,14 @@ def build(
     listed: ObjectListView | None = None,
     headroom: HeadroomView | None = None,
     connectors: dict[tuple[str, str, str, str], Connector] | None = None,
+    oidc: OIDCOptions | None = None,
+    client_secret: str = "",
 ) -> Parts:
     """Build a server without starting it, over a given registry or its own. Call it in a running event loop.
 
     With a `view` it also serves the delivery of objects, with `policies` the objects of policies, with
     `spread` sharded services, with `listed` the list of objects, with `headroom` the capacity. The web UI is always there.
+    With `oidc` it accepts ID tokens, and the UI lets users log in at the issuer.
     """
     clock = SystemClock()
     pki = ensure_pki(directory / "pki", now=datetime.now(UTC))
@@ -110,12 +119,20 @@ def build(
     protect_federated_objects(registry, clock)
     token_file = TokenFile(directory / "tokens.json")
     tokens = ServiceAccountTokens(pki.token_key)
-    authenticator = Authenticator(registry, clock=clock, service_account_tokens=tokens, token_file=token_file)
+    webhooks = WebhookClient()
+    issued = login = None
+    if oidc is not None:
+        issued = OIDCAuthenticator(oidc, SigningKeys(oidc, webhooks, clock), clock)
+        login_options = OIDCLoginOptions(oidc.issuer_url, oidc.client_id, client_secret, ca_file=oidc.ca_file)
+        login = OIDCLogin(login_options, webhooks)
+    authenticator = Authenticator(
+        registry, clock=clock, service_account_tokens=tokens, token_file=token_file, oidc=issued
+    )
     authorizer = RBACAuthorizer(registry, clock=clock, implied=HOST_RBAC.implied)
     journal, planners = MemoryJournal(), Planners(load_plugins(), None, clock)
     mounts = {
         "federation": application.mount(journal, registry.kinds, view, policies, spread, listed, headroom),
-        "ui": uiapp.mount(pki.token_key.read_bytes, LocalClient(registry, user_agent="ui"), clock, planners),
+        "ui": uiapp.mount(pki.token_key.read_bytes, LocalClient(registry, user_agent="ui"), clock, planners, login),
     }
     aggregator = Aggregator(registry, identity=pki.front_proxy.read, clock=clock)
     trust = FrontProxyTrust(pki.front_proxy.ca_certificate.read_bytes, FRONT_PROXY_USER)
@@ -145,6 +162,7 @@ def build(
         asyncio.get_running_loop(),
         connected,
         readers,
+        webhooks,
     )
 
 

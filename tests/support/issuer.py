@@ -1,12 +1,16 @@
-"""A small OIDC issuer over HTTPS on a free port: discovery document, key set, ID tokens signed with real keys.
+"""A small OIDC provider over HTTPS on a free port: discovery document, key set, ID tokens signed with real keys, and
+log-in by authorization code with PKCE, where everybody is `jane` and agrees at once.
 
 It runs in a thread, so that an API server in another thread or process can call it. While `hold` is cleared it accepts
 requests without responding; `is_broken` makes it respond with 503.
 """
 
+import base64
 import contextlib
+import hashlib
 import http.server
 import json
+import secrets
 import ssl
 import threading
 import time
@@ -15,6 +19,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -31,6 +36,11 @@ class Issuer:
         self.keys: dict[str, Any] = {}
         self.asked: list[str] = []
         self.is_broken = False
+        self.claims: dict[str, Any] = {}
+        """Added to the ID tokens of log-ins, or in the place of theirs."""
+        self.client_secret = ""
+        self.codes: dict[str, dict[str, str]] = {}
+        """Requests for authorization by the code that was issued; a code works once."""
         self.hold = threading.Event()
         self.hold.set()
         self.rotate("first")
@@ -51,7 +61,12 @@ class Issuer:
 
     def answer(self, path: str) -> dict[str, Any] | None:
         if path == "/.well-known/openid-configuration":
-            return {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
+            return {
+                "issuer": self.url,
+                "jwks_uri": f"{self.url}/keys",
+                "authorization_endpoint": f"{self.url}/authorize",
+                "token_endpoint": f"{self.url}/token",
+            }
         if path != "/keys":
             return None
         published = []
@@ -59,6 +74,26 @@ class Issuer:
             kind = jwt.algorithms.RSAAlgorithm if isinstance(key, rsa.RSAPrivateKey) else jwt.algorithms.ECAlgorithm
             published.append(json.loads(kind.to_jwk(key.public_key())) | {"kid": key_id, "use": "sig"})
         return {"keys": [{"kty": "oct", "kid": "symmetric", "k": "AAAA"}, {"kty": "EC"}, *published]}
+
+    def authorize(self, query: str) -> str:
+        """Return where the browser goes on after the log-in of `jane`."""
+        request = dict(parse_qsl(query))
+        code = secrets.token_urlsafe(8)
+        self.codes[code] = request
+        answer = urlencode({"code": code, "state": request["state"], "iss": self.url})
+        return f"{request['redirect_uri']}?{answer}"
+
+    def redeem(self, form: dict[str, str], authorization: str) -> dict[str, Any]:
+        """Return the tokens for a code, or an error."""
+        request = self.codes.pop(form.get("code", ""), None)
+        digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
+        challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+        known = base64.b64encode(f"federation:{quote(self.client_secret, safe='')}".encode()).decode()
+        if self.client_secret and authorization != f"Basic {known}":
+            return {"error": "invalid_client"}
+        if request is None or challenge != request["code_challenge"] or form["redirect_uri"] != request["redirect_uri"]:
+            return {"error": "invalid_grant", "error_description": "the code is not valid"}
+        return {"token_type": "Bearer", "id_token": self.token(**{"nonce": request["nonce"], **self.claims})}
 
 
 @contextmanager
@@ -74,9 +109,24 @@ def an_issuer(directory: Path) -> Iterator[Issuer]:
             issuer = held["issuer"]
             issuer.asked.append(self.path)
             issuer.hold.wait()
-            found = None if issuer.is_broken else issuer.answer(self.path)
+            path, _, query = self.path.partition("?")
+            if path == "/authorize":
+                self.send_response(302)
+                self.send_header("location", issuer.authorize(query))
+                self.send_header("content-length", "0")
+                self.end_headers()
+                return
+            self._respond(None if issuer.is_broken else issuer.answer(path))
+
+        def do_POST(self) -> None:
+            issuer = held["issuer"]
+            issuer.asked.append(self.path)
+            form = dict(parse_qsl(self.rfile.read(int(self.headers["content-length"])).decode()))
+            self._respond(issuer.redeem(form, self.headers.get("authorization", "")))
+
+        def _respond(self, found: dict[str, Any] | None) -> None:
             body = json.dumps(found or {}).encode()
-            self.send_response(503 if issuer.is_broken else 404 if found is None else 200)
+            self.send_response(503 if held["issuer"].is_broken else 404 if found is None else 200)
             self.send_header("content-length", str(len(body)))
             self.send_header("connection", "close")
             self.end_headers()

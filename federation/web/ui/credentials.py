@@ -7,8 +7,9 @@ A session ends after `SESSION_S`, when its token is refused, or at log-out. Noth
 
 import base64
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 from cryptography.fernet import Fernet, InvalidToken
@@ -18,6 +19,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from federation.apimachinery.clock import Clock
 from federation.apiserver.auth.clientcertificates import Peer
 
+_PURPOSE = "for"
 SESSION_S = 12 * 3600
 """Lifetime of a session; a working day."""
 SEALED_BYTES_MAX = 3_800
@@ -58,15 +60,27 @@ class Sealer:
             "peer": None if peer is None else [peer.user, peer.groups, peer.fingerprint],
             "form": secrets.token_urlsafe(16),
         }
-        return self._cipher().encrypt_at_time(orjson.dumps(fields), self._now()).decode()
+        return self.seal_value("session", fields)
 
-    def open(self, sealed: str, *, lifetime_s: int = SESSION_S) -> Session | None:
-        """Return the session, None if it is not ours, was changed or is too old."""
+    def seal_value(self, purpose: str, fields: Mapping[str, Any]) -> str:
+        """Return a value in encrypted form that only `open_value` with the same purpose reads."""
+        text = orjson.dumps({**fields, _PURPOSE: purpose})
+        return self._cipher().encrypt_at_time(text, self._now()).decode()
+
+    def open_value(self, purpose: str, sealed: str, lifetime_s: int) -> dict[str, Any] | None:
+        """Return the value, None if it is not ours, for another purpose, was changed, or is too old."""
         try:
             text = self._cipher().decrypt_at_time(sealed.encode(), lifetime_s, self._now())
         except (InvalidToken, UnicodeEncodeError):
             return None
-        fields = orjson.loads(text)
+        fields: dict[str, Any] = orjson.loads(text)
+        return fields if fields.pop(_PURPOSE, None) == purpose else None
+
+    def open(self, sealed: str, *, lifetime_s: int = SESSION_S) -> Session | None:
+        """Return the session, None if it is not ours, was changed or is too old."""
+        fields = self.open_value("session", sealed, lifetime_s)
+        if fields is None:
+            return None
         peer = Peer(fields["peer"][0], tuple(fields["peer"][1]), fields["peer"][2]) if fields["peer"] else None
         return Session(fields["user"], Credentials(fields["token"], peer), fields["form"])
 

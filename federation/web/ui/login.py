@@ -1,4 +1,4 @@
-"""Log-in and log-out of the web UI: by bearer token, by client certificate, and by one-time link.
+"""Log-in and log-out of the web UI: by bearer token, client certificate, one-time link, and OIDC (`oidclogin.py`).
 
 A log-in asks the API who the user is, with the given credentials, and answers with a new session in a cookie that
 scripts cannot read and other sites cannot send. Requests that change something must come from our own pages: the
@@ -17,10 +17,13 @@ from federation.web.requests import json_response
 from federation.web.ui.credentials import SEALED_BYTES_MAX, SESSION_S, Credentials, Sealer, Session
 from federation.web.ui.forms import is_genuine, is_own_page, read_form
 from federation.web.ui.links import OneTimeLinks
+from federation.web.ui.oidclogin import ATTEMPT_S, CALLBACK, Attempt, OIDCLogin, RefusedError
 from federation.web.ui.rendering import render
 from federation.web.ui.userapi import UserAPI
 
 COOKIE = "__Host-federation-session"
+ATTEMPT_COOKIE = "__Host-federation-login"
+_ATTEMPT = "oidc"
 _START = "/ui/objects"
 _REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _REVIEW_BODY = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
@@ -57,8 +60,50 @@ def safe_next(address: str) -> str:
     return address if is_ours and is_plain and not address.startswith("//") else _START
 
 
-def add_routes(ui: FastAPI, sealer: Sealer, links: OneTimeLinks) -> None:
+def add_oidc_routes(ui: FastAPI, sealer: Sealer, oidc: OIDCLogin) -> None:
+    """Serve log-in by redirect to an OIDC provider."""
+
+    @ui.get("/ui/oidc/login")
+    async def begin(request: Request) -> Response:
+        target = safe_next(request.query_params.get("next", ""))
+        try:
+            attempt, address = await oidc.begin(request, target)
+        except ApiError as error:
+            return _form(request, target, error.message, error.code)
+        response = RedirectResponse(address, 303)
+        # The provider's answer is a navigation from another site, so this cookie cannot be strict.
+        sealed = sealer.seal_value(_ATTEMPT, attempt.to_json())
+        response.set_cookie(ATTEMPT_COOKIE, sealed, max_age=ATTEMPT_S, secure=True, httponly=True, samesite="lax")
+        return response
+
+    @ui.get(CALLBACK)
+    async def finish(request: Request) -> Response:
+        found = sealer.open_value(_ATTEMPT, request.cookies.get(ATTEMPT_COOKIE, ""), ATTEMPT_S)
+        if found is None:
+            problem = "This log-in was not started in this browser, or it took too long. Start again."
+            return _form(request, _START, problem, 403)
+        attempt = Attempt(**found)
+        try:
+            credentials = Credentials(token=await oidc.finish(request, attempt))
+            user = await _user_of(request, credentials)
+            oidc.check_nonce(credentials.token, attempt)
+            response = _start(request, sealer, user, credentials, attempt.target, is_foreign=True)
+        except RefusedError as error:
+            response = _form(request, attempt.target, error.message, 403)
+        except Unauthorized:
+            problem = "The server does not accept the identity provider's token; its log has the reason."
+            response = _form(request, attempt.target, problem, 403)
+        except ApiError as error:
+            response = _form(request, attempt.target, error.message, error.code)
+        response.delete_cookie(ATTEMPT_COOKIE, secure=True, httponly=True, samesite="lax")
+        return response
+
+
+def add_routes(ui: FastAPI, sealer: Sealer, links: OneTimeLinks, oidc: OIDCLogin | None) -> None:
     """Serve log-in, log-out and one-time links."""
+    ui.state.provider = oidc.provider if oidc is not None else ""
+    if oidc is not None:
+        add_oidc_routes(ui, sealer, oidc)
 
     @ui.get("/ui/login")
     async def show(request: Request) -> Response:
@@ -135,15 +180,23 @@ def request_peer(request: Request) -> Any:
 def _form(request: Request, target: str, problem: str, status: int) -> Response:
     certificate = request_peer(request)
     name = certificate.user if certificate is not None else ""
-    variables = {"next": target, "problem": problem, "certificate": name}
+    variables = {"next": target, "problem": problem, "certificate": name, "provider": request.app.state.provider}
     return render("login.html", status, session=None, screen=None, screens=[], **variables)
 
 
-def _start(request: Request, sealer: Sealer, user: str, credentials: Credentials, target: str) -> Response:
+def _start(
+    request: Request, sealer: Sealer, user: str, credentials: Credentials, target: str, *, is_foreign: bool = False
+) -> Response:
+    """Return the way to the first page of a new session; `is_foreign`: the navigation began on another site."""
     sealed = sealer.seal(user, credentials)
     if len(sealed) > SEALED_BYTES_MAX:
         return _form(request, target, "The token is too long for a session; use a shorter one.", 400)
-    response = RedirectResponse(target, 303)
+    # Browsers send a strict cookie only with navigations that begin on this site, so a page of ours begins one.
+    response: Response
+    if is_foreign:
+        response = render("continue.html", session=None, screen=None, screens=[], target=target)
+    else:
+        response = RedirectResponse(target, 303)
     response.set_cookie(COOKIE, sealed, max_age=SESSION_S, secure=True, httponly=True, samesite="strict")
     return response
 

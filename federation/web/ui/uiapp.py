@@ -36,6 +36,7 @@ from federation.web.ui import (
 from federation.web.ui.credentials import Sealer, Session
 from federation.web.ui.forms import is_genuine, read_form
 from federation.web.ui.links import OneTimeLinks
+from federation.web.ui.oidclogin import OIDCLogin
 from federation.web.ui.rendering import HEADERS, render, static_file
 from federation.web.ui.screen import Page, Screen, problem_of
 from federation.web.ui.userapi import UserAPI
@@ -59,15 +60,17 @@ SCREENS = (
 _STATIC_AGE = "public, max-age=3600"
 
 
-def mount(read_key: Callable[[], bytes], client: Client, clock: Clock, planners: Planners) -> Mount:
+def mount(
+    read_key: Callable[[], bytes], client: Client, clock: Clock, planners: Planners, oidc: OIDCLogin | None = None
+) -> Mount:
     """Return the app as the API server mounts it below `/ui`.
 
     `read_key` returns the secret behind sessions, `client` stores one-time links with the federation's own rights, and
-    `planners` compute plans with those of users.
+    `planners` compute plans with those of users. With `oidc` users can log in at an identity provider.
     """
     sealer = Sealer(read_key, clock)
     ui = FastAPI(title="federation web UI", docs_url=None, redoc_url=None, openapi_url=None)
-    login.add_routes(ui, sealer, OneTimeLinks(client, sealer, clock))
+    login.add_routes(ui, sealer, OneTimeLinks(client, sealer, clock), oidc)
     _add_static(ui)
     for screen in SCREENS:
         _add_screen(ui, screen, sealer, clock, planners)

@@ -196,6 +196,9 @@ async def test_without_credentials_only_health_is_shown(endpoint: Endpoint) -> N
         wrong = {"Authorization": "Bearer wrong"}
         assert (await http.get(DECISIONS, headers=wrong)).status_code == 401
         assert (await http.get("/other")).status_code == 404
+        no_ui = await http.get("/ui/objects")
+        assert no_ui.status_code == 404
+        assert no_ui.json()["message"].startswith("the web UI is not served on an existing host; use kubectl")
 
 
 async def test_a_client_certificate_of_the_host_names_the_user(endpoint: Endpoint) -> None:
