@@ -31,7 +31,7 @@ from federation.runtime.leaderelection import LeaderOptions
 from federation.scheduling.annotationswitch import DISABLED, ENABLED
 from federation.scheduling.attempt import UnitOptions
 from federation.settingtexts import to_value
-from federation.web.ui.oidcoptions import OIDCLoginOptions, read_secret
+from federation.web.ui.oidcoptions import OIDCLoginOptions, to_login_options
 
 ALL_REQUESTS, GPU_REQUESTS = "all", "gpus"
 OBJECT_VALUES_MIN = 10_000
@@ -402,13 +402,7 @@ class Settings:
     @property
     def oidc_login(self) -> OIDCLoginOptions | None:
         """The OIDC client of the web UI, None without an issuer; ConfigurationError names the wrong setting."""
-        trusted = self.oidc
-        if trusted is None:
-            return None
-        if "openid" not in self.oidc_scopes:
-            raise ConfigurationError("oidc-scopes: openid must be among them, otherwise there is no ID token")
-        secret = read_secret(Path(self.oidc_client_secret_file)) if self.oidc_client_secret_file else ""
-        return OIDCLoginOptions(trusted.issuer_url, trusted.client_id, secret, self.oidc_scopes, trusted.ca_file)
+        return to_login_options(self.oidc, self.oidc_scopes, self.oidc_client_secret_file)
 
     @property
     def audit(self) -> AuditOptions | None:

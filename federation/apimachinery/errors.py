@@ -8,6 +8,7 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     │   ├── BadRequest: 400
     │   │   └── SelectorError
     │   ├── Unauthorized, Forbidden, NotFound, MethodNotAllowed: 401, 403, 404, 405
+    │   │   └── LoginRefused: by an identity provider
     │   ├── NotAcceptable, AlreadyExists, Conflict, RequestEntityTooLarge: 406, 409, 409, 413
     │   ├── Expired: 410
     │   │   └── ContinuationExpired

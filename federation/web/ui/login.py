@@ -17,7 +17,7 @@ from federation.web.requests import json_response
 from federation.web.ui.credentials import SEALED_BYTES_MAX, SESSION_S, Credentials, Sealer, Session
 from federation.web.ui.forms import is_genuine, is_own_page, read_form
 from federation.web.ui.links import OneTimeLinks
-from federation.web.ui.oidclogin import ATTEMPT_S, CALLBACK, Attempt, OIDCLogin, RefusedError
+from federation.web.ui.oidclogin import ATTEMPT_S, CALLBACK, Attempt, LoginRefused, OIDCLogin
 from federation.web.ui.rendering import render
 from federation.web.ui.userapi import UserAPI
 
@@ -88,7 +88,7 @@ def add_oidc_routes(ui: FastAPI, sealer: Sealer, oidc: OIDCLogin) -> None:
             user = await _user_of(request, credentials)
             oidc.check_nonce(credentials.token, attempt)
             response = _start(request, sealer, user, credentials, attempt.target, is_foreign=True)
-        except RefusedError as error:
+        except LoginRefused as error:
             response = _form(request, attempt.target, error.message, 403)
         except Unauthorized:
             problem = "The server does not accept the identity provider's token; its log has the reason."

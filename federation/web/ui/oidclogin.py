@@ -46,7 +46,7 @@ class Attempt:
         return {"state": self.state, "nonce": self.nonce, "verifier": self.verifier, "target": self.target}
 
 
-class RefusedError(Unauthorized):
+class LoginRefused(Unauthorized):
     """The provider or its answer is not accepted; the message is for the user."""
 
 
@@ -79,33 +79,33 @@ class OIDCLogin:
         return attempt, f"{address}{'&' if '?' in address else '?'}{urlencode(query)}"
 
     async def finish(self, request: Request, attempt: Attempt) -> str:
-        """Return the ID token of an answer to the attempt; RefusedError when it is another's or the provider's no.
+        """Return the ID token of an answer to the attempt; LoginRefused when it is another's or the provider's no.
 
         The caller lets the API server verify the token, then calls `check_nonce`.
         """
         query = request.query_params
         if not hmac.compare_digest(query.get("state", "").encode(), attempt.state.encode()):
-            raise RefusedError("This answer belongs to another log-in. Start again.")
+            raise LoginRefused("This answer belongs to another log-in. Start again.")
         discovered = await self._discover()
         # An answer that another provider made for the same client must not be taken to this one (RFC 9207).
         must_name = discovered.get("authorization_response_iss_parameter_supported") is True
         if query.get("iss", "" if must_name else self._options.issuer_url) != self._options.issuer_url:
-            raise RefusedError("This answer comes from another identity provider.")
+            raise LoginRefused("This answer comes from another identity provider.")
         if error := query.get("error"):
             why = query.get("error_description") or error
-            raise RefusedError(f"The identity provider refused the log-in: {why[:_TEXT_MAX]}")
+            raise LoginRefused(f"The identity provider refused the log-in: {why[:_TEXT_MAX]}")
         if not (code := query.get("code")):
-            raise RefusedError("The identity provider sent no code. Start again.")
+            raise LoginRefused("The identity provider sent no code. Start again.")
         return await self._redeem(discovered, code, redirect_uri(request), attempt.verifier)
 
     def check_nonce(self, token: str, attempt: Attempt) -> None:
-        """Raise RefusedError unless the verified token was made for this attempt and this client."""
+        """Raise LoginRefused unless the verified token was made for this attempt and this client."""
         claims = jwt.decode(token, options={"verify_signature": False})
         nonce, party = claims.get("nonce"), claims.get("azp", self._options.client_id)
         if not isinstance(nonce, str) or not hmac.compare_digest(nonce.encode(), attempt.nonce.encode()):
-            raise RefusedError("The identity provider's token belongs to another log-in. Start again.")
+            raise LoginRefused("The identity provider's token belongs to another log-in. Start again.")
         if party != self._options.client_id:
-            raise RefusedError("The identity provider's token was made for another application.")
+            raise LoginRefused("The identity provider's token was made for another application.")
 
     async def _redeem(self, discovered: dict[str, Any], code: str, redirect: str, verifier: str) -> str:
         form = {
@@ -130,7 +130,7 @@ class OIDCLogin:
             return token
         problem = str(found.get("error_description") or found.get("error") or answer.error or answer.status)
         _log.warning("OIDC log-in failed", issuer=self._options.issuer_url, problem=problem[:_TEXT_MAX])
-        raise RefusedError(f"The identity provider did not accept the log-in: {problem[:_TEXT_MAX]}")
+        raise LoginRefused(f"The identity provider did not accept the log-in: {problem[:_TEXT_MAX]}")
 
     async def _discover(self) -> dict[str, Any]:
         url = self._options.issuer_url.rstrip("/") + "/.well-known/openid-configuration"

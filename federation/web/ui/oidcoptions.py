@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from federation.apimachinery.errors import ConfigurationError
+from federation.apiserver.auth.oidcclaims import OIDCOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +28,13 @@ def read_secret(file: Path) -> str:
     if not secret:
         raise ConfigurationError(f"oidc-client-secret-file {file}: it is empty; write the client's secret into it")
     return secret
+
+
+def to_login_options(trusted: OIDCOptions | None, scopes: tuple[str, ...], secret_file: str) -> OIDCLoginOptions | None:
+    """Return the client for a trusted issuer, None without one; ConfigurationError names the wrong setting."""
+    if trusted is None:
+        return None
+    if "openid" not in scopes:
+        raise ConfigurationError("oidc-scopes: openid must be among them, otherwise there is no ID token")
+    secret = read_secret(Path(secret_file)) if secret_file else ""
+    return OIDCLoginOptions(trusted.issuer_url, trusted.client_id, secret, scopes, trusted.ca_file)
