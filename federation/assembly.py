@@ -42,7 +42,9 @@ from federation.leadership import Leadership, supervised
 from federation.memberproxy.hostviews import serve_members
 from federation.memberproxy.placedclusters import PlacedClusters
 from federation.memberproxy.replicaconnections import ReplicaConnections
+from federation.plans.planner import Planners
 from federation.runtime.events import EventRecorder
+from federation.scheduling.framework.registry import load_plugins
 from federation.settings import Settings
 from federation.spread.spreadadmission import RULES as SPREAD_RULES
 from federation.tracing.traces import Traces
@@ -174,6 +176,7 @@ class ControlPlane:
 
     def _web(self) -> Mount:
         from federation.web import application
+        from federation.web.clusterheadroom import HeadroomView
         from federation.web.delivery import DeliveryView
         from federation.web.objectlist import ObjectListView
         from federation.web.policyobjects import PolicyView
@@ -189,12 +192,14 @@ class ControlPlane:
             PolicyView(wiring.objects, wiring.policy_usage),
             TopologyView(wiring.informers, wiring.members),
             ObjectListView(wiring.objects, wiring.informers),
+            HeadroomView(wiring.objects, wiring.informers),
         )
 
     def _ui(self) -> Mount:
         from federation.web.ui import uiapp
 
-        return uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, self._clock)
+        planners = Planners(load_plugins(), self._wiring.plugin_caller, self._clock)
+        return uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, self._clock, planners)
 
     async def _run_controllers(self) -> None:
         """Run what only one process on a database may run; with a shared database, while this one leads."""

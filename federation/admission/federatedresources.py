@@ -20,7 +20,7 @@ from federation.api.kubefedkinds import (
 )
 from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery.errors import AlreadyExists, BadRequest, Invalid, cause, invalid
-from federation.apimachinery.resources import CLUSTER_ROLES, NAMESPACES, Object, Resource
+from federation.apimachinery.resources import CLUSTER_ROLES, NAMESPACES, REPLICA_SETS, Object, Resource
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
 from federation.planning.kubefed.nativeform import policy_kinds, policy_name, to_native
@@ -31,8 +31,9 @@ _Permission = tuple[tuple[str, ...], AccessCheck]
 """Verbs of which one must be allowed, and on what."""
 _CHANGE = ("update", "patch")
 _IDENTITY = frozenset({"/kind", "/apiVersion", "/metadata/name", "/metadata/namespace", "/metadata/generateName"})
-_NOT_REVIEWED = (CLUSTER_ROLES, NAMESPACES)
-"""A role is refused to a user without rights, and a namespace that exists is only labelled."""
+_NOT_REVIEWED = (CLUSTER_ROLES, NAMESPACES, REPLICA_SETS)
+"""A role is refused to a user without rights, a namespace that exists is only labelled, and the user of dry runs may
+create only kinds with a shipped FederatedTypeConfig."""
 
 
 class KubeFedAdmission:

@@ -24,6 +24,8 @@ from federation.apimachinery.resources import (
     Resource,
 )
 
+CORE_GROUP = "core.kubefed.io"
+"""KubeFed's own configuration, which is not served."""
 TYPES_GROUP = "types.kubefed.io"
 SCHEDULING_GROUP = "scheduling.kubefed.io"
 REPLICA_PREFERENCES = Resource(

@@ -40,6 +40,7 @@ from federation.scheduling.triggers import (
     ObjectTriggers,
     TriggerComparison,
     TriggerSource,
+    asks_for_rebalance,
     clusters_left,
     compare_triggers,
 )
@@ -234,7 +235,7 @@ def assess(
         default_toleration_s=chosen.toleration_s,
         ended=ended,
     )
-    if only_adds or returns or _asks_for_rebalance(present):
+    if only_adds or returns or asks_for_rebalance(present):
         unit = replace(unit, avoid_disruption=only_adds)
     if unit.namespace in inputs.quotas and shape_of(template) is not None:
         unit = replace(unit, quota=inputs.quotas.headroom(key_in(federated), unit, snapshot.by_name))
@@ -332,11 +333,6 @@ def placement_patch(
         attempt.annotations | decided | (guarded or {}),
         awaited=awaited,
     )
-
-
-def _asks_for_rebalance(annotations: Mapping[str, str]) -> bool:
-    """Return whether a user asked for a division without regard to where the replicas are, and none was made yet."""
-    return annotations.get(names.REBALANCE) not in (None, annotations.get(names.REBALANCED))
 
 
 def _divides(policy: Policy, annotations: Mapping[str, str]) -> bool:

@@ -103,6 +103,11 @@ class Triggers:
     clusters: ClusterTriggers
 
 
+def asks_for_rebalance(annotations: Mapping[str, str]) -> bool:
+    """Return whether a user asked for a division without regard to where the replicas are, and none was made yet."""
+    return annotations.get(names.REBALANCE) not in (None, annotations.get(names.REBALANCED))
+
+
 class TriggerSource:
     """Creates triggers. `as_kubeadmiral`: in its form, in which clusters count before they are ready."""
 

@@ -440,7 +440,13 @@ def test_a_connection_needs_the_right_to_create(world: World) -> None:
     world.hostile.says("200 OK", b"{}")
     eventually(lambda: _may(reader, through("hostile", "/api")))
     before = len(world.hostile.received)
-    answer = handshake(world, reader, through("hostile", EXEC), "v5.channel.k8s.io")
-    assert answer.startswith(b"HTTP/1.1 403")
-    assert orjson.loads(answer.partition(b"\r\n\r\n")[2])["message"].count("cannot create") == 1
+    pod, service = "/api/v1/namespaces/shop/pods/web", "/api/v1/namespaces/shop/services/web"
+    for path in (EXEC, f"{EXEC}&watch=true", f"{pod}/exec/log?command=id", f"{pod}/attach", f"{service}/proxy/log"):
+        answer = handshake(world, reader, through("hostile", path), "v5.channel.k8s.io")
+        assert answer.startswith(b"HTTP/1.1 403"), path
+        assert orjson.loads(answer.partition(b"\r\n\r\n")[2])["message"].count("cannot create") == 1
     assert len(world.hostile.received) == before
+    # A log only reads, so the member gets an ordinary request.
+    world.hostile.says("200 OK", b"a line")
+    assert handshake(world, reader, through("hostile", f"{pod}/log"), "binary.k8s.io").startswith(b"HTTP/1.1 101")
+    assert b"upgrade" not in world.hostile.received[-1].lower()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from federation.api import names
 from tests.support.federation import Federation, eventually, fedctl, federation
 from tests.support.manifests import a_deployment, a_policy
 
@@ -96,6 +97,36 @@ def test_a_plan_may_contain_a_namespace_and_its_objects(fed: Federation, tmp_pat
     manifests[0]["metadata"]["namespace"] = "none"
     all_of_it.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
     assert 'namespaces "none" not found' in run(fed, "plan", "-f", str(all_of_it), code=2).stderr
+
+
+def test_a_rebalance_moves_what_avoid_disruption_keeps(fed: Federation, tmp_path: Path) -> None:
+    """The first placement is in one cluster; the new policy divides by weight and moves nothing."""
+    manifests = [a_deployment("web", replicas=4), a_policy({"member-1": 1})]
+    path = tmp_path / "even.json"
+    fed.kubectl("create", "namespace", "even")
+    for manifest in manifests:
+        manifest["metadata"]["namespace"] = "even"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
+    fed.kubectl("apply", "-f", str(path))
+    fed.kubectl("rollout", "status", "deployment/web", "-n", "even", "--timeout=60s")
+    manifests[1]["spec"]["placement"].append({"cluster": "member-2", "preferences": {"weight": 1}})
+    path.write_text(json.dumps(manifests[1]))
+    fed.kubectl("apply", "-f", str(path))
+
+    shown = run(fed, "rebalance", "deployment/web", "-n", "even", "--dry-run").stdout
+    assert "1 object rescheduled; 2 replicas move" in shown
+    assert (
+        fed.kubectl.json("get", "deployment", "web", "-n", "even")["metadata"]["annotations"].get(names.REBALANCE)
+        is None
+    )
+    assert run(fed, "rebalance", "deployment/web", "-n", "even").stdout.endswith("as planned: deployment/web in even\n")
+    for member in ("member-1", "member-2"):
+        eventually(
+            lambda at=member: fed.member(at).json("get", "deployment", "web", "-n", "even")["spec"]["replicas"],  # type: ignore[misc]  # bound here
+            lambda replicas: replicas == 2,
+        )
+    refused = run(fed, "rebalance", "namespace/even", code=1).stderr
+    assert refused == "fedctl: namespace/even: replicas of namespaces are not divided; give a workload\n"
 
 
 def test_hypothetical_plans_and_invalid_manifests_are_rejected(fed: Federation, tmp_path: Path) -> None:

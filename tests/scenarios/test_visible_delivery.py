@@ -187,3 +187,32 @@ async def test_policies_that_name_what_does_not_exist_get_events() -> None:
                 " no FederatedTypeConfig covers it"
             ),
         ]
+
+
+async def test_single_changes_of_ready_replicas_are_visible_at_once() -> None:
+    async with a_world(has_workloads=False, has_reports=True) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy(DIVIDED))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=4))
+        await world.until_available("web", 4)
+        await world.settle()
+        for ready in (1, 0, 1, 2, 1, 2):
+            await world.members["east"].report("web", replicas=2, readyReplicas=ready, availableReplicas=ready)
+            await world.clock.advance(0.01)
+            assert (await world.status("web")).get("readyReplicas") == 2 + ready
+            await world.pass_time(1)
+
+
+async def test_a_burst_of_changes_costs_few_writes() -> None:
+    async with a_world(has_workloads=False, has_reports=True) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy(DIVIDED))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=4))
+        await world.until_available("web", 4)
+        await world.settle()
+        before = await world.store.revision()
+        for number in range(40):
+            ready = number % 2 + 1
+            await world.members["east"].report("web", replicas=2, readyReplicas=ready, availableReplicas=ready)
+            await world.pass_time(0.05)
+        await world.settle()
+        assert (await world.status("web"))["readyReplicas"] == 4
+        assert await world.store.revision() - before <= 10, "two seconds of changes"

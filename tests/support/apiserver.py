@@ -38,7 +38,10 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.assembly import protect_federated_objects
 from federation.client.local import LocalClient
+from federation.plans.planner import Planners
+from federation.scheduling.framework.registry import load_plugins
 from federation.web import application
+from federation.web.clusterheadroom import HeadroomView
 from federation.web.delivery import DeliveryView
 from federation.web.objectlist import ObjectListView
 from federation.web.policyobjects import PolicyView
@@ -93,12 +96,13 @@ def build(
     policies: PolicyView | None = None,
     spread: TopologyView | None = None,
     listed: ObjectListView | None = None,
+    headroom: HeadroomView | None = None,
     connectors: dict[tuple[str, str, str, str], Connector] | None = None,
 ) -> Parts:
     """Build a server without starting it, over a given registry or its own. Call it in a running event loop.
 
     With a `view` it also serves the delivery of objects, with `policies` the objects of policies, with
-    `spread` sharded services, with `listed` the list of objects. The web UI is always there.
+    `spread` sharded services, with `listed` the list of objects, with `headroom` the capacity. The web UI is always there.
     """
     clock = SystemClock()
     pki = ensure_pki(directory / "pki", now=datetime.now(UTC))
@@ -108,10 +112,10 @@ def build(
     tokens = ServiceAccountTokens(pki.token_key)
     authenticator = Authenticator(registry, clock=clock, service_account_tokens=tokens, token_file=token_file)
     authorizer = RBACAuthorizer(registry, clock=clock, implied=HOST_RBAC.implied)
-    journal = MemoryJournal()
+    journal, planners = MemoryJournal(), Planners(load_plugins(), None, clock)
     mounts = {
-        "federation": application.mount(journal, registry.kinds, view, policies, spread, listed),
-        "ui": uiapp.mount(pki.token_key.read_bytes, LocalClient(registry, user_agent="ui"), clock),
+        "federation": application.mount(journal, registry.kinds, view, policies, spread, listed, headroom),
+        "ui": uiapp.mount(pki.token_key.read_bytes, LocalClient(registry, user_agent="ui"), clock, planners),
     }
     aggregator = Aggregator(registry, identity=pki.front_proxy.read, clock=clock)
     trust = FrontProxyTrust(pki.front_proxy.ca_certificate.read_bytes, FRONT_PROXY_USER)

@@ -18,7 +18,13 @@ _LIMIT = Field(
             {
                 "rule": "self.all(name, quantity(string(self[name])).sign() >= 0)",
                 "message": "quantities must not be negative",
-            }
+            },
+            {
+                "rule": "self.all(name, name.contains('/') || name in ['cpu', 'memory', 'ephemeral-storage', 'pods',"
+                " 'requests.cpu', 'requests.memory', 'requests.ephemeral-storage'])",
+                "message": "a resource is cpu, memory, ephemeral-storage, pods, or has a domain, such as"
+                " nvidia.com/gpu; limits of containers are not counted",
+            },
         ]
     },
 )

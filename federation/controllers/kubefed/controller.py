@@ -46,21 +46,23 @@ class KubeFedController:
         self._objects = objects
         self._caches = {name: informers.for_resource(kind.resource) for name, kind in FEDERATED_KINDS.items()}
         self._preferences = informers.for_resource(REPLICA_PREFERENCES)
-        self._policies = [informers.for_resource(resource) for resource in _POLICIES]
-        reconciler = Reconciler(client, objects, self._caches, self._preferences, recorder, clock)
+        self._policies = {resource: informers.for_resource(resource) for resource in _POLICIES}
+        reconciler = Reconciler(
+            client, objects, self._caches, self._preferences, self._policies[PROPAGATION_POLICIES], recorder, clock
+        )
         self.controller: Controller[FederatedKey] = Controller(
             "kubefed", reconciler.reconcile, workers=_WORKERS, clock=clock, resync=self._keys
         )
         for name, cache in self._caches.items():
             cache.add_handler(partial(self._on_federated, name))
         self._preferences.add_handler(self._on_preference)
-        for policies in self._policies:
+        for policies in self._policies.values():
             policies.add_handler(self._on_policy)
         objects.subscribe(self._on_propagated, _TRIGGERS)
 
     async def run(self) -> None:
         """Start the workers once every cache is synced: a missing preference must not look like a deleted one."""
-        for cache in (*self._caches.values(), self._preferences, *self._policies):
+        for cache in (*self._caches.values(), self._preferences, *self._policies.values()):
             await cache.wait_synced()
         await self._objects.wait_synced()
         await self.controller.run()

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from federation.api import names
-from federation.api.kubefedkinds import FEDERATED_KINDS, FEDERATED_NAMESPACES, FederatedKind
+from federation.api.kubefedkinds import FEDERATED_KINDS, FEDERATED_NAMESPACES, SCALED_KINDS, FederatedKind
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, Conflict, NotFound
 from federation.apimachinery.ownerreferences import controller_of, controller_reference
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.client.client import Client, PatchType
-from federation.planning.kubefed.nativeform import Derivation, derive
+from federation.planning.kubefed.nativeform import Derivation, derive, policy_name
 from federation.planning.kubefed.propagationstatus import Problem, plan_status
 from federation.runtime.controller import DONE, Result
 from federation.runtime.events import WARNING, Recorder
@@ -38,7 +38,7 @@ class FederatedKey(NamedTuple):
 
 
 class Reconciler:
-    """Handles one federated object per call. `caches` hold all of them by kind."""
+    """Handles one federated object per call. `caches` hold all of them by kind, `policies` the propagation policies."""
 
     def __init__(
         self,
@@ -46,6 +46,7 @@ class Reconciler:
         objects: FederatedObjects,
         caches: Mapping[str, Informer],
         preferences: Informer,
+        policies: Informer,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
@@ -53,6 +54,7 @@ class Reconciler:
         self._objects = objects
         self._caches = caches
         self._preferences = preferences
+        self._policies = policies
         self._recorder = recorder
         self._clock = clock
 
@@ -62,7 +64,9 @@ class Reconciler:
         if federated is None or federated["metadata"].get("deletionTimestamp"):
             return DONE
         kind = FEDERATED_KINDS[key.kind]
-        derivation = derive(federated, kind, self._preference(key), self._namespace(key))
+        preference = self._preference(key)
+        divided = await self._divided_replicas(federated, kind) if preference is None else None
+        derivation = derive(federated, kind, preference, self._namespace(key), divided_replicas=divided)
         problem, requeue_after_s = None, None
         try:
             is_dying = await self._write(federated, kind, derivation)
@@ -74,9 +78,8 @@ class Reconciler:
         else:
             if is_dying:
                 requeue_after_s = _DYING_S
-            if derivation.is_undecided:
-                text = "spec.placement says no cluster; set spec.placement.clusters, or [] to remove it everywhere"
-                problem = Problem(names.REASON_PLACEMENT_FAILED, text)
+            if derivation.undecided:
+                problem = Problem(names.REASON_PLACEMENT_FAILED, derivation.undecided)
         status = plan_status(federated, self._propagated(kind, key), problem, self._clock.now())
         if status is not None:
             await self._client.patch_status(kind.resource, federated, status, field_manager=names.FIELD_MANAGER)
@@ -114,6 +117,20 @@ class Reconciler:
             owner = controller_of(held) or {}
             if owner.get("uid") == federated["metadata"]["uid"] and not held["metadata"].get("deletionTimestamp"):
                 await self._client.delete(resource, name, namespace, uid=held["metadata"]["uid"])
+
+    async def _divided_replicas(self, federated: Object, kind: FederatedKind) -> int | None:
+        """Return the total of the native object if its policy divides, which a lost preference does not end."""
+        if kind.resource.kind not in SCALED_KINDS:
+            return None
+        metadata = federated["metadata"]
+        policy = self._policies.get(metadata["namespace"], policy_name(federated, kind))
+        if policy is None or policy["spec"].get("schedulingMode") != "Divide":
+            return None
+        try:
+            native = await self._client.get(kind.target, metadata["name"], metadata["namespace"])
+        except NotFound:
+            return None
+        return int(native["spec"].get("replicas", 1))
 
     def _preference(self, key: FederatedKey) -> Object | None:
         found = self._preferences.get(key.namespace, key.name)

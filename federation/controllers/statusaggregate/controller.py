@@ -1,8 +1,8 @@
 """Triggers of status aggregation, and its wiring; the steps are in `reconcile.py`.
 
-Member objects, federated objects and caches that become complete are triggers. A change is written after a short quiet
-time, so that `kubectl` shows the progress of a rollout at once and a burst of status changes costs one write. A lost
-replica is written at once.
+Member objects, federated objects and caches that become complete are triggers. A single change is written at once, so
+that `kubectl` shows a lost replica and a recovered one when the member reports it. In a burst of changes, as in a
+rollout, each write waits for a short quiet time.
 """
 
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class StatusAggregateOptions:
     """Concurrent reconciles; each waits for the host's group commit."""
     rules_s_max: float = 0.25
     """Time for the status rules of one object. They run on the event loop, so the other objects wait for them."""
-    pace: Pace = field(default_factory=lambda: Pace(quiet_s=0.4, wait_s_max=2.0, interval_s_min=1.0))
+    pace: Pace = field(default_factory=lambda: Pace(quiet_s=0.2, wait_s_max=2.0, interval_s_min=0.5, is_leading=True))
 
 
 _TRIGGERS = Triggers(

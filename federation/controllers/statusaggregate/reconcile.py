@@ -17,7 +17,7 @@ from federation.api.federatedtype import FederatedType
 from federation.api.resources import CLUSTER_COLLECTED_STATUSES, COLLECTED_STATUSES
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import Invalid, NotFound
+from federation.apimachinery.errors import BadRequest, Invalid, NotFound
 from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
@@ -37,7 +37,7 @@ from federation.planning.aggregation.rules import Compile, Computed, apply_rules
 from federation.planning.federatedobject.placements import current_clusters, effective_placement
 from federation.planning.federatedobject.provenance import is_from
 from federation.planning.rollout.waveapproval import failure_of
-from federation.planning.status.completeness import has_first_status, is_degraded, is_in_progress
+from federation.planning.status.completeness import has_first_status, is_first_of_rollout
 from federation.planning.status.debounce import Coalescer
 from federation.planning.status.sourceconditions import (
     is_undelivered,
@@ -54,7 +54,7 @@ from federation.runtime.members import Members
 
 _MESSAGE_LENGTH_MAX = 2048
 _PROGRESS_S = 4.0
-"""How long the status of an unfinished rollout may wait for the status of the finished one."""
+"""How long the first status of a rollout may wait for the status of the finished one."""
 _SYNC_WAIT_S_MAX = 15.0
 """How long after a start a source's status stays unchanged while the cache of a cluster with the object is missing.
 
@@ -124,14 +124,13 @@ class Reconciler:
             return DONE
         present = source.get("status") or {}
         status = create_merge_patch(present, merged.status)
-        can_wait = 0 < open_s < _PROGRESS_S and not is_degraded(present, merged.status)
-        if status and can_wait and is_in_progress(source, status):
+        if status and open_s is not None and open_s < _PROGRESS_S and is_first_of_rollout(source, status):
             return Result(requeue_after_s=_PROGRESS_S - open_s)
         self._pace.take(key)
         problems, reason = merged.problems, names.REASON_STATUS_RULE_FAILED
         try:
             is_written = await self._write(where, source, federated, status)
-        except Invalid as error:
+        except (BadRequest, Invalid) as error:
             # What members report can be wrong for the host's schema of the kind; repeating it would not help.
             problems, reason = (str(error),), names.REASON_STATUS_REFUSED
             is_written = await self._write_fallback(where, source, federated, merged)
@@ -269,7 +268,7 @@ class Reconciler:
         try:
             present = source.get("status") or {}
             return await self._write(where, source, federated, create_merge_patch(present, merged.fallback))
-        except Invalid:
+        except (BadRequest, Invalid):
             return False
 
     async def _report(self, key: Key, federated: Object, problems: Sequence[str], reason: str) -> None:

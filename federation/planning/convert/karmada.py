@@ -46,7 +46,7 @@ _WITHOUT = {
     "ClusterTaintPolicy": "taint the cluster: fedctl taint NAME KEY=VALUE:EFFECT",
     "MultiClusterService": "apply a ServiceExport and a ServiceImport of the Service's name",
     "MultiClusterIngress": "apply an Ingress with a policy that places it",
-    "WorkloadRebalancer": "replicas follow the policy; see what would move with: fedctl plan",
+    "WorkloadRebalancer": "divide the replicas again with: fedctl rebalance KIND/NAME",
 }
 """Kinds that are left out, and what to do instead."""
 

@@ -32,12 +32,12 @@ _FOLLOWED_CHANGES = {"clusterJoined": True, "clusterLabelsChanged": True, "polic
 class Derivation:
     """Objects to keep, in the order in which they are written, and those to remove.
 
-    Without a placement the policy is neither kept nor removed, so that the object stays where it is: `is_undecided`.
+    `undecided` says why the policy is neither kept nor removed, so that the object stays where it is.
     """
 
     objects: list[tuple[Resource, Object]] = field(default_factory=list)
     removed: list[tuple[Resource, str]] = field(default_factory=list)
-    is_undecided: bool = False
+    undecided: str = ""
 
 
 def derive(
@@ -45,34 +45,38 @@ def derive(
     kind: FederatedKind,
     preference: Mapping[str, Any] | None = None,
     federated_namespace: Mapping[str, Any] | None = None,
+    *,
+    divided_replicas: int | None = None,
 ) -> Derivation:
     """Return what stands for the federated object.
 
     `preference` is its ReplicaSchedulingPreference, `federated_namespace` the FederatedNamespace that it is in. The
     placement of a FederatedNamespace restricts the objects in the namespace; the namespace itself goes to all clusters.
+    `divided_replicas` is the total of a native object whose policy divides already; it stays without a preference.
     """
     if kind.target == NAMESPACES:
         return Derivation([(NAMESPACES, to_native(federated, kind))])
     propagation, override = policy_kinds(kind)
     name = policy_name(federated, kind)
-    policy = _policy(federated, preference, federated_namespace)
-    is_undecided = preference is None and to_selection((federated.get("spec") or {}).get("placement")) is None
-    if policy is None and not is_undecided:
+    undecided = _undecided(federated, preference, name, divided_replicas)
+    policy = None if undecided else _policy(federated, preference, federated_namespace)
+    if policy is None and not undecided:
         return Derivation(removed=[(propagation, name), (override, name), (kind.target, federated["metadata"]["name"])])
-    derivation = Derivation(is_undecided=is_undecided)
+    derivation = Derivation(undecided=undecided)
     if policy is not None:
         if kind.target == REPLICA_SETS:
             # No FederatedTypeConfig ships for this kind; a policy that selects it gets one.
             selector = {"apiVersion": kind.target.api_version, "kind": kind.target.kind}
             policy["resourceSelectors"] = [{**selector, "name": federated["metadata"]["name"]}]
         derivation.objects.append((propagation, _object(propagation, federated, name, {"spec": policy})))
-    rules = override_rules(federated, is_divided=preference is not None)
+    replicas = preference["spec"]["totalReplicas"] if preference is not None else divided_replicas
+    rules = override_rules(federated, is_divided=replicas is not None)
     if rules:
         body = _object(override, federated, name, {"spec": {"overrideRules": rules}})
         derivation.objects.append((override, body))
     else:
         derivation.removed.append((override, name))
-    native = to_native(federated, kind, preference, has_overrides=bool(rules))
+    native = to_native(federated, kind, replicas, has_overrides=bool(rules))
     derivation.objects.append((kind.target, native))
     return derivation
 
@@ -92,11 +96,14 @@ def policy_name(federated: Mapping[str, Any], kind: FederatedKind) -> str:
 def to_native(
     federated: Mapping[str, Any],
     kind: FederatedKind,
-    preference: Mapping[str, Any] | None = None,
+    replicas: int | None = None,
     *,
     has_overrides: bool = False,
 ) -> Object:
-    """Return the object that the template describes, with the labels that name its policies."""
+    """Return the object that the template describes, with the labels that name its policies.
+
+    `replicas` replace those of the template.
+    """
     spec = federated.get("spec") or {}
     template = {key: value for key, value in (spec.get("template") or {}).items() if key != "status"}
     given = template.pop("metadata", None) or {}
@@ -111,8 +118,8 @@ def to_native(
         **({"labels": labels} if labels else {}),
         **({"annotations": annotations} if annotations else {}),
     }
-    if preference is not None:
-        template["spec"] = {**(template.get("spec") or {}), "replicas": preference["spec"]["totalReplicas"]}
+    if replicas is not None:
+        template["spec"] = {**(template.get("spec") or {}), "replicas": replicas}
     native = _object(kind.target, federated, federated["metadata"]["name"], template)
     native["metadata"] |= metadata
     return native
@@ -143,6 +150,21 @@ def override_rules(federated: Mapping[str, Any], *, is_divided: bool) -> list[Ob
 
 def _value(patch: Mapping[str, Any]) -> Object:
     return {"value": patch["value"]} if "value" in patch else {}
+
+
+def _undecided(
+    federated: Mapping[str, Any], preference: Mapping[str, Any] | None, policy: str, divided_replicas: int | None
+) -> str:
+    if preference is not None:
+        return ""
+    if divided_replicas is not None:
+        return (
+            f"without a ReplicaSchedulingPreference the {divided_replicas} replicas stay divided as they are; create"
+            f" one, or delete PropagationPolicy {policy} to place copies"
+        )
+    if to_selection((federated.get("spec") or {}).get("placement")) is None:
+        return "spec.placement names no cluster; set clusterSelector or clusters, or clusters: [] to remove the object"
+    return ""
 
 
 def _policy(

@@ -32,6 +32,16 @@ def _count(value: Any) -> int:
     return value if type(value) is int else 0
 
 
+def is_first_of_rollout(source: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    """Return True if the status, about to be written, is the first one of a rollout, and a better one may follow soon.
+
+    A lost replica is not held back.
+    """
+    present = source.get("status") or {}
+    is_known = present.get("observedGeneration") == source["metadata"].get("generation")
+    return not is_known and not is_degraded(present, {**present, **status}) and is_in_progress(source, status)
+
+
 def is_in_progress(source: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
     """Return True if the status, about to be written, lacks ready replicas that may appear soon.
 

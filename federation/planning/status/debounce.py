@@ -1,7 +1,8 @@
 """Debounce writes per key: wait until changes pause, up to a limit, and keep a minimum interval. Pure.
 
 A change is due after `quiet_s` without another one, at the latest `wait_s_max` after the first, and at the earliest
-`interval_s_min` after the previous write. An urgent change does not wait for a pause. The caller brings the monotonic
+`interval_s_min` after the previous write. An urgent change does not wait for a pause. With `is_leading`, neither does a
+change that follows the previous write after more than the interval: only bursts wait. The caller brings the monotonic
 time and owns the timer.
 """
 
@@ -19,6 +20,7 @@ class Pace:
     quiet_s: float
     wait_s_max: float
     interval_s_min: float = 0.0
+    is_leading: bool = False
 
 
 @dataclass(slots=True)
@@ -26,6 +28,8 @@ class _Changes:
     first_s: float
     last_s: float
     is_urgent: bool
+    is_alone: bool
+    """Whether it is one change that follows the previous write after a while."""
 
 
 class Coalescer(Generic[K]):
@@ -40,9 +44,12 @@ class Coalescer(Generic[K]):
         """Record a change; return the seconds until the key is due."""
         changes = self._open.get(key)
         if changes is None:
-            self._open[key] = _Changes(now_s, now_s, is_urgent)
+            written_s = self._written_s.get(key)
+            is_alone = written_s is not None and now_s >= written_s + self._pace.interval_s_min
+            self._open[key] = _Changes(now_s, now_s, is_urgent, self._pace.is_leading and is_alone)
         else:
             changes.last_s = now_s
+            changes.is_alone = False
             changes.is_urgent = changes.is_urgent or is_urgent
         return self.remaining_s(key, now_s)
 
@@ -52,16 +59,16 @@ class Coalescer(Generic[K]):
         if changes is None:
             return 0.0
         due_s = now_s
-        if not changes.is_urgent:
+        if not (changes.is_urgent or changes.is_alone):
             due_s = min(changes.last_s + self._pace.quiet_s, changes.first_s + self._pace.wait_s_max)
         if (written_s := self._written_s.get(key)) is not None:
             due_s = max(due_s, written_s + self._pace.interval_s_min)
         return max(due_s - now_s, 0.0)
 
-    def open_s(self, key: K, now_s: float) -> float:
-        """Return the age of the key's first open change, 0 without changes."""
+    def open_s(self, key: K, now_s: float) -> float | None:
+        """Return the age of the key's first open change, None without changes."""
         changes = self._open.get(key)
-        return now_s - changes.first_s if changes is not None else 0.0
+        return now_s - changes.first_s if changes is not None else None
 
     def take(self, key: K) -> None:
         """Close the key's changes at the start of their processing."""

@@ -89,7 +89,7 @@ def test_no_cluster_removes_everything_and_no_placement_removes_nothing() -> Non
     assert [name for _, name in nowhere.removed] == ["web-deployment", "web-deployment", "web"]
     for placement in (None, {}):
         silent = derive(federated(placement=placement), DEPLOYMENT)
-        assert silent.is_undecided
+        assert silent.undecided
         assert [resource for resource, _ in silent.objects] == [DEPLOYMENTS]
         assert silent.removed == [(OVERRIDE_POLICIES, "web-deployment")]
 
@@ -158,6 +158,15 @@ def test_a_preference_divides_its_total() -> None:
     ]
     assert spec["reschedulePolicy"]["replicaRescheduling"] == {"avoidDisruption": False}
     assert spec["autoMigration"] == {"when": {"podUnschedulableFor": "1m"}, "keepUnschedulableReplicas": True}
+
+
+def test_a_division_stays_when_its_preference_is_gone() -> None:
+    overrides = [{"clusterName": "east", "clusterOverrides": [{"path": "/spec/replicas", "value": 5}]}]
+    derivation = derive(federated(overrides=overrides), DEPLOYMENT, divided_replicas=9)
+    assert [resource for resource, _ in derivation.objects] == [DEPLOYMENTS]
+    assert native(derivation)["spec"]["replicas"] == 9
+    assert "the 9 replicas stay divided" in derivation.undecided
+    assert not derive(federated(), DEPLOYMENT, preference(), divided_replicas=9).undecided
 
 
 def test_a_preference_stays_within_the_clusters_that_it_may_use() -> None:

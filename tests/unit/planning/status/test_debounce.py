@@ -1,5 +1,7 @@
 """Debouncing and collection."""
 
+import pytest
+
 from federation.api import names
 from federation.planning.status.collection import collect, replicaset_digests, to_entry
 from federation.planning.status.debounce import Coalescer, Pace
@@ -33,6 +35,19 @@ def test_an_urgent_change_does_not_wait_for_quiet_but_keeps_the_interval() -> No
     pace.take("a")
     pace.wrote("a", 0.2)
     assert pace.note("a", 0.7, is_urgent=True) == 0.5
+
+
+def test_a_single_change_does_not_wait_and_a_burst_does() -> None:
+    pace: Coalescer[str] = Coalescer(Pace(quiet_s=0.2, wait_s_max=2.0, interval_s_min=0.5, is_leading=True))
+    assert pace.note("a", 0.0) == 0.2, "nothing was written yet: more changes follow"
+    pace.take("a")
+    pace.wrote("a", 0.2)
+    assert pace.note("a", 0.3) == pytest.approx(0.4)
+    pace.take("a")
+    pace.wrote("a", 0.7)
+    assert pace.note("a", 1.3) == 0.0
+    assert pace.note("a", 1.31) == pytest.approx(0.2)
+    assert pace.remaining_s("a", 1.4) == pytest.approx(0.11)
 
 
 def test_missing_fields_are_named_and_the_others_kept() -> None:
