@@ -36,7 +36,8 @@ from federation.memberproxy.memberusers import to_member_user
 
 _REFUSAL_BYTES_MAX: Final = 64 * 1024
 """Bytes of a member's error 403 that are read. They show whether it refuses the user or the federation's account."""
-_CANNOT_ACT: Final = b"cannot impersonate resource"
+_CANNOT_ACT: Final = b"cannot impersonate"
+"""Since 1.36 Kubernetes goes on with `-on:user-info:VERB` here, before that with ` resource`."""
 _EVENT_BYTES_MAX: Final = 4 * 1024 * 1024
 _HEAD_S_MAX: Final = 30.0
 _IDLE_S_MAX: Final = 300.0
