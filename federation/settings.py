@@ -35,7 +35,7 @@ from federation.web.ui.oidcoptions import OIDCLoginOptions, to_login_options
 
 ALL_REQUESTS, GPU_REQUESTS = "all", "gpus"
 OBJECT_VALUES_MIN = 10_000
-"""Ordinary CustomResourceDefinitions and ConfigMaps have thousands of values."""
+"""CustomResourceDefinitions have thousands of values."""
 SHORT_TRIGGERS, KUBEADMIRAL_TRIGGERS = "short", "kubeadmiral"
 
 _EMBEDDED_ONLY = (
@@ -249,8 +249,7 @@ class Settings:
         times = LeaderOptions(self.lease_duration_s, self.lease_renew_deadline_s, self.lease_retry_period_s)
         if not times.lease_duration_s > times.renew_deadline_s > times.retry_period_s > 0:
             raise ConfigurationError(
-                "lease-duration-s, lease-renew-deadline-s, lease-retry-period-s: each must be shorter than the one"
-                " before"
+                "lease-{duration,renew-deadline,retry-period}-s: each must be shorter than the last"
             )
         return times
 
@@ -401,7 +400,7 @@ class Settings:
 
     @property
     def oidc_login(self) -> OIDCLoginOptions | None:
-        """The OIDC client of the web UI, None without an issuer; ConfigurationError names the wrong setting."""
+        """As `to_login_options`."""
         return to_login_options(self.oidc, self.oidc_scopes, self.oidc_client_secret_file)
 
     @property
@@ -409,9 +408,7 @@ class Settings:
         """The audit log's options, None without one; ConfigurationError names the wrong setting."""
         if not self.audit_policy_file:
             if self.audit_log_path:
-                raise ConfigurationError(
-                    "audit-log-path is set without audit-policy-file, so nothing would be recorded"
-                )
+                raise ConfigurationError("audit-log-path is set without audit-policy-file: nothing would be recorded")
             return None
         return AuditOptions(
             Path(self.audit_policy_file),

@@ -7,8 +7,9 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     ├── ApiError: a Kubernetes Status without success; from registry and client, answered by the API server
     │   ├── BadRequest: 400
     │   │   └── SelectorError
-    │   ├── Unauthorized, Forbidden, NotFound, MethodNotAllowed: 401, 403, 404, 405
+    │   ├── Unauthorized: 401
     │   │   └── LoginRefused: by an identity provider
+    │   ├── Forbidden, NotFound, MethodNotAllowed: 403, 404, 405
     │   ├── NotAcceptable, AlreadyExists, Conflict, RequestEntityTooLarge: 406, 409, 409, 413
     │   ├── Expired: 410
     │   │   └── ContinuationExpired
