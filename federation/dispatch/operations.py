@@ -185,10 +185,11 @@ class MemberWriter:
         if adopted:
             wanted = _annotated(wanted, names.ADOPTED, "true")
         metadata = live["metadata"]
-        # Retained values (replicas) come from the live object: they must not overwrite a newer change.
-        revision = metadata.get("resourceVersion", "") if write.replicas_path else ""
+        # Retained values come from the live object: they must not overwrite a newer change. Nor may a process that was
+        # paused at this point, and wakes when another one leads, undo what that one wrote.
+        revision, uid = metadata.get("resourceVersion", ""), metadata.get("uid", "")
         try:
-            answer = await self._apply(client, write.key, wanted, revision, uid=metadata.get("uid", ""))
+            answer = await self._apply(client, write.key, wanted, revision, uid=uid)
         except (Conflict, NotFound):
             return None
         # An apply that leaves the object as it was has corrected nothing.
