@@ -17,7 +17,6 @@ from federation.admission.plugins import admission_plugins
 from federation.admission.roles import HOST_RBAC
 from federation.api import names
 from federation.api.crds import crd_manifests
-from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Resource
@@ -40,8 +39,12 @@ from federation.controllers.federate.controller import first_finalizers
 from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised
-from federation.memberproxy.connector import MemberProxy
+from federation.memberproxy.hostviews import serve_members
+from federation.memberproxy.placedclusters import PlacedClusters
+from federation.memberproxy.replicaconnections import ReplicaConnections
+from federation.plans.planner import Planners
 from federation.runtime.events import EventRecorder
+from federation.scheduling.framework.registry import load_plugins
 from federation.settings import Settings
 from federation.spread.spreadadmission import RULES as SPREAD_RULES
 from federation.tracing.traces import Traces
@@ -124,7 +127,10 @@ class ControlPlane:
         self._wiring = wiring = Wiring(led_client, self._pool, self._journal, settings, clock)
         self._server.mount("federation", self._web)
         self._server.mount("ui", self._ui)
-        self._server.connect(FEDERATED_CLUSTERS, "proxy", MemberProxy(self._pool))
+        placed = PlacedClusters(self._pool)
+        wiring.objects.subscribe(placed.changed, None)
+        serve_members(self._server, self._pool, placed, clock)
+        ReplicaConnections(wiring.informers, self._pool, self._leads)
         self._agent_events = EventRecorder(self.client, clock=clock)
         registration = Registration(
             self.client, self._server.certify_client, self._agent_events, clock, registration_options(settings)
@@ -171,6 +177,7 @@ class ControlPlane:
 
     def _web(self) -> Mount:
         from federation.web import application
+        from federation.web.clusterheadroom import HeadroomView
         from federation.web.delivery import DeliveryView
         from federation.web.objectlist import ObjectListView
         from federation.web.policyobjects import PolicyView
@@ -186,6 +193,7 @@ class ControlPlane:
             PolicyView(wiring.objects, wiring.policy_usage),
             TopologyView(wiring.informers, wiring.members),
             ObjectListView(wiring.objects, wiring.informers),
+            HeadroomView(wiring.objects, wiring.informers),
         )
 
     def _ui(self) -> Mount:
@@ -194,7 +202,8 @@ class ControlPlane:
 
         login = self._oidc_login
         oidc = None if login is None else OIDCLogin(login, self._wiring.webhook_client)
-        return uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, self._clock, oidc)
+        planners = Planners(load_plugins(), self._wiring.plugin_caller, self._clock)
+        return uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, self._clock, planners, oidc)
 
     async def _run_controllers(self) -> None:
         """Run what only one process on a database may run; with a shared database, while this one leads."""

@@ -51,6 +51,7 @@ from federation.spread.sharedcertificate import SecretName, SharedCertificate
 from federation.spread.spreadadmission import RULES as SPREAD_RULES
 from federation.tracing.traces import Traces
 from federation.web import application
+from federation.web.clusterheadroom import HeadroomView
 from federation.web.delivery import DeliveryView
 from federation.web.policyobjects import PolicyView
 from federation.web.shardtopology import TopologyView
@@ -121,7 +122,8 @@ class ExistingHost:
         )
         policies = PolicyView(wiring.objects, wiring.policy_usage)
         spread = TopologyView(wiring.informers, wiring.members)
-        mount = application.mount(self._journal, self._kinds, view, policies, spread)
+        headroom = HeadroomView(wiring.objects, wiring.informers)
+        mount = application.mount(self._journal, self._kinds, view, policies, spread, headroom=headroom)
         self._traces = Traces(settings.otlp_endpoint, clock, __version__)
         self._traces.follow(wiring.objects, wiring.informers, self._leadership.may_act)
         self._endpoint = Endpoint(self._admission.answer, mount, self._access, wiring.unsynced)

@@ -40,7 +40,6 @@ from federation.controllers.policystatus.controller import PolicyStatusControlle
 from federation.controllers.rollout.controller import RolloutController
 from federation.controllers.rollout.httpgate import GateTransport
 from federation.controllers.schedule.controller import ScheduleController
-from federation.controllers.schedule.remoteplugins import RemoteCaller
 from federation.controllers.serviceexport.controller import ServiceExportController, ServiceExportOptions
 from federation.controllers.serviceimport.controller import ServiceImportController
 from federation.controllers.statusaggregate.controller import StatusAggregateController
@@ -59,6 +58,7 @@ from federation.dispatch.tombstones import Tombstones
 from federation.journal.decisions import Journal
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
+from federation.plans.plugincalls import RemoteCaller
 from federation.runtime.events import EventRecorder
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.federatedtypes import FederatedTypes
@@ -116,16 +116,16 @@ class Wiring:
         self.tolerated = ToleratedTaints()
         self.recorder = EventRecorder(client, clock=clock)
         self.webhook_client = WebhookClient()
-        self._webhook_transport = webhook_transport or self.webhook_client
+        transport = webhook_transport or self.webhook_client
+        self.plugin_caller = RemoteCaller(RetryingWebhookClient(transport, clock=clock))
         self.gate_client = WebhookClient(WebhookClientOptions(calls_per_host_max=4, reaches_local_addresses=False))
         """Sends the requests of rollouts, whose addresses users of namespaces choose."""
         self._gate_transport = gate_transport or self.gate_client
         self.engine = Engine(plugins or load_plugins(), monotonic=time.perf_counter)
         self.metrics = FleetMetrics(self.objects, self.informers, clock, version=__version__)
-        self.caches: list[tuple[str, Run]] = [("informers", self.informers.run)]
+        self.caches: list[tuple[str, Run]] = [("informers", self.informers.run), ("pool", pool.run)]
         self.loops: list[tuple[str, Run]] = [
             ("members", self.members.run),
-            ("pool", pool.run),
             ("events", self.recorder.run),
             *self._controllers(journal, settings, clock),
             ("rollout", self._rollouts(clock).run),
@@ -134,7 +134,7 @@ class Wiring:
     def _controllers(self, journal: Journal, settings: Settings, clock: Clock) -> list[tuple[str, Run]]:
         client, objects, informers, members = self.client, self.objects, self.informers, self.members
         recorder, engine, collectors = self.recorder, self.engine, Collectors()
-        caller = RemoteCaller(RetryingWebhookClient(self._webhook_transport, clock=clock))
+        caller = self.plugin_caller
         pods = MemberPods(objects, informers, members)
         controllers: dict[str, _Controller] = {
             "cluster": ClusterController(

@@ -29,7 +29,7 @@ from federation.api.resources import (
     PROPAGATED_VERSIONS,
     PROPAGATION_POLICIES,
 )
-from federation.apimachinery.resources import SECRETS
+from federation.apimachinery.resources import POD_METRICS, SECRETS
 from federation.apiserver.auth.bootstrappolicy import RBACOptions
 
 FEDERATED = (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)
@@ -56,6 +56,7 @@ HOST_RBAC = RBACOptions(
         "view": [
             {"verbs": _READ, "apiGroups": [CORE_GROUP], "resources": [*_WRITTEN, *_STEERED, *_LIMITS]},
             {"verbs": _READ, "apiGroups": [KRUISE_GROUP], "resources": _WORKLOADS},
+            {"verbs": ["get", "list"], "apiGroups": [POD_METRICS.group], "resources": [POD_METRICS.plural]},
             {"verbs": _READ, "apiGroups": [TYPES_GROUP], "resources": _KUBEFED_READABLE},
             {"verbs": _READ, "apiGroups": [SCHEDULING_GROUP], "resources": [REPLICA_PREFERENCES.plural]},
         ],

@@ -44,6 +44,7 @@ from federation.apiserver.http.connectors import Connector
 from federation.apiserver.http.health import Check
 from federation.apiserver.http.nonresource import Mount, Mounts
 from federation.apiserver.http.podcommands import Locate
+from federation.apiserver.http.readers import Reader
 from federation.apiserver.http.serving import serve
 from federation.apiserver.registry.capublisher import CAPublisher, FrontProxyTrust
 from federation.apiserver.registry.kubernetesservice import KubernetesService, advertised_address
@@ -95,6 +96,7 @@ class APIServer:
         self._middleware: Callable[[ASGIApp], ASGIApp] | None = None
         self._locate_pods: Locate | None = None
         self._connectors: dict[tuple[str, str, str, str], Connector] = {}
+        self._readers: dict[tuple[str, str, str], Reader] = {}
         self._options = options
         self._clock = clock
         self._pki: PKI | None = None
@@ -121,6 +123,10 @@ class APIServer:
     def connect(self, resource: Resource, subresource: str, connector: Connector) -> None:
         """Answer a subresource by a connector. Call it before `run`."""
         self._connectors[resource.group, resource.version, resource.plural, subresource] = connector
+
+    def read_from(self, resource: Resource, reader: Reader) -> None:
+        """Answer reads of a kind by a reader. Call it before `run`."""
+        self._readers[resource.group, resource.version, resource.plural] = reader
 
     async def certify_client(self, request: bytes, user: str, groups: Sequence[str], validity: timedelta) -> bytes:
         """Return a client certificate of this server's CA, for the key of a signing request; BadRequest."""
@@ -256,6 +262,7 @@ class APIServer:
             locate_pods=self._locate_pods,
             aggregator=aggregator,
             connectors=self._connectors,
+            readers=self._readers,
         )
 
     def _loops(

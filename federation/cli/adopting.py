@@ -16,10 +16,7 @@ from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ConfigurationError, Forbidden
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.semantics.kinds.builtin import builtin_kinds
-from federation.cli.plan.command import Planner, make_planner
-from federation.cli.plan.edits import Edit, Verb, apply_edit, dry_run, get_or_none
-from federation.cli.plan.inventory import read_inventory
-from federation.cli.plan.kinds import ServedKinds, split_target
+from federation.cli.plan.command import make_planner
 from federation.cli.previoushosts import refuse_running_host
 from federation.cli.rendered import STYLES, read_manifests, to_lines
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, get_json
@@ -35,6 +32,10 @@ from federation.planning.federatedobject.imported import (
 )
 from federation.planning.rendering.comparison import owned_part, with_hidden_values
 from federation.planning.rendering.restarts import changed_pod_fields
+from federation.plans.edits import Edit, Verb, apply_edit, dry_run, get_or_none
+from federation.plans.inventory import read_inventory
+from federation.plans.kinds import ServedKinds, split_target
+from federation.plans.planner import Planner
 from federation.scheduling.whatif.planresult import Action, ObjectPlan
 from federation.scheduling.whatif.state import ObjectChange
 

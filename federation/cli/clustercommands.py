@@ -123,6 +123,40 @@ def leftovers_command(
     execute(leftovers.show(KubeconfigContext(kubeconfig, context), cluster, output))
 
 
+def capacity_command(
+    without: Annotated[
+        str,
+        typer.Option(
+            "--without",
+            metavar="CLUSTER",
+            autocompletion=completion.clusters,
+            help="Only this cluster: the workloads in it, and which replicas find no room without it.",
+        ),
+    ] = "",
+    cpu: Annotated[str, typer.Option("--cpu", metavar="AMOUNT", help="CPU of a pod, for the column FITS.")] = "500m",
+    memory: Annotated[str, typer.Option("--memory", metavar="AMOUNT", help="Memory of that pod.")] = "512Mi",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: flags.OutputFormat = "table",
+) -> None:
+    """Show the free room of the members, and which of them can be lost.
+
+    FITS is the number of pods of --cpu and --memory that a member takes. NO ROOM counts the divided replicas of the
+    member that fit into no other one, STAY those that may not leave by their policy. It is an estimate by requests;
+    `fedctl plan --taint CLUSTER=lost:NoExecute` schedules each workload.
+
+    Exit code: 1 if replicas of the member --without find no room, 0 otherwise.
+
+    \b
+    fedctl capacity --cpu 2 --memory 4Gi
+    fedctl capacity --without frankfurt
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    from federation.cli import fleetcapacity
+
+    pod = fleetcapacity.PodSize(cpu, memory)
+    execute(fleetcapacity.show(KubeconfigContext(kubeconfig, context), pod, without, output))
+
+
 def clusters_command(
     name: Annotated[
         str,

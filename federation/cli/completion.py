@@ -133,7 +133,7 @@ async def _namespaces(host: "HTTPClient", namespace: str, incomplete: str) -> As
 
 async def _objects(host: "HTTPClient", namespace: str, incomplete: str) -> AsyncIterator[str]:
     from federation.api.resources import FEDERATED_TYPE_CONFIGS  # noqa: PLC0415
-    from federation.cli.plan.kinds import ServedKinds  # noqa: PLC0415
+    from federation.plans.kinds import ServedKinds  # noqa: PLC0415
 
     kind, separator, _ = incomplete.partition("/")
     if not separator:

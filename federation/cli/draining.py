@@ -24,7 +24,6 @@ from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, Object
 from federation.cli.plan.command import make_planner
-from federation.cli.plan.inventory import read_inventory
 from federation.cli.tainting import change_taints
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.client.client import Client
@@ -34,6 +33,7 @@ from federation.planning.failover.evictionrecord import StayReason, eviction_rec
 from federation.planning.failover.halts import halt_of
 from federation.planning.failover.tolerance import tolerance_of
 from federation.planning.federatedobject.placements import current_clusters, departed_clusters, placement_of
+from federation.plans.inventory import read_inventory
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, compile_policy
 from federation.scheduling.whatif.planresult import ObjectPlan

@@ -199,6 +199,7 @@ def serve(
 app.command("join")(clustercommands.join_command)
 app.command("unjoin")(clustercommands.unjoin_command)
 app.command("clusters")(clustercommands.clusters_command)
+app.command("capacity")(clustercommands.capacity_command)
 app.command("leftovers")(clustercommands.leftovers_command)
 app.command("get")(membercommands.get_command)
 app.command("describe")(membercommands.describe_command)

@@ -67,7 +67,8 @@ def plan_command(
     fedctl plan --cluster-down east
     fedctl plan --taint east=maintenance=yes:NoExecute --out drain.plan
     """  # noqa: D301  # the backspace keeps lines apart in the help
-    from federation.cli.plan import command, manifests, requestedchanges
+    from federation.cli.plan import command, manifests
+    from federation.plans import requestedchanges
 
     if not (files or cluster_down or taint or label_cluster or replicas or delete):
         fail("nothing to plan; give -f FILE, --replicas, --taint, --cluster-down, … (see --help)", code=2)

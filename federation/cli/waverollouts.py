@@ -14,15 +14,15 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object, Resource
 from federation.cli import plainrollouts
-from federation.cli.plan.kinds import ServedKinds, split_target
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.cli.terminal.printing import make_console, print_document, print_field, print_rows
 from federation.client.client import PatchType
 from federation.client.http import HTTPClient
 from federation.planning.rollout.strategy import is_paused as is_workload_paused
-from federation.planning.waves.report import record_of
+from federation.planning.waves.report import waiting_wave
 from federation.planning.waves.templatehistory import history_resource, number_of, template_of
-from federation.planning.waves.waverecord import Phase, current_wave
+from federation.planning.waves.waverecord import Phase
+from federation.plans.kinds import ServedKinds, split_target
 
 _CHANGE_CAUSE = "kubernetes.io/change-cause"
 _REVISION_LENGTH = 10
@@ -105,7 +105,7 @@ async def approve(context: KubeconfigContext, target: Target) -> None:
     """Let the wave start that waits for approval."""
     async with context.client() as host:
         rollout = await _rollout(host, target)
-        wave = _waiting_wave(rollout.get("status") or {})
+        wave = waiting_wave(rollout.get("status") or {})
         if wave is None:
             raise ConfigurationError(f"{target.text}: no wave waits for approval")
         revision = int(rollout["status"]["revision"])
@@ -175,20 +175,6 @@ def _choose(entries: Sequence[Object], revision: int) -> Object | None:
     if revision:
         return next((entry for entry in entries if number_of(entry) == revision), None)
     return entries[-2] if len(entries) > 1 else None
-
-
-def _waiting_wave(state: Mapping[str, Any]) -> str | None:
-    """Return the wave that an approval lets start, None if none waits for one."""
-    record = record_of(state)
-    current = current_wave(record)
-    if current is None:
-        return None
-    if record.phase is Phase.STOPPED:
-        order = [wave.name for wave in record.waves]
-        following = order[order.index(current.name) + (current.started_at is not None) :]
-        return following[0] if following else None
-    waits = {wave["name"] for wave in state.get("waves") or () if wave["state"] == "WaitingForApproval"}
-    return current.name if current.name in waits else None
 
 
 def _print_status(target: Target, rollout: Object) -> None:

@@ -18,7 +18,6 @@ from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock, from_rfc3339, to_rfc3339_micro
 from federation.apimachinery.errors import ConfigurationError, Forbidden, NotFound
 from federation.apimachinery.resources import Object, Resource
-from federation.cli.plan.kinds import ServedKinds, split_target
 from federation.cli.terminal.decisionview import print_inputs, print_scores, print_title
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, get_json
 from federation.cli.terminal.printing import make_console, print_document, print_field, to_age
@@ -28,6 +27,7 @@ from federation.cli.whydiff import print_difference
 from federation.cli.whyfollowers import FederationState, FollowerPlacement, print_following, read_federation_state
 from federation.cli.whypolicy import is_policy, why_policy
 from federation.client.http import HTTPClient
+from federation.plans.kinds import ServedKinds, split_target
 from federation.scheduling.decisiondiff import compare
 from federation.scheduling.explain import is_decided, is_in_force, kept_placement
 

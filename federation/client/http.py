@@ -1,17 +1,15 @@
-"""A transport to any Kubernetes API server over HTTP(S): paths, queries and bodies; JSON in and out.
+"""A transport to any Kubernetes API server over HTTP(S); JSON in and out.
 
-`session.py` owns the sockets and translates their errors; `watchdecoder.py` decodes watch streams. A `Status` answer is
-raised as the ApiError that it stands for. Each call has a deadline; no answer is retried here, but aiohttp sends a
-GET, PUT or DELETE once more when the server closed the connection before it answered. So a write must bear to happen
-twice: by its resourceVersion, or because it says the same again.
+`encoding.py` makes paths, queries and bodies. `session.py` owns the sockets and translates their errors;
+`watchdecoder.py` decodes watch streams. A `Status` answer is raised as the ApiError that it stands for. Each call has a
+deadline; no answer is retried here, but aiohttp sends a GET, PUT or DELETE once more when the server closed the
+connection before it answered. So a write must bear to happen twice: by its resourceVersion, or because it says the same
+again.
 """
 
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import lru_cache
 from typing import Any
-from urllib.parse import quote, urlencode
 
 import orjson
 
@@ -21,26 +19,16 @@ from federation.apimachinery.deepjson import is_encodable, parse_cut
 from federation.apimachinery.errors import ApiError, ClusterError, ClusterForbidden, ServiceUnavailable, from_status
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.objectshape import REVISION_LENGTH_MAX, is_storable
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.resources import Object
 from federation.apimachinery.webhookclient import StreamedResponse
 from federation.client.client import Client, Request, Watch, WatchBatch
 from federation.client.delegate import Delegate, Headers
+from federation.client.encoding import encode
 from federation.client.session import Dial, HTTPOptions, Session
 from federation.client.streams import MemberSocket
 from federation.client.watchdecoder import LineSplitter, to_event
 
-_METHODS = {
-    "get": "GET",
-    "list": "GET",
-    "create": "POST",
-    "update": "PUT",
-    "patch": "PATCH",
-    "apply": "PATCH",
-    "delete": "DELETE",
-}
 _JSON = "application/json"
-_is_plain = re.compile(r"[A-Za-z0-9._:-]*").fullmatch
-"""Matches names that need no encoding in a path: nearly all."""
 
 
 class HTTPTransport:
@@ -69,13 +57,11 @@ class HTTPTransport:
 
     async def request(self, request: Request) -> Object:
         """Send the request and return the parsed answer; list items get apiVersion and kind, which servers omit."""
-        verb, method = request.verb, _METHODS[request.verb]
-        body: bytes | None = None
-        if method != "GET":
-            body = _delete_body(request) if verb == "delete" else request.body
+        verb = request.verb
+        method, path, query, body = encode(request)
         status, answer = await self._session.request(
             method,
-            _path(request.resource, request.namespace, request.name, request.subresource) + _query_of(request),
+            path + query,
             body,
             content_type=request.content_type if body is not None else "",
             compressed=verb == "list",
@@ -106,16 +92,9 @@ class HTTPTransport:
 
         It ends when the server ends it, or after `watch_idle_timeout_s` without a byte: bookmarks should have come.
         """
-        query = _query(
-            watch="true",
-            allowWatchBookmarks="true",
-            resourceVersion=request.resource_version,
-            labelSelector=request.label_selector,
-            fieldSelector=request.field_selector,
-            timeoutSeconds=str(request.timeout_s or ""),
-        )
         splitter = LineSplitter(self._options.watch_line_bytes_max)
-        async with self._session.stream(_path(request.resource, request.namespace) + query) as stream:
+        _, path, query, _ = encode(request)
+        async with self._session.stream(path + query) as stream:
             if stream.status != 200:
                 raise self._error(stream.status, await stream.read())
             yield []
@@ -196,51 +175,6 @@ class HTTPClient(Client):
     def clock_skew_s(self) -> float | None:
         """How far the server's clock is ahead of ours; None before its first response."""
         return self._http.clock_skew_s
-
-
-def _path(resource: Resource, namespace: str, name: str = "", subresource: str = "") -> str:
-    if not _is_plain(namespace) or not _is_plain(name):
-        namespace, name = quote(namespace, safe=""), quote(name, safe=":")
-    return resource.path(namespace, name, subresource)
-
-
-def _query_of(request: Request) -> str:
-    match request.verb:
-        case "get" | "delete":
-            return ""
-        case "list":
-            return _query(
-                labelSelector=request.label_selector,
-                fieldSelector=request.field_selector,
-                limit=str(request.limit or ""),
-                **{"continue": request.continue_token},
-            )
-        case _:
-            return _query(
-                fieldManager=request.field_manager,
-                force="true" if request.force else "",
-                dryRun="All" if request.dry_run else "",
-            )
-
-
-@lru_cache(maxsize=512)
-def _query(**parameters: str) -> str:
-    """Return the query string of the parameters that are set; a control plane repeats a few of them."""
-    given = {key: value for key, value in parameters.items() if value}
-    return "?" + urlencode(given) if given else ""
-
-
-def _delete_body(request: Request) -> bytes:
-    """Return the DeleteOptions of a request."""
-    body: Object = {"kind": "DeleteOptions", "apiVersion": "v1"}
-    preconditions = {"uid": request.uid, "resourceVersion": request.resource_version}
-    if given := {key: value for key, value in preconditions.items() if value}:
-        body["preconditions"] = given
-    if request.propagation_policy:
-        body["propagationPolicy"] = request.propagation_policy
-    if request.grace_period_s is not None:
-        body["gracePeriodSeconds"] = request.grace_period_s
-    return orjson.dumps(body)
 
 
 def _parse_deep_list(answer: bytes) -> Object | None:

@@ -17,11 +17,7 @@ from typing import Final
 
 from federation.apimachinery.deadline import Deadline
 from federation.apimachinery.errors import (
-    ApiError,
-    BadRequest,
     ClusterError,
-    Forbidden,
-    NotFound,
     ServiceUnavailable,
     Timeout,
     TooManyRequests,
@@ -32,17 +28,15 @@ from federation.apimachinery.webhookclient import StreamedResponse
 from federation.apiserver.auth.identity import User
 from federation.apiserver.http.asgi import Request, is_true
 from federation.apiserver.http.connectors import rest_of
-from federation.apiserver.http.forwardedheaders import is_redirect, request_headers, user_headers
+from federation.apiserver.http.forwardedheaders import request_headers, user_headers
 from federation.apiserver.http.forwarding import Body, Forwarder, encoded_target
 from federation.apiserver.http.requestinfo import to_verb
 from federation.apiserver.http.websockets import WEBSOCKET, ClientSocket, WebSocket
-from federation.client.delegate import Delegate, Headers
+from federation.client.delegate import Headers
 from federation.client.pool import ClusterPool
+from federation.memberproxy.memberreads import checked, delegate_of, unauthorized, until_idle
 from federation.memberproxy.memberusers import to_member_user
 
-_REFUSAL_BYTES_MAX: Final = 64 * 1024
-"""Bytes of a member's error 403 that are read. They show whether it refuses the user or the federation's account."""
-_CANNOT_ACT: Final = b"cannot impersonate resource"
 _NORMAL: Final = 1000
 _GOING_AWAY: Final = 1001
 
@@ -81,8 +75,7 @@ class MemberProxy:
 
     def is_watch(self, request: Request, path: ResourcePath) -> bool:
         """Return whether the member sees a watch or a request for a log."""
-        inner = parse(rest_of(request, path))
-        return inner is not None and (inner.subresource == "log" or to_verb(request, inner) == "watch")
+        return _only_reads(request, rest_of(request, path))
 
     def is_stream(self, request: Request, path: ResourcePath) -> bool:
         """Return whether the request is a watch, a followed log or a WebSocket connection."""
@@ -94,14 +87,18 @@ class MemberProxy:
 
     async def serve(self, request: Request, path: ResourcePath, *, timeout_s: float | None) -> None:
         """Pass the request on. ServiceUnavailable without a member that answers, TooManyRequests beyond the limits."""
-        cluster, user = path.name, to_member_user(request.user)
+        await self.pass_on(request, path.name, rest_of(request, path), timeout_s=timeout_s)
+
+    async def pass_on(self, request: Request, cluster: str, path: str, *, timeout_s: float | None) -> None:
+        """Pass an authorized request on to a path of the cluster, with its query; a stream without a timeout."""
+        user = to_member_user(request.user)
         client = request.scope.get("client")
         headers = request_headers(request.scope["headers"], client[0] if client else "")
         headers += user_headers(user, "Impersonate")
-        target = encoded_target(rest_of(request, path), request.scope["query_string"])
+        target = encoded_target(path, request.scope["query_string"])
         with self._counted(cluster, user, is_stream=timeout_s is None):
             socket: ClientSocket | None = request.scope.get("extensions", {}).get(WEBSOCKET)
-            if socket is not None and not self.is_watch(request, path):
+            if socket is not None and not _only_reads(request, path):
                 await self._join(request, socket, cluster, target, headers)
                 return
             opened = partial(self._open, request, cluster, target, headers, is_stream=timeout_s is None)
@@ -141,29 +138,23 @@ class MemberProxy:
         self, request: Request, cluster: str, target: str, headers: Headers, body: Body | None, *, is_stream: bool
     ) -> AsyncIterator[StreamedResponse]:
         """Send the request to the member and yield its response; an ApiError for what the client must not get."""
-        delegate = self._delegate(cluster)
+        delegate = delegate_of(self._pool, cluster)
         try:
             async with asyncio.timeout(self._options.head_s_max if is_stream else None) as head:
                 async with delegate.exchange(request.method, target, headers, body) as answer:
                     head.reschedule(None)
-                    response = await _checked(cluster, request, answer)
+                    response = await checked(cluster, answer, is_upgrade=_is_spdy(request))
                     if is_stream:
-                        response = response._replace(body=_until_idle(response.body, self._options.idle_s_max))
+                        response = response._replace(body=until_idle(response.body, self._options.idle_s_max))
                     yield response
         except TimeoutError:
             raise Timeout(f'cluster "{cluster}" did not answer within {self._options.head_s_max:g} s') from None
         except ClusterError as problem:
             raise ServiceUnavailable(f'cluster "{cluster}": {problem}') from problem
 
-    def _delegate(self, cluster: str) -> Delegate:
-        try:
-            return self._pool.delegate(cluster)
-        except NotFound as error:
-            raise NotFound(f"{error.message}: it is not joined, or another process runs the controllers") from None
-
     async def _join(self, request: Request, client: ClientSocket, cluster: str, target: str, headers: Headers) -> None:
         """Connect the client's WebSocket to one of the member, and pass messages on until either side ends."""
-        delegate, head_s = self._delegate(cluster), self._options.head_s_max
+        delegate, head_s = delegate_of(self._pool, cluster), self._options.head_s_max
         try:
             async with asyncio.timeout(head_s) as head:
                 async with delegate.websocket(target, headers, client.subprotocols) as member:
@@ -174,7 +165,7 @@ class MemberProxy:
         except TimeoutError:
             raise Timeout(f'cluster "{cluster}" did not answer within {head_s:g} s') from None
         except Unauthorized as refusal:
-            raise _unauthorized(cluster) from refusal
+            raise unauthorized(cluster) from refusal
         except ClusterError as problem:
             if not request.status:
                 raise ServiceUnavailable(f'cluster "{cluster}": {problem}') from problem
@@ -199,58 +190,17 @@ class MemberProxy:
         await client.close(code)
 
 
+def _is_spdy(request: Request) -> bool:
+    return request.headers.get(b"upgrade", b"").lower().startswith(b"spdy")
+
+
+def _only_reads(request: Request, path: str) -> bool:
+    """Return whether a request for a path of a member is a watch or for a log, also over WebSocket."""
+    inner = parse(path)
+    return inner is not None and (inner.subresource == "log" or to_verb(request, inner) == "watch")
+
+
 async def _pass_on(source: WebSocket, target: WebSocket, postpone: Callable[[], None]) -> None:
     while (message := await source.receive()) is not None:
         postpone()
         await target.send(message)
-
-
-async def _until_idle(body: Body, limit_s: float) -> Body:
-    """Yield the pieces of a body until its end, or until none arrived for `limit_s`."""
-    while True:
-        deadline = asyncio.timeout(limit_s)
-        try:
-            async with deadline:
-                piece = await anext(body)
-        except StopAsyncIteration:
-            return
-        except TimeoutError:
-            if deadline.expired():
-                return
-            raise
-        yield piece
-
-
-async def _checked(cluster: str, request: Request, response: StreamedResponse) -> StreamedResponse:
-    """Return the response, or raise what the client gets instead."""
-    if response.status < 200 or is_redirect(response.status, {name.lower(): text for name, text in response.headers}):
-        text = f'cluster "{cluster}" answered {response.status}: redirects and upgrades are not passed on'
-        raise ApiError(text, code=502, reason="BadGateway")
-    if response.status == 401:
-        raise _unauthorized(cluster)
-    if request.headers.get(b"upgrade", b"").lower().startswith(b"spdy") and response.status in (200, 400):
-        raise BadRequest("this server connects to pods over WebSocket only, not SPDY/3.1: use kubectl 1.31 or later")
-    if response.status != 403:
-        return response
-    start = b""
-    async for piece in response.body:
-        start += piece
-        if len(start) > _REFUSAL_BYTES_MAX:
-            break
-    if _CANNOT_ACT in start:
-        raise Forbidden(
-            f'cluster "{cluster}" does not let the federation act for its users, so no request is passed on: an'
-            " administrator of the cluster allows it with examples/member-proxy/impersonation.yaml"
-        )
-    return response._replace(body=_chained(start, response.body))
-
-
-async def _chained(start: bytes, rest: Body) -> Body:
-    yield start
-    async for piece in rest:
-        yield piece
-
-
-def _unauthorized(cluster: str) -> ServiceUnavailable:
-    # A 401 would make clients ask the user for another password of the host.
-    return ServiceUnavailable(f'cluster "{cluster}" rejects the credentials of the federation')

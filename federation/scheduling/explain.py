@@ -77,7 +77,9 @@ def to_explanation(decision: Decision) -> dict[str, Any]:
         explanation["division"] = decision.division.explanation
     if unit.topology_spread and decision.is_success and decision.selections:
         explanation["topology"] = explain_spread(unit, _candidates(decision), decision.placements)
-    if costs := explain_costs(unit, decision.snapshot.by_name, decision.placements or unit.current):
+    if decision.snapshot.has_rates and (
+        costs := explain_costs(unit, decision.snapshot.by_name, decision.placements or unit.current)
+    ):
         explanation["costs"] = costs
     if decision.unplaced:
         explanation["unplaced"] = decision.unplaced

@@ -20,6 +20,7 @@ from federation.api import names
 from federation.apimachinery import conditions, quantity
 from federation.apimachinery.clock import from_rfc3339
 from federation.scheduling.framework.capacity import carry_over
+from federation.scheduling.framework.costs import has_rates
 from federation.scheduling.framework.types import (
     CPU,
     Cluster,
@@ -59,6 +60,11 @@ class Snapshot:
     def with_taint_times(self) -> tuple[Cluster, ...]:
         """The clusters with NoExecute taints that can be tolerated for a time; usually none."""
         return tuple([cluster for cluster in self.clusters if cluster.taint_times])
+
+    @cached_property
+    def has_rates(self) -> bool:
+        """Whether any cluster has a price or emissions; usually none."""
+        return any(map(has_rates, self.clusters))
 
     def resolve(self, name: str) -> str:
         """Return the cluster's real name for a name that a user wrote.

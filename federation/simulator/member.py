@@ -10,17 +10,19 @@ from pathlib import Path
 
 from federation.admission.uniteddeployments import UnitedDeploymentAdmission
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.resources import PODS
+from federation.apimachinery.resources import NODE_METRICS, PODS
 from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.apiserver.server import APIServer, APIServerOptions
 from federation.apiserver.store.sql import SQLStore
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.client.local import LocalClient
 from federation.controllers.uniteddeployment.unitedservice import UnitedDeploymentService
+from federation.memberproxy.hostviews import metrics_kind
 from federation.simulator.delay import Delay
 from federation.simulator.hostusers import admit_host_users
+from federation.simulator.nodemetrics import NodeMetricsReader
 from federation.simulator.options import MemberOptions
-from federation.simulator.podconnections import PodExec, PodLogs
+from federation.simulator.podconnections import PodExec, PodLogs, PodPorts
 from federation.simulator.workloads import Workloads
 from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
 from federation.spread.configurations import definitions
@@ -51,6 +53,10 @@ class SimulatedMember:
         self._server.wrap(delay.wrap)
         self._server.connect(PODS, "log", PodLogs(self._server.registry, clock))
         self._server.connect(PODS, "exec", PodExec(self._server.registry, clock))
+        self._server.connect(PODS, "portforward", PodPorts(self._server.registry, clock))
+        self._server.registry.kinds.replace(NODE_METRICS.group, NODE_METRICS.plural, [metrics_kind(NODE_METRICS)])
+        own = LocalClient(self._server.registry, user_agent="metrics-server")
+        self._server.read_from(NODE_METRICS, NodeMetricsReader(own, clock))
         self._workloads = Workloads(self._server.registry, options, clock)
         self._spreads: WorkloadSpreads | None = None
         self._uniteds: UnitedDeploymentService | None = None

@@ -1,7 +1,8 @@
-"""`kubectl logs` and `kubectl exec` on simulated pods: `pods/log` and `pods/exec`, without containers behind them.
+"""`kubectl logs`, `exec` and `port-forward` on simulated pods, without containers behind them.
 
 A log has a few lines from the start of the container, and one more per second while it is followed. `echoshell.py` has
-the programs that `exec` runs, over WebSocket with the subprotocols `v4.channel.k8s.io` and `v5.channel.k8s.io`.
+the programs that `exec` runs, over WebSocket with the subprotocols `v4.channel.k8s.io` and `v5.channel.k8s.io`,
+`portechoes.py` those behind forwarded ports.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from federation.apiserver.http.asgi import Request, is_true
 from federation.apiserver.http.websockets import WEBSOCKET, ClientSocket
 from federation.apiserver.registry.registry import Registry
 from federation.simulator.echoshell import EchoShell, Output
+from federation.simulator.portechoes import PortEchoes
 
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _FIRST_LINES: Final = ("starting", "configuration loaded", "listening", "ready")
@@ -25,6 +27,7 @@ _LINE_EVERY_S: Final = 1.0
 _LINES_MAX: Final = 100
 """Lines of a log that are kept; older ones were rotated away."""
 _STDIN, _ERROR, _CLOSE = 0, 3, 255
+_TUNNEL: Final = "SPDY/3.1+portforward.k8s.io"
 _PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 
 
@@ -148,6 +151,28 @@ class PodExec(_PodConnector):
             )
         await client.send(bytes([_ERROR]) + orjson.dumps(_exit_status(shell.code)))
         await client.close(1000)
+
+
+class PodPorts(_PodConnector):
+    """`pods/portforward` over WebSocket, which carries SPDY/3.1 as kubectl's tunnel."""
+
+    def is_stream(self, request: Request, _path: ResourcePath) -> bool:
+        """Return whether this is a WebSocket connection; other requests are refused."""
+        return WEBSOCKET in request.scope.get("extensions", ())
+
+    async def serve(self, request: Request, path: ResourcePath, *, timeout_s: float | None) -> None:
+        """Answer the forwarded connections until the client leaves."""
+        del timeout_s
+        pod, _, _ = await self._find(request, path)
+        client: ClientSocket | None = request.scope.get("extensions", {}).get(WEBSOCKET)
+        if client is None or _TUNNEL not in client.subprotocols:
+            raise BadRequest(f"unable to upgrade: ports are forwarded over WebSocket with the subprotocol {_TUNNEL}")
+        echoes = PortEchoes(pod["metadata"]["name"])
+        request.status = 101
+        await client.accept(_TUNNEL)
+        while (message := await client.receive()) is not None:
+            if answer := echoes.feed(message if isinstance(message, bytes) else message.encode()):
+                await client.send(answer)
 
 
 def _react(shell: EchoShell, message: bytes) -> Output:

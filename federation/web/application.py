@@ -15,6 +15,7 @@ from federation.apimachinery.errors import ApiError, BadRequest, not_served
 from federation.apiserver.http.nonresource import Mount
 from federation.journal.decisions import Journal
 from federation.web import (
+    clusterheadroom,
     decisions,
     delivery,
     differences,
@@ -24,6 +25,7 @@ from federation.web import (
     policyobjects,
     shardtopology,
 )
+from federation.web.clusterheadroom import HeadroomView
 from federation.web.delivery import DeliveryView
 from federation.web.objectlist import ObjectListView
 from federation.web.policyobjects import PolicyView
@@ -38,6 +40,7 @@ def mount(
     policies: PolicyView | None = None,
     spread: TopologyView | None = None,
     listed: ObjectListView | None = None,
+    headroom: HeadroomView | None = None,
 ) -> Mount:
     """Return the app as the API server mounts it below `/federation/`; without views it serves the journal only."""
     web = FastAPI(title="federation", docs_url=None, redoc_url=None, openapi_url="/federation/v1/openapi.json")
@@ -58,6 +61,9 @@ def mount(
     if listed is not None:
         objectlist.add_routes(web, listed)
         paths.add(objectlist.PATH)
+    if headroom is not None:
+        clusterheadroom.add_routes(web, headroom)
+        paths.add(clusterheadroom.PATH)
     _add_error_handlers(web)
     return Mount(web, ("/federation/v1",), frozenset(paths))
 

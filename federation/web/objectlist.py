@@ -25,6 +25,7 @@ from federation.planning.diagnosis.objectsummary import Attention, ObjectSummary
 from federation.planning.federatedobject.builder import source_key
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.federatedobject.provenance import is_hand_written
+from federation.planning.guard.record import held_moves
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
 from federation.runtime.sourceinformers import SourceInformers
@@ -32,7 +33,7 @@ from federation.web.requests import check_parameters, json_response, may_list
 
 PATH = "/federation/v1/objects"
 _LIMIT_MAX = 500
-_PARAMETERS = frozenset(("namespace", "kind", "name", "cluster", "state", "countBy", "limit", "continue"))
+_PARAMETERS = frozenset(("namespace", "kind", "name", "cluster", "state", "hold", "countBy", "limit", "continue"))
 _STATES = ("attention", *Attention, *Stage)
 _LAST = "~"
 """Sorts behind every namespace: cluster-scoped objects come last, because users look for workloads."""
@@ -43,7 +44,7 @@ _SLICE = 500
 @dataclass(frozen=True, slots=True)
 class Filter:
     """Which objects: each "" means all. `name` is a part of the name; `state` is a stage, a kind of attention, or
-    "attention" for every object that needs some.
+    "attention" for every object that needs some. `hold` is the name of a PlacementHold that the object waits for.
     """
 
     namespace: str
@@ -51,10 +52,15 @@ class Filter:
     name: str
     cluster: str
     state: str
+    hold: str = ""
 
     def names(self, federated: Object, source_name: str) -> bool:
-        """Return whether the object's name and clusters match."""
-        return self.name in source_name and (not self.cluster or self.cluster in effective_placement(federated))
+        """Return whether the object's name, clusters and hold match."""
+        return (
+            self.name in source_name
+            and (not self.cluster or self.cluster in effective_placement(federated))
+            and (not self.hold or any(move.hold == self.hold for move in held_moves(federated)))
+        )
 
     def states(self, summary: ObjectSummary) -> bool:
         """Return whether the object's state matches."""
@@ -114,6 +120,7 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
         name: str = "",
         cluster: str = "",
         state: str = "",
+        hold: str = "",
         count_by: Annotated[Literal["", "cluster"], Query(alias="countBy")] = "",
         limit: Annotated[int, Query(ge=1, le=_LIMIT_MAX)] = _LIMIT_MAX,
         after: Annotated[str, Query(alias="continue")] = "",
@@ -122,7 +129,7 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
         check_parameters(request, _PARAMETERS)
         if state and state not in _STATES:
             raise BadRequest(f"state: {state} is not one of {', '.join(_STATES)}")
-        wanted = Filter(namespace, kind, name, cluster, state)
+        wanted = Filter(namespace, kind, name, cluster, state, hold)
         visible, hidden = await visible_types(request, view, wanted.namespace, wanted.kind)
         by_hand = await may_list(request, FEDERATED_OBJECTS, namespace)
         silent, rows, counts, placed = view.silent_clusters(), [], Counter[str](), Counter[str]()
@@ -186,5 +193,6 @@ def _to_item(type_: FederatedType, federated: Object, summary: ObjectSummary) ->
         "clusters": summary.clusters,
         "wanted": summary.wanted,
         "ready": summary.ready,
+        "held": [{"hold": move.hold, "clusters": sorted(move.clusters)} for move in held_moves(federated)],
         "problems": [{"attention": problem.attention, "text": problem.text} for problem in summary.problems],
     }

@@ -5,8 +5,8 @@ import itertools
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import orjson
 import pytest
 import yaml
 from tests.support.apiserver import Parts, api_server
+from tests.support.hostilemember import HostileMember, hostile_member
 from tests.support.rest import Api, Refused, eventually, refused
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import Request as Handshake
@@ -38,71 +39,6 @@ MIB = 1024 * 1024
 
 def through(cluster: str, path: str) -> str:
     return f"{CLUSTERS}/{cluster}/proxy{path}"
-
-
-# A hostile member
-
-
-@dataclass
-class HostileMember:
-    """A TCP server that answers each request with raw bytes."""
-
-    port: int = 0
-    answer: Callable[[bytes], Iterator[bytes]] = field(default=lambda _: iter(()))
-    received: list[bytes] = field(default_factory=list)
-    sent_bytes: int = 0
-    open: int = 0
-
-    def serve(self, connection: socket.socket) -> None:
-        self.open += 1
-        try:
-            self._serve(connection)
-        finally:
-            self.open -= 1
-
-    def _serve(self, connection: socket.socket) -> None:
-        with suppress(OSError), closing(connection):
-            head = b""
-            while b"\r\n\r\n" not in head:
-                if not (data := connection.recv(65536)):
-                    return
-                head += data
-            self.received.append(head)
-            for piece in self.answer(head):
-                connection.sendall(piece)
-                self.sent_bytes += len(piece)
-
-    def says(self, status: str, body: bytes = b"", *headers: str) -> None:
-        lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *headers, "", ""]
-        self.answer = lambda _: iter(["\r\n".join(lines).encode() + body])
-
-    def last(self) -> dict[str, list[str]]:
-        """Return the headers of the newest request, names in lower case."""
-        found: dict[str, list[str]] = {}
-        for line in self.received[-1].split(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")[1:]:
-            name, _, value = line.partition(":")
-            found.setdefault(name.lower(), []).append(value.strip())
-        return found
-
-
-@contextmanager
-def hostile_member() -> Iterator[HostileMember]:
-    member = HostileMember()
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        member.port = listener.getsockname()[1]
-
-        def accept() -> None:
-            while True:
-                try:
-                    connection, _ = listener.accept()
-                except OSError:  # closed: the block has ended
-                    return
-                threading.Thread(target=member.serve, args=(connection,), daemon=True).start()
-
-        threading.Thread(target=accept, daemon=True).start()
-        yield member
-        with suppress(OSError):
-            listener.shutdown(socket.SHUT_RDWR)
 
 
 # A host with a real and a hostile member
@@ -504,7 +440,13 @@ def test_a_connection_needs_the_right_to_create(world: World) -> None:
     world.hostile.says("200 OK", b"{}")
     eventually(lambda: _may(reader, through("hostile", "/api")))
     before = len(world.hostile.received)
-    answer = handshake(world, reader, through("hostile", EXEC), "v5.channel.k8s.io")
-    assert answer.startswith(b"HTTP/1.1 403")
-    assert orjson.loads(answer.partition(b"\r\n\r\n")[2])["message"].count("cannot create") == 1
+    pod, service = "/api/v1/namespaces/shop/pods/web", "/api/v1/namespaces/shop/services/web"
+    for path in (EXEC, f"{EXEC}&watch=true", f"{pod}/exec/log?command=id", f"{pod}/attach", f"{service}/proxy/log"):
+        answer = handshake(world, reader, through("hostile", path), "v5.channel.k8s.io")
+        assert answer.startswith(b"HTTP/1.1 403"), path
+        assert orjson.loads(answer.partition(b"\r\n\r\n")[2])["message"].count("cannot create") == 1
     assert len(world.hostile.received) == before
+    # A log only reads, so the member gets an ordinary request.
+    world.hostile.says("200 OK", b"a line")
+    assert handshake(world, reader, through("hostile", f"{pod}/log"), "binary.k8s.io").startswith(b"HTTP/1.1 101")
+    assert b"upgrade" not in world.hostile.received[-1].lower()

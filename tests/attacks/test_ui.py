@@ -29,6 +29,7 @@ from federation.web.ui.credentials import SESSION_S, Credentials, Sealer
 
 OWN = {"origin": "https://api"}
 MARKUP = "<img src=x onerror=alert(1)>\"'><script>alert(1)</script>{{7*7}}"
+PARAMETERS = ("q", "name", "namespace", "against", "cpu", "without", "taint", "manifests")
 ADMIN = Peer("admin", ("system:masters",))
 
 
@@ -118,6 +119,9 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
             path = "/apis/core.kubeadmiral.io/v1alpha1/federatedclusters/east/status"
             merge = {"content-type": "application/merge-patch+json"}
             assert (await admin.patch(path, json=status, headers=merge)).status_code == 200
+            # Only now: while the cluster is not ready, the change is not written back.
+            changed = {"metadata": {"annotations": {"example.com/note": f"{MARKUP}!"}}}
+            await world.members["east"].admin.patch(DEPLOYMENTS, "web", changed, namespace="default")
             explanation = {
                 "unit": {"mode": MARKUP}, "policy": {"name": MARKUP}, "reason": MARKUP, "profile": MARKUP,
                 "clusters": ["east"], "previous": {"east": 1}, "placements": {"east": 2}, "because": [MARKUP],
@@ -143,10 +147,13 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
                 "/ui/fleet/east",
                 "/ui/attention",
                 "/ui/objects",
+                "/ui/capacity",
+                "/ui/plan",
+                "/ui/rollouts",
             ):
                 for suffix in (
                     "",
-                    f"?{httpx.QueryParams(dict.fromkeys(('q', 'name', 'namespace', 'against'), MARKUP))}",
+                    f"?{httpx.QueryParams(dict.fromkeys(PARAMETERS, MARKUP))}",
                 ):
                     answer = await browser.get(address + suffix)
                     assert answer.status_code == 200, answer.text

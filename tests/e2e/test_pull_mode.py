@@ -94,6 +94,11 @@ def test_a_member_that_is_never_connected_to_converges_and_survives_lost_connect
                 eventually(lambda: ready_replicas(fed.kubectl), lambda seen: seen == "3", what="status on the host")
                 assert member_port not in ports_reached(fed.process.pid), "the host connects to the member itself"
 
+                [pod, *_] = fed.kubectl("get", "pods", "-o", "name").split()
+                assert pod.startswith("pod/paris-web-")
+                assert "starting" in fed.kubectl("logs", pod)
+                assert fed.kubectl("exec", pod, "--", "echo", "hello") == "hello\n"
+
                 log = (tmp_path / "agent.log").read_text
                 for number in range(1, DROPS + 1):
                     eventually(

@@ -74,8 +74,11 @@ def test_another_process_takes_over_and_nothing_is_done_twice(replicas: Replicas
     who = Kubectl(tmp_path / "token.kubeconfig").json("auth", "whoami")
     assert who["status"]["userInfo"]["username"] == "system:serviceaccount:default:default"
 
+    for each in (one, two):
+        assert_pods_are_reached(each)
     one.kill()
     one.close()
+    assert_pods_are_reached(two)
     eventually(lambda: replicas.leader(two), lambda seen: seen not in ("", first), timeout_s=30, what="another leader")
     two.kubectl("scale", "deploy/web", "--replicas=5")
     replicas.replicas(5)
@@ -95,6 +98,14 @@ def test_another_process_takes_over_and_nothing_is_done_twice(replicas: Replicas
     replicas.replicas(7)
     events = one.kubectl.json("get", "events", "--field-selector", "involvedObject.name=web,reason=Scheduled")["items"]
     assert sum(event.get("count") or 1 for event in events) == 1, "one event per decision"
+
+
+def assert_pods_are_reached(fed: Federation) -> None:
+    """Each process has connections to the members, whichever leads."""
+    names = eventually(lambda: fed.kubectl("get", "pods", "-o", "name").split(), bool, what="pods of the member")
+    assert all(name.startswith("pod/frankfurt-web-") for name in names)
+    assert "starting" in fed.kubectl("logs", "deploy/web")
+    assert fed.kubectl("exec", names[0], "--", "echo", "hello") == "hello\n"
 
 
 def test_a_leader_that_was_paused_writes_nothing_when_it_wakes(replicas: Replicas) -> None:

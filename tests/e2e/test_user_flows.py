@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.support.federation import Federation, eventually, fedctl, federation
@@ -122,31 +123,42 @@ def test_why_names_the_objects_of_a_policy(user: User) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("logs", "deploy/web"),
-        ("exec", "deploy/web", "--", "date"),
-        ("attach", "deploy/web"),
-        ("port-forward", "deploy/web", "8080:80"),
-        ("port-forward", "service/web", "8080:80"),
-        ("logs", "-l", "app=web"),
         ("logs", "web-5d4f8c7b9-abcde"),
         ("exec", "web-5d4f8c7b9-abcde", "--", "date"),
         ("cp", "web-5d4f8c7b9-abcde:/etc/hosts", "/dev/null"),
     ],
     ids=" ".join,
 )
-def test_commands_that_need_a_kubelet_name_the_members_at_once(user: User, arguments: tuple[str, ...]) -> None:
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "web"},
-        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
-    }
-    user.apply(a_policy(placement=weighted(2, 1)), a_deployment(3), service)
+def test_commands_for_a_pod_that_does_not_exist_name_the_members_at_once(
+    user: User, arguments: tuple[str, ...]
+) -> None:
+    user.apply(a_policy(placement=weighted(2, 1)), a_deployment(3))
     user.until_replicas(2, 1)
     done = user.fed.kubectl.run("-n", user.namespace, *arguments, timeout_s=30)
     assert done.returncode
     assert 'Deployment "web" is in member-1, member-2' in done.stderr
-    assert f"use kubectl --kubeconfig KUBECONFIG_OF_THE_MEMBER {arguments[0]}" in done.stderr
+    assert f"use kubectl {arguments[0]} with a pod that `kubectl get pods` shows" in done.stderr
+
+
+def test_pods_of_members_are_listed_and_have_logs(user: User) -> None:
+    user.apply(a_policy(placement=weighted(2, 1)), a_deployment(3))
+    user.until_replicas(2, 1)
+    rows = [line.split() for line in user.kubectl("get", "pods", "-o", "wide", "--no-headers").splitlines()]
+    assert [row[-1] for row in rows] == ["member-1", "member-1", "member-2"]
+    assert all(row[0].startswith(f"{row[-1]}-web-") for row in rows)
+    user.kubectl("wait", "--for=condition=Ready", "pod", "-l", "app=web", "--timeout=90s")
+    assert "starting" in user.kubectl("logs", "deploy/web")
+    assert user.fed.kubectl("-n", user.namespace, "exec", rows[-1][0], "--", "echo", "hello") == "hello\n"
+    assert "Controlled By:  ReplicaSet/web-" in user.kubectl("describe", "pod", rows[0][0])
+    forward = user.fed.kubectl.popen("-n", user.namespace, "port-forward", rows[0][0], ":80")
+    try:
+        assert forward.stdout is not None
+        address = forward.stdout.readline().split()[2]
+        answer = httpx.get(f"http://{address}/hello", trust_env=False).text
+    finally:
+        forward.kill()
+        forward.communicate()
+    assert answer.startswith(f"pod {rows[0][0].removeprefix('member-1-')}, port 80\nGET /hello HTTP/1.1")
 
 
 def test_commands_that_need_a_kubelet_are_refused_for_pods_of_the_host(user: User) -> None:

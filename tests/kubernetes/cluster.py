@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from tests.kubernetes.build import binaries_of
 from tests.kubernetes.fakekubelet import FakeKubelet
+from tests.kubernetes.fakestreams import StreamServer
 from tests.support.federation import Kubectl, eventually
 from tests.support.rest import Api
 
@@ -125,7 +126,8 @@ def controllers_on(
         *(("--service-account-private-key-file", service_account_key(directory)) if pki else ()),
     ]
     with ExitStack() as stack:
-        stack.enter_context(FakeKubelet(load_kubeconfig(kubeconfig), nodes))
+        port = stack.enter_context(StreamServer(pki)).port if pki else 0
+        stack.enter_context(FakeKubelet(load_kubeconfig(kubeconfig), nodes, port))
         stack.enter_context(_running(directory, manager))
         if with_scheduler:
             stack.enter_context(_running(directory, [binaries / "kube-scheduler", *common]))

@@ -18,10 +18,11 @@ _RESOURCES = {"cpu": "64", "memory": "256Gi", "pods": "500", "ephemeral-storage"
 
 
 class FakeKubelet:
-    """All nodes of one cluster."""
+    """All nodes of one cluster. They name `port` as that of the kubelet's server, unless it is 0."""
 
-    def __init__(self, connection: Connection, nodes: int) -> None:
+    def __init__(self, connection: Connection, nodes: int, port: int = 0) -> None:
         self._connection = connection
+        self._port = port
         self._nodes = [f"node-{number}" for number in range(1, nodes + 1)]
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fake-kubelet", daemon=True)
@@ -134,7 +135,10 @@ class FakeKubelet:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", **times}
-        status = {"conditions": [ready], "capacity": _RESOURCES, "allocatable": _RESOURCES}
+        status: Object = {"conditions": [ready], "capacity": _RESOURCES, "allocatable": _RESOURCES}
+        if self._port:
+            status["addresses"] = [{"type": "InternalIP", "address": "127.0.0.1"}]
+            status["daemonEndpoints"] = {"kubeletEndpoint": {"Port": self._port}}
         api.send("PATCH", f"/api/v1/nodes/{name}/status", {"status": status}, type_=MERGE)
 
 

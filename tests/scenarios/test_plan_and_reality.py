@@ -14,13 +14,13 @@ from tests.support.world import World, a_world
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, Object
-from federation.cli.plan.command import Planner, check_and_apply, unmet_expectations
-from federation.cli.plan.edits import apply_edit
-from federation.cli.plan.inventory import read_inventory
-from federation.cli.plan.manifests import Document
-from federation.cli.plan.planfile import PlanFile, to_plan_file
-from federation.cli.plan.requestedchanges import RequestedChanges, ResolvedChanges, resolve_changes
-from federation.controllers.schedule.enginedriver import drive
+from federation.plans.documents import Document
+from federation.plans.edits import apply_edit
+from federation.plans.inventory import read_inventory
+from federation.plans.planfile import PlanFile, to_plan_file
+from federation.plans.planner import Planner, check_and_apply, unmet_expectations
+from federation.plans.plugincalls import drive
+from federation.plans.requestedchanges import RequestedChanges, ResolvedChanges, resolve_changes
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.triggers import describe_deferral
 from federation.scheduling.whatif.compute import compute

@@ -17,6 +17,7 @@ import uvloop
 
 from federation.admission.roles import HOST_RBAC
 from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.resources import Resource
 from federation.apimachinery.webhookclient import WebhookClient
 from federation.apiserver.aggregation.aggregator import Aggregator
 from federation.apiserver.auth.authentication import Authenticator
@@ -30,7 +31,8 @@ from federation.apiserver.auth.rbac import RBACAuthorizer
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
 from federation.apiserver.auth.tokenfile import TokenFile
 from federation.apiserver.http.app import App, AppOptions
-from federation.apiserver.http.connectors import Connectors
+from federation.apiserver.http.connectors import Connector
+from federation.apiserver.http.readers import Reader
 from federation.apiserver.http.serving import ServingOptions, serve
 from federation.apiserver.registry.capublisher import CAPublisher, FrontProxyTrust
 from federation.apiserver.registry.registry import Registry
@@ -39,7 +41,10 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.assembly import protect_federated_objects
 from federation.client.local import LocalClient
+from federation.plans.planner import Planners
+from federation.scheduling.framework.registry import load_plugins
 from federation.web import application
+from federation.web.clusterheadroom import HeadroomView
 from federation.web.delivery import DeliveryView
 from federation.web.objectlist import ObjectListView
 from federation.web.policyobjects import PolicyView
@@ -68,8 +73,18 @@ class Parts:
     publisher: CAPublisher
     kubeconfig: Path
     loop: asyncio.AbstractEventLoop
+    connectors: dict[tuple[str, str, str, str], Connector]
+    readers: dict[tuple[str, str, str], Reader]
     webhooks: WebhookClient
     server: str = ""
+
+    def connect(self, resource: Resource, subresource: str, connector: Connector) -> None:
+        """Answer a subresource by a connector."""
+        self.connectors[resource.group, resource.version, resource.plural, subresource] = connector
+
+    def read_from(self, resource: Resource, reader: Reader) -> None:
+        """Answer reads of a kind by a reader."""
+        self.readers[resource.group, resource.version, resource.plural] = reader
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the server's event loop and return its result. Call it from another thread."""
@@ -87,15 +102,16 @@ def build(
     policies: PolicyView | None = None,
     spread: TopologyView | None = None,
     listed: ObjectListView | None = None,
-    connectors: Connectors | None = None,
+    headroom: HeadroomView | None = None,
+    connectors: dict[tuple[str, str, str, str], Connector] | None = None,
     oidc: OIDCOptions | None = None,
     client_secret: str = "",
 ) -> Parts:
     """Build a server without starting it, over a given registry or its own. Call it in a running event loop.
 
     With a `view` it also serves the delivery of objects, with `policies` the objects of policies, with
-    `spread` sharded services, with `listed` the list of objects. The web UI is always there. With `oidc` it accepts ID
-    tokens, and the UI lets users log in at the issuer.
+    `spread` sharded services, with `listed` the list of objects, with `headroom` the capacity. The web UI is always there.
+    With `oidc` it accepts ID tokens, and the UI lets users log in at the issuer.
     """
     clock = SystemClock()
     pki = ensure_pki(directory / "pki", now=datetime.now(UTC))
@@ -113,14 +129,15 @@ def build(
         registry, clock=clock, service_account_tokens=tokens, token_file=token_file, oidc=issued
     )
     authorizer = RBACAuthorizer(registry, clock=clock, implied=HOST_RBAC.implied)
-    journal = MemoryJournal()
+    journal, planners = MemoryJournal(), Planners(load_plugins(), None, clock)
     mounts = {
-        "federation": application.mount(journal, registry.kinds, view, policies, spread, listed),
-        "ui": uiapp.mount(pki.token_key.read_bytes, LocalClient(registry, user_agent="ui"), clock, login),
+        "federation": application.mount(journal, registry.kinds, view, policies, spread, listed, headroom),
+        "ui": uiapp.mount(pki.token_key.read_bytes, LocalClient(registry, user_agent="ui"), clock, planners, login),
     }
     aggregator = Aggregator(registry, identity=pki.front_proxy.read, clock=clock)
     trust = FrontProxyTrust(pki.front_proxy.ca_certificate.read_bytes, FRONT_PROXY_USER)
     publisher = CAPublisher(registry, ca=pki.ca_certificate.read_bytes, clock=clock, front_proxy=trust)
+    connected, readers = connectors if connectors is not None else {}, dict[tuple[str, str, str], Reader]()
     app = App(
         registry,
         authenticator=authenticator,
@@ -128,7 +145,8 @@ def build(
         mounts=mounts,
         options=options,
         aggregator=aggregator,
-        connectors=connectors,
+        connectors=connected,
+        readers=readers,
     )
     return Parts(
         registry,
@@ -142,6 +160,8 @@ def build(
         publisher,
         directory / "kubeconfig",
         asyncio.get_running_loop(),
+        connected,
+        readers,
         webhooks,
     )
 
@@ -200,7 +220,7 @@ def api_server(
     options: AppOptions | None = None,
     registry_options: RegistryOptions | None = None,
     serving: ServingOptions | None = None,
-    connectors: Connectors | None = None,
+    connectors: dict[tuple[str, str, str, str], Connector] | None = None,
 ) -> Iterator[Parts]:
     """Run a server while the context is open. Errors of its thread are raised here."""
     ready = threading.Event()

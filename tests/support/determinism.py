@@ -24,6 +24,7 @@ from federation.scheduling.framework.testing import NOW
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.profiles import Profiles
+from federation.scheduling.quotas import QuotaLedger
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.workloadspreads import SpreadIndex
@@ -66,6 +67,7 @@ class Federation:
         self.policies, self.profiles, self.triggers = PolicyIndex(), Profiles(), TriggerSource()
         self.annotation_policy, self.assume_cache = AnnotationPolicy(), AssumeCache()
         self.spreads = SpreadIndex()
+        self.quotas = QuotaLedger()
         self.clusters = ClusterCache()
         members = [_a_cluster(number) for number in range(12)]
         order.shuffle(members)

@@ -10,7 +10,7 @@ from federation.api.resources import SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS as 
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.webhookclient import WebhookClient
 from federation.client.retryingwebhookclient import RetryingWebhookClient
-from federation.controllers.schedule.remoteplugins import RemoteCaller
+from federation.plans.plugincalls import RemoteCaller
 from tests.support.schedule_harness import API_VERSION, Harness, schedule_harness
 from tests.support.vectors import ROOT
 

@@ -26,9 +26,9 @@ from federation.client.client import PatchType
 from federation.client.local import LocalClient
 from federation.controllers.override.controller import OverrideController
 from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions
-from federation.controllers.schedule.remoteplugins import RemoteCaller
 from federation.journal.decisions import DecisionFilter, DecisionRecord
 from federation.planning.federatedobject.naming import federated_object_name
+from federation.plans.plugincalls import RemoteCaller
 from federation.runtime.events import EventRecorder
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.federatedtypes import FederatedTypes

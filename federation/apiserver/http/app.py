@@ -31,6 +31,7 @@ from federation.apiserver.http.health import Check
 from federation.apiserver.http.nonresource import AUTHORIZE, PUBLIC, SERVER, USER, Mount, NonResourcePaths
 from federation.apiserver.http.parameters import timeout_s
 from federation.apiserver.http.podcommands import Locate, PodCommands
+from federation.apiserver.http.readers import Readers
 from federation.apiserver.http.requestinfo import to_verb
 from federation.apiserver.http.requestmetrics import observe
 from federation.apiserver.http.resthandlers import RESTHandlers
@@ -97,18 +98,20 @@ class App:
         locate_pods: Locate | None = None,
         aggregator: Aggregator | None = None,
         connectors: Connectors | None = None,
+        readers: Readers | None = None,
     ) -> None:
         options, clock = options or AppOptions(), clock or SystemClock()
         registry.set_authorizer(partial(decide, authorizer))
         registry.add_admission_plugin(EscalationAdmission(registry, authorizer))
+        readers = readers if readers is not None else {}
         limits = BodyLimits(options.body_bytes_max, registry.options.object_values_max)
         self._request_s_max = options.request_s_max
         self._auditor = auditor
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._watches = WatchServer(registry, clock)
-        self._resources = RESTHandlers(registry, self._watches, clock=clock, limits=limits)
-        self._pod_commands = PodCommands(registry, authorizer, locate_pods)
+        self._resources = RESTHandlers(registry, self._watches, clock=clock, limits=limits, readers=readers)
+        self._pod_commands = PodCommands(registry, authorizer, locate_pods, readers)
         self._reviews = Reviews(authenticator, authorizer, limits=limits)
         self._token_requests = TokenRequests(registry, authenticator.tokens, clock=clock, limits=limits)
         self._aggregator = aggregator

@@ -1,8 +1,8 @@
 """`kubectl logs`, `exec`, `attach`, `port-forward`, `cp` and `debug` on a server that has no kubelets.
 
-The subresources are refused with a Status that tells where the pods are. kubectl first looks for a pod of a workload,
-and waits 20 s for one: it names its command in a header, so that this list can be refused as well. Only kubectl's
-requests are treated differently, and only when the server has no pod for them.
+What nothing else answers is refused with a Status that tells where the pods are. kubectl first looks for a pod of a
+workload, and waits 20 s for one: it names its command in a header, so that this list can be refused as well. Only
+kubectl's requests are treated differently, and only when the server has no pod for them.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,6 +14,7 @@ from federation.apimachinery.paths import ResourcePath
 from federation.apiserver.auth.authorization import Authorizer, is_allowed
 from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.asgi import Request
+from federation.apiserver.http.readers import Reader, Readers
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.verbs.requestoptions import ListOptions
 
@@ -41,8 +42,9 @@ Locate = Callable[[str, str, str], Sequence[PodLocation]]
 class PodCommands:
     """Refuses what needs a kubelet. Without `locate` it cannot name other clusters, and refuses subresources only."""
 
-    def __init__(self, registry: Registry, authorizer: Authorizer, locate: Locate | None) -> None:
+    def __init__(self, registry: Registry, authorizer: Authorizer, locate: Locate | None, readers: Readers) -> None:
         self._registry = registry
+        self._readers = readers
         self._authorizer = authorizer
         self._locate = locate
 
@@ -71,7 +73,10 @@ class PodCommands:
         """Raise NotFound with the place of the pod's workload; return when the pod exists."""
         info = self._registry.kinds.lookup("", "v1", "pods")
         try:
-            await self._registry.get(info, path.namespace, path.name)
+            if (reader := self._reader(request)) is not None:
+                await reader.get(request, info, path.namespace, path.name)
+            else:
+                await self._registry.get(info, path.namespace, path.name)
         except NotFound as error:
             command = _command(request) or _SUBRESOURCES.get(path.subresource, "")
             where = await self._where(request, path, command, "", path.name)
@@ -82,10 +87,18 @@ class PodCommands:
         if not selector:
             return
         info = self._registry.kinds.lookup("", "v1", "pods")
-        found = await self._registry.list(info, path.namespace, ListOptions(label_selector=selector, limit=1))
+        wanted = ListOptions(label_selector=selector, limit=1)
+        if (reader := self._reader(request)) is not None:
+            found = await reader.list(request, info, path.namespace, wanted)
+        else:
+            found = await self._registry.list(info, path.namespace, wanted)
         if not found.items:
             where = await self._where(request, path, _command(request), selector, "")
             raise _refused(f"no pod of this API server matches {selector}{where}")
+
+    def _reader(self, request: Request) -> Reader | None:
+        reader = self._readers.get(("", "v1", "pods"))
+        return reader if reader is not None and reader.answers(request) else None
 
     async def _where(self, request: Request, path: ResourcePath, command: str, selector: str, pod: str) -> str:
         """Return where the pods are, as the end of a message; only workloads that the user may read are named."""
@@ -97,12 +110,7 @@ class PodCommands:
             if await is_allowed(self._authorizer, request.user, attributes):
                 where = f"is in {', '.join(place.clusters)}" if place.clusters else "is in no cluster"
                 parts.append(f'; {place.kind} "{place.name}" {where}')
-        return "".join(
-            (
-                *parts,
-                f": use kubectl --kubeconfig KUBECONFIG_OF_THE_MEMBER {command} (fedctl clusters lists the members)",
-            )
-        )
+        return "".join((*parts, f": use kubectl {command} with a pod that `kubectl get pods` shows"))
 
 
 def _command(request: Request) -> str:

@@ -6,15 +6,17 @@ Requests arrive authenticated and authorized. `watchresponses.py` streams watche
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import BadRequest, not_served
+from federation.apimachinery.errors import ApiError, BadRequest, MethodNotAllowed, NotFound, not_served
 from federation.apimachinery.paths import ResourcePath
 from federation.apimachinery.selectors import escape_field_value
 from federation.apiserver.http import bodies, parameters
 from federation.apiserver.http.asgi import Request
 from federation.apiserver.http.bodies import BodyLimits
 from federation.apiserver.http.negotiation import PLAIN, Representation, Shape, negotiate
+from federation.apiserver.http.readers import Reader, Readers
 from federation.apiserver.http.rendering import (
     check_metadata_form,
     include_object,
@@ -32,6 +34,7 @@ from federation.apiserver.verbs.preparation import WHOLE_OBJECTS
 from federation.apiserver.verbs.requestoptions import DeleteOptions, WriteOptions
 
 _COLLECTION_VERBS = frozenset({"list", "deletecollection"})
+_CHANGES = frozenset({"create", "update", "patch", "delete"})
 _BINDINGS = "bindings"
 _CREATED_BY_POST = frozenset({"binding", "eviction"})
 _NAMES_LENGTH_MAX = 1500
@@ -51,8 +54,11 @@ class ResourceRequest:
 class RESTHandlers:
     """Serves the resource paths of one registry."""
 
-    def __init__(self, registry: Registry, watches: WatchServer, *, clock: Clock, limits: BodyLimits) -> None:
+    def __init__(
+        self, registry: Registry, watches: WatchServer, *, clock: Clock, limits: BodyLimits, readers: Readers
+    ) -> None:
         self._registry = registry
+        self._readers = readers
         self._clock = clock
         self._watches = watches
         self._limits = limits
@@ -82,10 +88,18 @@ class RESTHandlers:
             include_object(request.query)
         elif call.representation.shape is Shape.METADATA and verb != "watch":
             check_metadata_form(info, call.representation, is_list=verb in _COLLECTION_VERBS)
-        await self._handlers[verb](call)
+        try:
+            await self._handlers[verb](call)
+        except NotFound:
+            if verb in _CHANGES and (reader := self._reader(call)) is not None:
+                await _check_absent(call, reader)
+            raise
 
     async def _get(self, call: ResourceRequest) -> None:
         path = call.path
+        if not path.subresource and (reader := self._reader(call)) is not None:
+            await self._respond(call, 200, await reader.get(call.request, call.info, path.namespace, path.name))
+            return
         revision = call.request.query.get("resourceVersion", "")
         value = await self._registry.get(
             call.info, path.namespace, path.name, subresource=path.subresource, resource_version=revision
@@ -94,7 +108,10 @@ class RESTHandlers:
 
     async def _list(self, call: ResourceRequest) -> None:
         options = parameters.to_list_options(call.request.query)
-        result = await self._registry.list(call.info, call.path.namespace, options)
+        if (reader := self._reader(call)) is not None:
+            result = await reader.list(call.request, call.info, call.path.namespace, options)
+        else:
+            result = await self._registry.list(call.info, call.path.namespace, options)
         body, content_type = render_list(call.info, result, call.representation, call.request.query, self._clock.now())
         await call.request.respond(200, body, content_type=content_type)
 
@@ -104,7 +121,20 @@ class RESTHandlers:
             # First, because a backslash at the end of the client's selector would escape the comma in front of it.
             selector = f"metadata.name={escape_field_value(call.path.name)},{options.field_selector}"
             options = replace(options, field_selector=selector)
-        await self._watches.serve(call.request, call.info, call.path.namespace, options, call.representation)
+        reader = self._reader(call)
+        await self._watches.serve(
+            call.request,
+            call.info,
+            call.path.namespace,
+            options,
+            call.representation,
+            self._registry.watch if reader is None else partial(reader.watch, call.request),
+        )
+
+    def _reader(self, call: ResourceRequest) -> Reader | None:
+        path = call.path
+        reader = self._readers.get((path.group, path.version, path.plural)) if self._readers else None
+        return reader if reader is not None and reader.answers(call.request) else None
 
     async def _create(self, call: ResourceRequest) -> None:
         path = call.path
@@ -222,6 +252,16 @@ class RESTHandlers:
         return parameters.to_delete_options(
             request.query, body, request.warnings, request.user.to_info, request.audit_annotations
         )
+
+
+async def _check_absent(call: ResourceRequest, reader: Reader) -> None:
+    """Raise MethodNotAllowed if the object that was not found to be changed can be read."""
+    path, plural = call.path, call.info.resource.plural
+    try:
+        await reader.get(call.request, call.info, path.namespace, path.name)
+    except ApiError:
+        return
+    raise MethodNotAllowed(f'{plural} "{path.name}" can only be read here: it is not stored in this API server')
 
 
 def _check_scope(info: KindInfo, path: ResourcePath, verb: str) -> None:

@@ -25,6 +25,7 @@ from federation.apiserver.semantics.printers.printing import IncludeObject, to_t
 from federation.apiserver.verbs.requestoptions import ListOptions
 
 Batch = list[tuple[str, bytes]]
+Watch = Callable[[KindInfo, str, ListOptions], AsyncGenerator[Batch, None]]
 _FIRST_WAIT_S = 0.02
 """How long the headers wait for the first events, so that a watch that fails at once still gets its HTTP status."""
 _PIECE_BYTES_MAX = 512 * 1024
@@ -48,12 +49,21 @@ class WatchServer:
         self._stopping.set()
 
     async def serve(
-        self, request: Request, info: KindInfo, namespace: str, options: ListOptions, representation: Representation
+        self,
+        request: Request,
+        info: KindInfo,
+        namespace: str,
+        options: ListOptions,
+        representation: Representation,
+        watch: Watch | None = None,
     ) -> None:
-        """Stream events until the watch ends. Raise ApiErrors only before the response has begun."""
+        """Stream events until the watch ends. Raise ApiErrors only before the response has begun.
+
+        They come from `watch`, by default that of the registry.
+        """
         encode = _encoder(info, request, representation, self._clock)
         timeout_s = options.timeout_s or random.randint(_DEFAULT_S_MIN, _DEFAULT_S_MAX)  # noqa: S311  # spreads load
-        batches = self._registry.watch(info, namespace, replace(options, timeout_s=timeout_s))
+        batches = (watch or self._registry.watch)(info, namespace, replace(options, timeout_s=timeout_s))
         gone = asyncio.ensure_future(_disconnect(request))
         stopping = asyncio.ensure_future(self._stopping.wait())
         first = asyncio.ensure_future(anext(batches))

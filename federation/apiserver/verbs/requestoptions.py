@@ -118,9 +118,12 @@ class DeleteOptions:
 
 @dataclass(frozen=True, slots=True)
 class ListResult:
-    """One page: object bytes in key order, their revision, and the token of the next page."""
+    """One page: object bytes in key order, their revision, and the token of the next page.
+
+    A list that several servers answer has a text instead of a revision.
+    """
 
     items: list[bytes]
-    resource_version: int
+    resource_version: int | str
     continue_token: str = ""
     remaining: int = 0

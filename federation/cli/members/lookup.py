@@ -9,8 +9,8 @@ from federation.apimachinery.errors import ConfigurationError, NotFound
 from federation.apimachinery.resources import PODS, Object, Resource
 from federation.apimachinery.selectors import format_label_selector
 from federation.cli.members.access import JSON, Member
-from federation.cli.plan.kinds import ServedKinds
 from federation.client.http import HTTPClient
+from federation.plans.kinds import ServedKinds
 
 _PAGE = 500
 _SELECTED_BY_MAP = frozenset(("ReplicationController", "Service"))

@@ -4,21 +4,17 @@ The plan comes from `scheduling/whatif/planresult.py`. Unchanged objects take on
 columns; long reasons are wrapped.
 """
 
-import difflib
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-import yaml
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from federation.apimachinery.amounts import to_amount, to_count
-from federation.apimachinery.resources import Object
-from federation.apimachinery.wellknown import LAST_APPLIED_CONFIGURATION
-from federation.cli.plan.edits import describe_object
 from federation.cli.terminal.decisionview import print_inputs, print_scores
 from federation.cli.terminal.printing import make_table, print_field, print_table, print_wrapped
+from federation.plans.diffs import to_diff
+from federation.plans.edits import describe_object
 from federation.scheduling.decisiontext import to_cost
 from federation.scheduling.whatif.planresult import Action, ClusterResource, MemberObject, MemberPlan, ObjectPlan, Plan
 
@@ -180,54 +176,6 @@ def _print_diffs(console: Console, obj: ObjectPlan) -> None:
         for line in text.splitlines():
             style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
             console.print(line, style=style, markup=False, soft_wrap=True)
-
-
-def to_diff(row: MemberPlan) -> list[str]:
-    """Return the unified diff of a cluster's manifests without its two header lines."""
-    before, after = (copy.manifest if copy is not None else {} for copy in (row.before, row.after))
-    old, new = _yaml(_masked(before, after, "before")), _yaml(_masked(after, before, "after"))
-    return list(difflib.unified_diff(old, new, lineterm="", n=3))[2:]
-
-
-def _masked(manifest: Object, other: Object, side: str) -> Object:
-    """Return the manifest with a Secret's values masked; as in `kubectl diff`, only differences are visible."""
-    if manifest.get("kind") != "Secret":
-        return manifest
-    masked = dict(manifest)
-    for field in ("data", "stringData"):
-        if manifest.get(field):
-            masked[field] = _hidden(manifest[field], other.get(field) or {}, side)
-    annotations = (manifest.get("metadata") or {}).get("annotations") or {}
-    if LAST_APPLIED_CONFIGURATION in annotations:
-        others = (other.get("metadata") or {}).get("annotations") or {}
-        text = {LAST_APPLIED_CONFIGURATION: annotations[LAST_APPLIED_CONFIGURATION]}
-        masked["metadata"] = {**manifest["metadata"], "annotations": {**annotations, **_hidden(text, others, side)}}
-    return masked
-
-
-def _hidden(values: Object, others: Object, side: str) -> Object:
-    return {key: "***" if others.get(key, value) == value else f"*** ({side})" for key, value in values.items()}
-
-
-def without_secrets(document: Any) -> Any:
-    """Return a plan as JSON with the values of Secrets masked; outputs end up in logs. The plan file has them."""
-    if isinstance(document, list):
-        return [without_secrets(entry) for entry in document]
-    if not isinstance(document, dict):
-        return document
-    before, after = document.get("before"), document.get("after")
-    if isinstance(before, dict | None) and isinstance(after, dict | None) and (before or after):
-        old, new = ((side or {}).get("manifest") or {} for side in (before, after))
-        document = {
-            **document,
-            "before": before and {**before, "manifest": _masked(old, new, "before")},
-            "after": after and {**after, "manifest": _masked(new, old, "after")},
-        }
-    return {key: without_secrets(value) for key, value in document.items()}
-
-
-def _yaml(manifest: Object) -> list[str]:
-    return yaml.safe_dump(manifest, sort_keys=True).splitlines() if manifest else []
 
 
 def _print_unchanged(console: Console, objects: Sequence[ObjectPlan], *, is_explained: bool) -> None:

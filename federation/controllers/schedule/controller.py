@@ -35,7 +35,7 @@ from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.pluginoutages import PluginOutages
 from federation.controllers.schedule.quotastatus import QuotaStatus
 from federation.controllers.schedule.reconcile import Reconciler
-from federation.controllers.schedule.remoteplugins import RemoteCaller, WebhookPlugins
+from federation.controllers.schedule.remoteplugins import WebhookPlugins
 from federation.controllers.schedule.reporting import WRITER, Reporter
 from federation.controllers.schedule.requeueing import Requeueing
 from federation.journal.decisions import Journal
@@ -45,6 +45,7 @@ from federation.planning.failover.failoveroptions import FailoverOptions
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.objectindex import policies_named
 from federation.planning.guard.ledger import GuardOptions
+from federation.plans.plugincalls import RemoteCaller
 from federation.runtime.controller import Controller, ControllerOptions, Key
 from federation.runtime.events import Recorder
 from federation.runtime.federatedobjects import FederatedObjects, Triggers

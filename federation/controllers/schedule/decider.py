@@ -9,9 +9,9 @@ from typing import Any
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
-from federation.controllers.schedule.enginedriver import PluginCaller, drive
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import Subject
+from federation.plans.plugincalls import PluginCaller, drive
 from federation.runtime.controller import Key
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.scheduling.attempt import (

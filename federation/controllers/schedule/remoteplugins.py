@@ -5,49 +5,18 @@ it; a decision in progress keeps the plugins it started with. An installed plugi
 same name. Payloads are in `scheduling/webhooks`, transport is in the client. Read `pluginoutages.py` next.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from urllib.parse import urlsplit
 
 from federation.api import names
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object
-from federation.client.retryingwebhookclient import RetryingWebhookClient, WebhookRequest
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry
-from federation.scheduling.framework.types import PluginRequest, PluginResponse
 from federation.scheduling.webhooks.configuration import WebhookOptions, decisive_hash, unusable
 from federation.scheduling.webhooks.factory import admit, with_webhooks
-
-
-class RemoteCaller:
-    """Makes the calls of remote plugins. Each plugin is a service with its own circuit breaker and limits."""
-
-    def __init__(self, webhook_client: RetryingWebhookClient) -> None:
-        self.webhook_client = webhook_client
-
-    async def call(self, requests: Sequence[PluginRequest]) -> Sequence[PluginResponse]:
-        """Return the responses in the order of the requests, all of one plugin; never raises."""
-        if not requests:
-            return []
-        service = requests[0].plugin or urlsplit(requests[0].url).netloc
-        answers = await self.webhook_client.send_all(service, [_to_call(request) for request in requests])
-        return [PluginResponse(answer.status, answer.body, answer.error) for answer in answers]
-
-
-def _to_call(request: PluginRequest) -> WebhookRequest:
-    tls = request.tls
-    connection = Connection(
-        request.url,
-        ca_data=tls.ca_data,
-        client_cert_data=tls.cert_data,
-        client_key_data=tls.key_data,
-        insecure=tls.insecure,
-        tls_server_name=tls.server_name,
-    )
-    return WebhookRequest(connection, request.body, request.headers, request.timeout_s, request.retries_max)
 
 
 def _tls_problem(options: WebhookOptions) -> str:

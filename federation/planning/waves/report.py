@@ -212,3 +212,17 @@ def _time(text: str | None) -> datetime | None:
 
 def _text(moment: datetime | None) -> str | None:
     return to_rfc3339_micro(moment) if moment is not None else None
+
+
+def waiting_wave(state: Mapping[str, Any]) -> str | None:
+    """Return the wave that an approval lets start, None if none waits for one."""
+    record = record_of(state)
+    current = current_wave(record)
+    if current is None:
+        return None
+    if record.phase is Phase.STOPPED:
+        order = [wave.name for wave in record.waves]
+        following = order[order.index(current.name) + (current.started_at is not None) :]
+        return following[0] if following else None
+    waits = {wave["name"] for wave in state.get("waves") or () if wave["state"] == "WaitingForApproval"}
+    return current.name if current.name in waits else None

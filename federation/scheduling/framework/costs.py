@@ -55,7 +55,7 @@ def explain_costs(
     """
     copies = 1 if unit.gvk.kind == "Pod" else unit.desired_replicas
     involved = [clusters[name] for name in (*unit.current, *placements) if name in clusters]
-    if copies is None or not any(_has_rates(cluster) for cluster in involved):
+    if copies is None:
         return {}
     if unit.mode is SchedulingMode.DUPLICATE:
         placements = dict.fromkeys(placements)
@@ -76,8 +76,13 @@ def explain_costs(
     return costs
 
 
-def _has_rates(cluster: Cluster) -> bool:
-    return bool(rates_of(cluster, PRICE).per_hour or rates_of(cluster, CARBON).per_hour)
+def has_rates(cluster: Cluster) -> bool:
+    """Return whether the cluster has any rate, memoized."""
+    known: bool | None = cluster.memo.get(has_rates)
+    if known is None:
+        found = bool(rates_of(cluster, PRICE).per_hour or rates_of(cluster, CARBON).per_hour)
+        known = cluster.memoize(has_rates, found)
+    return known
 
 
 def _counts(placements: Mapping[str, int | None], copies: int) -> dict[str, int]:

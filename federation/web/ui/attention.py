@@ -8,6 +8,7 @@ from federation.apimachinery.errors import Forbidden
 from federation.web import objectlist
 from federation.web.ui.clustercards import concerns_of
 from federation.web.ui.expiringcertificates import expiring
+from federation.web.ui.holdscreen import consequence_of
 from federation.web.ui.objectsscreen import watched_objects
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
 
@@ -41,7 +42,11 @@ async def _load(page: Page) -> Mapping[str, Any]:
         "concerns": sorted(concerns, key=lambda concern: concern.cluster)[:_CONCERNS_MAX],
         "certificates": certificates,
         "concern_count": len(concerns),
-        "holds": [hold for hold in holds if not hold["spec"].get("approval")],
+        "holds": [
+            (hold["metadata"]["name"], consequence_of(hold["spec"]).title)
+            for hold in holds
+            if not hold["spec"].get("approval")
+        ],
         "next": page.link(**{"continue": after}) if after else "",
         "first": page.link(**{"continue": ""}) if page.query.get("continue") else "",
     }

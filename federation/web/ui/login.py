@@ -6,7 +6,7 @@ browser says so, and forms of a session have its key. After a log-in the browser
 """
 
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
@@ -15,6 +15,7 @@ from federation.apimachinery.errors import ApiError, Unauthorized
 from federation.apiserver.http.nonresource import SERVER
 from federation.web.requests import json_response
 from federation.web.ui.credentials import SEALED_BYTES_MAX, SESSION_S, Credentials, Sealer, Session
+from federation.web.ui.forms import is_genuine, is_own_page, read_form
 from federation.web.ui.links import OneTimeLinks
 from federation.web.ui.oidclogin import ATTEMPT_S, CALLBACK, Attempt, OIDCLogin, RefusedError
 from federation.web.ui.rendering import render
@@ -24,7 +25,6 @@ COOKIE = "__Host-federation-session"
 ATTEMPT_COOKIE = "__Host-federation-login"
 _ATTEMPT = "oidc"
 _START = "/ui/objects"
-_FORM_BYTES_MAX = 64 * 1024
 _REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _REVIEW_BODY = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 
@@ -113,9 +113,9 @@ def add_routes(ui: FastAPI, sealer: Sealer, links: OneTimeLinks, oidc: OIDCLogin
 
     @ui.post("/ui/login")
     async def log_in(request: Request) -> Response:
-        form = await _read_form(request)
+        form = await read_form(request)
         target = safe_next(form.get("next", ""))
-        if not _is_own_page(request):
+        if not is_own_page(request):
             return _form(request, target, "This form was sent by another site. Log in here.", 403)
         token = form.get("token", "").strip()
         peer = request_peer(request)
@@ -135,8 +135,8 @@ def add_routes(ui: FastAPI, sealer: Sealer, links: OneTimeLinks, oidc: OIDCLogin
 
     @ui.post("/ui/logout")
     async def log_out(request: Request) -> Response:
-        session, form = session_of(request, sealer), await _read_form(request)
-        if session is not None and (not _is_own_page(request) or form.get("form_key") != session.form_key):
+        session, form = session_of(request, sealer), await read_form(request)
+        if session is not None and not is_genuine(request, session, form):
             return _form(request, _START, "This form was sent by another site. You are still logged in.", 403)
         response = RedirectResponse("/ui/login", 303)
         response.delete_cookie(COOKIE, secure=True, httponly=True, samesite="strict")
@@ -165,8 +165,8 @@ def add_routes(ui: FastAPI, sealer: Sealer, links: OneTimeLinks, oidc: OIDCLogin
 
     @ui.post("/ui/link")
     async def redeem(request: Request) -> Response:
-        form = await _read_form(request)
-        session = await links.redeem(form.get("code", "")) if _is_own_page(request) else None
+        form = await read_form(request)
+        session = await links.redeem(form.get("code", "")) if is_own_page(request) else None
         if session is None:
             return _form(request, _START, "The link was used already, or it is too old. Make a new one.", 403)
         return _start(request, sealer, session.user, session.credentials, _START)
@@ -206,24 +206,3 @@ async def _user_of(request: Request, credentials: Credentials) -> str:
     api = UserAPI(request.scope[SERVER], credentials, request.scope)
     review = await api.post(_REVIEW, _REVIEW_BODY)
     return str(review["status"]["userInfo"]["username"])
-
-
-def _is_own_page(request: Request) -> bool:
-    """Return whether a form was sent by a page of ours, as browsers report it."""
-    origin = request.headers.get("origin")
-    if origin is not None:
-        return urlsplit(origin).netloc == request.headers.get("host")
-    return request.headers.get("sec-fetch-site") == "same-origin"
-
-
-async def _read_form(request: Request) -> dict[str, str]:
-    """Return the fields of a form; empty when it is too large or not one."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _FORM_BYTES_MAX:
-            return {}
-    try:
-        return dict(parse_qsl(bytes(body).decode("utf-8", "replace"), max_num_fields=20))
-    except ValueError:
-        return {}

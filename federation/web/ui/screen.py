@@ -10,9 +10,14 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from federation.apimachinery.errors import ApiError, Forbidden, NotFound
+from federation.apimachinery.errors import FederationError, Forbidden, NotFound
+from federation.apimachinery.resources import Resource
+from federation.plans.planner import Planners
+from federation.web.ui.forms import SMALL_BYTES_MAX
 from federation.web.ui.userapi import UserAPI
 
+_ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_ACCESS_REVIEW = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
 PAGE_ROWS = 50
 """Rows of one page of a list."""
 
@@ -26,11 +31,19 @@ class Page:
     parts: Mapping[str, str]
     query: Mapping[str, str]
     now: datetime
+    planners: Planners
 
     def link(self, **changes: str) -> str:
         """Return the page's own address with some parameters of the query changed; "" removes one."""
         query = {key: value for key, value in {**self.query, **changes}.items() if value}
         return f"{self.path}?{urlencode(query)}" if query else self.path
+
+    async def may(self, verb: str, resource: Resource, namespace: str = "", name: str = "") -> bool:
+        """Return whether the user may do this, to show a button or the reason why there is none."""
+        asked = {"verb": verb, "group": resource.group, "resource": resource.plural}
+        attributes = {**asked, "namespace": namespace, "name": name}
+        review = await self.api.post(_ACCESS_REVIEWS, {**_ACCESS_REVIEW, "spec": {"resourceAttributes": attributes}})
+        return bool(review["status"].get("allowed"))
 
     async def get_optional(self, path: str, default: Any, **query: str) -> Any:
         """Return what the user may read, and `default` for what he may not or what does not exist."""
@@ -56,10 +69,14 @@ class Screen:
     is_listed: bool = True
     pause_s: float = 1.0
     """Shortest time between two live updates; longer for a screen that costs the control plane more."""
+    act: Callable[[Page, Mapping[str, str]], Awaitable[str | Mapping[str, Any]]] | None = None
+    """Does what a form of the screen asks for. It returns the address to show next, or further variables of the
+    template. An ApiError or ConfigurationError is shown on the page, as `problem`, with the fields as `form`."""
+    form_bytes_max: int = SMALL_BYTES_MAX
     poll_s: float = 0.0
     """Longest time between two live updates, for what no collection of the host tells; 0 for no limit."""
 
 
-def problem_of(error: ApiError) -> str:
+def problem_of(error: FederationError) -> str:
     """Return the text of an error."""
-    return error.message.strip() or error.reason
+    return str(error).strip() or getattr(error, "reason", "") or "the request failed"

@@ -13,22 +13,28 @@ from fastapi.responses import RedirectResponse, StreamingResponse
 from starlette.exceptions import HTTPException
 
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import ApiError, Unauthorized
+from federation.apimachinery.errors import ApiError, ConfigurationError, RequestEntityTooLarge, Unauthorized
 from federation.apiserver.http.asgi import ASGIApp, Receive, Scope, Send
 from federation.apiserver.http.nonresource import SERVER, Mount
 from federation.client.client import Client
+from federation.plans.planner import Planners
 from federation.web.ui import (
     attention,
+    capacityscreen,
     decisionscreen,
     decisionsscreen,
     diffscreen,
     fleet,
+    holdscreen,
     live,
     login,
     objectscreen,
     objectsscreen,
+    planscreen,
+    rolloutscreens,
 )
 from federation.web.ui.credentials import Sealer, Session
+from federation.web.ui.forms import is_genuine, read_form
 from federation.web.ui.links import OneTimeLinks
 from federation.web.ui.oidclogin import OIDCLogin
 from federation.web.ui.rendering import HEADERS, render, static_file
@@ -40,27 +46,35 @@ SCREENS = (
     fleet.SCREEN,
     attention.SCREEN,
     decisionsscreen.SCREEN,
+    planscreen.SCREEN,
+    rolloutscreens.SCREEN,
+    capacityscreen.SCREEN,
     objectscreen.SCREEN,
     fleet.CLUSTER_SCREEN,
+    holdscreen.SCREEN,
     decisionscreen.SCREEN,
     diffscreen.SCREEN,
+    rolloutscreens.ROLLOUT_SCREEN,
 )
 """All screens; those that are listed are in the navigation in this order."""
 _STATIC_AGE = "public, max-age=3600"
 
 
-def mount(read_key: Callable[[], bytes], client: Client, clock: Clock, oidc: OIDCLogin | None = None) -> Mount:
+def mount(
+    read_key: Callable[[], bytes], client: Client, clock: Clock, planners: Planners, oidc: OIDCLogin | None = None
+) -> Mount:
     """Return the app as the API server mounts it below `/ui`.
 
-    `read_key` returns the secret behind sessions, and `client` stores one-time links with the federation's own rights.
-    With `oidc` users can log in at an identity provider.
+    `read_key` returns the secret behind sessions, `client` stores one-time links with the federation's own rights, and
+    `planners` compute plans with those of users. With `oidc` users can log in at an identity
+    provider.
     """
     sealer = Sealer(read_key, clock)
     ui = FastAPI(title="federation web UI", docs_url=None, redoc_url=None, openapi_url=None)
     login.add_routes(ui, sealer, OneTimeLinks(client, sealer, clock), oidc)
     _add_static(ui)
     for screen in SCREENS:
-        _add_screen(ui, screen, sealer, clock)
+        _add_screen(ui, screen, sealer, clock, planners)
 
     @ui.get("/ui")
     @ui.get("/ui/")
@@ -70,14 +84,18 @@ def mount(read_key: Callable[[], bytes], client: Client, clock: Clock, oidc: OID
     @ui.exception_handler(HTTPException)
     async def on_http_error(request: Request, error: HTTPException) -> Response:
         title = "There is no such page" if error.status_code == 404 else str(error.detail)
-        return _problem(request, sealer, error.status_code, title, "Check the address, or start from the objects.")
+        session = login.session_of(request, sealer)
+        return _problem(session, error.status_code, title, "Check the address, or start from the objects.")
+
+    @ui.exception_handler(RequestEntityTooLarge)
+    async def on_large_form(request: Request, error: RequestEntityTooLarge) -> Response:
+        return _problem(login.session_of(request, sealer), error.code, "That is too much at once", problem_of(error))
 
     @ui.exception_handler(500)
     async def on_failure(request: Request, error: Exception) -> Response:
         del error  # the API server logs it
-        return _problem(
-            request, sealer, 500, "The page failed", "Try again. The log of the control plane has the cause."
-        )
+        session = login.session_of(request, sealer)
+        return _problem(session, 500, "The page failed", "Try again. The log of the control plane has the cause.")
 
     return Mount(_with_headers(ui), ("/ui",), has_login=True)
 
@@ -99,26 +117,57 @@ def _with_headers(app: ASGIApp) -> ASGIApp:
     return serve
 
 
-def _add_screen(ui: FastAPI, screen: Screen, sealer: Sealer, clock: Clock) -> None:
+def _add_screen(ui: FastAPI, screen: Screen, sealer: Sealer, clock: Clock, planners: Planners) -> None:
+    def to_page(request: Request, session: Session) -> Page:
+        api = UserAPI(request.scope[SERVER], session.credentials, request.scope)
+        return Page(api, request.url.path, request.path_params, dict(request.query_params), clock.now(), planners)
+
     @ui.get(screen.path)
     async def show(request: Request) -> Response:
         session = login.session_of(request, sealer)
         if session is None:
             return login.to_login(request)
-        api = UserAPI(request.scope[SERVER], session.credentials, request.scope)
-        page = Page(api, request.url.path, request.path_params, dict(request.query_params), clock.now())
+        page = to_page(request, session)
         if "text/event-stream" in request.headers.get("accept", ""):
-            events = live.events(api, screen.watched(page), screen.pause_s, screen.poll_s)
+            events = live.events(page.api, screen.watched(page), screen.pause_s, screen.poll_s)
             return StreamingResponse(events, media_type="text/event-stream")
+        return await _show(request, screen, page, session)
+
+    @ui.post(screen.path)
+    async def submit(request: Request) -> Response:
+        session = login.session_of(request, sealer)
+        if session is None:
+            return login.to_login(request)
+        if screen.act is None:
+            raise HTTPException(405, "This page has no form")
+        form, page = await read_form(request, screen.form_bytes_max), to_page(request, session)
+        if not is_genuine(request, session, form):
+            return _problem(session, 403, "Nothing was done", "The form did not come from a page of this session.")
         try:
-            found = await screen.load(page)
+            outcome = await screen.act(page, form)
         except Unauthorized:
             return login.to_login(request, is_over=True)
-        except ApiError as error:
-            titles = {403: "You lack the permission for this page", 404: "It does not exist"}
-            title = titles.get(error.code, "The control plane could not answer")
-            return _problem(request, sealer, error.code, title, problem_of(error))
-        return render(screen.template, page=page, screen=screen, **frame(session), **found)
+        except (ApiError, ConfigurationError) as error:
+            status = error.code if isinstance(error, ApiError) else 422
+            return await _show(request, screen, page, session, status, problem=problem_of(error), form=form)
+        if isinstance(outcome, str):
+            return RedirectResponse(outcome, 303)
+        return await _show(request, screen, page, session, **{"form": form, **outcome})
+
+
+async def _show(
+    request: Request, screen: Screen, page: Page, session: Session, status: int = 200, **more: Any
+) -> Response:
+    """Return the page of a screen, or one that says why it cannot be shown."""
+    try:
+        found = await screen.load(page)
+    except Unauthorized:
+        return login.to_login(request, is_over=True)
+    except ApiError as error:
+        titles = {403: "You lack the permission for this page", 404: "It does not exist"}
+        title = titles.get(error.code, "The control plane could not answer")
+        return _problem(session, error.code, title, problem_of(error))
+    return render(screen.template, status, **{"page": page, "screen": screen, **frame(session), **found, **more})
 
 
 def frame(session: Session | None) -> Mapping[str, Any]:
@@ -126,8 +175,7 @@ def frame(session: Session | None) -> Mapping[str, Any]:
     return {"session": session, "screens": [screen for screen in SCREENS if screen.is_listed]}
 
 
-def _problem(request: Request, sealer: Sealer, status: int, title: str, text: str) -> Response:
-    session = login.session_of(request, sealer)
+def _problem(session: Session | None, status: int, title: str, text: str) -> Response:
     return render("problem.html", status, title=title, text=text, screen=None, **frame(session))
 
 

@@ -13,12 +13,18 @@ from urllib.parse import urlencode
 
 import orjson
 
-from federation.apimachinery.errors import from_status
+from federation.apimachinery.errors import ApiError, from_status
+from federation.apimachinery.jsonobject import parse_object
 from federation.apiserver.http.asgi import ASGIApp, Scope
 from federation.web.ui.credentials import Credentials
 
 _PENDING_MAX = 256
 """Messages of a response that wait for their reader; the server pauses beyond."""
+
+
+_JSON = "application/json"
+Query = Mapping[str, str]
+_NO_QUERY: Query = {}
 
 
 class UserAPI:
@@ -31,46 +37,57 @@ class UserAPI:
 
     async def get(self, path: str, **query: str) -> Any:
         """Return the JSON value of a successful response; ApiError otherwise."""
-        return await self._send("GET", path, query, b"")
+        return orjson.loads(await self.send("GET", path, query))
 
     async def get_text(self, path: str) -> str:
         """Return the text of a successful response; ApiError otherwise."""
-        return (await self._read("GET", path, {}, b"")).decode()
+        return (await self.send("GET", path)).decode()
 
     async def post(self, path: str, value: Any) -> Any:
         """Send a JSON value and return that of the response; ApiError without success."""
-        return await self._send("POST", path, {}, orjson.dumps(value))
+        return orjson.loads(await self.send("POST", path, body=orjson.dumps(value)))
 
-    async def _send(self, method: str, path: str, query: Mapping[str, str], body: bytes) -> Any:
-        return orjson.loads(await self._read(method, path, query, body))
+    async def send(
+        self, method: str, path: str, query: Query = _NO_QUERY, body: bytes = b"", content_type: str = _JSON
+    ) -> bytes:
+        """Return the body of a successful response; ApiError otherwise."""
+        status, content = await self.answer(method, path, query, body, content_type)
+        if 200 <= status < 300:
+            return content
+        raise _to_error(status, content)
 
-    async def _read(self, method: str, path: str, query: Mapping[str, str], body: bytes) -> bytes:
+    async def answer(
+        self, method: str, path: str, query: Query = _NO_QUERY, body: bytes = b"", content_type: str = _JSON
+    ) -> tuple[int, bytes]:
+        """Return status code and body of a response, whatever the status."""
         status, content = 0, bytearray()
-        async for message in self._messages(method, path, query, body):
+        async for message in self._messages(method, path, query, body, content_type):
             status = message.get("status", status)
             content += message.get("body", b"")
-        if 200 <= status < 300:
-            return bytes(content)
-        try:
-            value = orjson.loads(bytes(content))
-        except orjson.JSONDecodeError:
-            value = {}
-        raise from_status(value if isinstance(value, dict) else {}, status or 500)
+        return status or 500, bytes(content)
+
+    async def stream(self, path: str, query: Query) -> AsyncGenerator[bytes, None]:
+        """Yield b"" when the response begins, then its body in chunks; ApiError if the request is refused."""
+        status, refused = 0, bytearray()
+        async for message in self._messages("GET", path, query, b"", _JSON):
+            status = message.get("status", status)
+            if status < 400:
+                yield message.get("body", b"")
+            else:
+                refused += message.get("body", b"")
+        if status >= 400:
+            raise _to_error(status, bytes(refused))
 
     async def changes(self, path: str, **query: str) -> AsyncGenerator[None, None]:
         """Yield for every change of a collection from now on, until the server ends the watch; ApiError if refused."""
         listed = await self.get(path, **query, limit="1")
         watched = {**query, "watch": "1", "resourceVersion": str(listed["metadata"]["resourceVersion"])}
-        status = 0
-        async for message in self._messages("GET", path, watched, b""):
-            status = message.get("status", status)
-            if status >= 400 and message.get("body"):
-                raise from_status({}, status)
-            if message.get("body"):
+        async for chunk in self.stream(path, watched):
+            if chunk:
                 yield
 
     async def _messages(
-        self, method: str, path: str, query: Mapping[str, str], body: bytes
+        self, method: str, path: str, query: Query, body: bytes, content_type: str
     ) -> AsyncGenerator[MutableMapping[str, Any], None]:
         """Yield the ASGI messages of the response; the request ends with the generator."""
         messages: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue(_PENDING_MAX)
@@ -85,7 +102,7 @@ class UserAPI:
 
         async def serve() -> None:
             try:
-                await self._server(self._scope(method, path, query), receive, messages.put)
+                await self._server(self._scope(method, path, query, content_type), receive, messages.put)
             finally:
                 await messages.put({"type": "end"})
 
@@ -101,8 +118,8 @@ class UserAPI:
             with suppress(asyncio.CancelledError):
                 await serving
 
-    def _scope(self, method: str, path: str, query: Mapping[str, str]) -> Scope:
-        headers = [(b"accept", b"application/json"), (b"content-type", b"application/json")]
+    def _scope(self, method: str, path: str, query: Query, content_type: str) -> Scope:
+        headers = [(b"accept", _JSON.encode()), (b"content-type", content_type.encode())]
         headers += [(name, value) for name, value in self._outer["headers"] if name in (b"host", b"user-agent")]
         if self._credentials.token:
             headers.append((b"authorization", b"Bearer " + self._credentials.token.encode("latin-1", "replace")))
@@ -117,3 +134,7 @@ class UserAPI:
             "headers": headers,
             "state": {"peer": self._credentials.peer} if self._credentials.peer is not None else {},
         }
+
+
+def _to_error(status: int, body: bytes) -> ApiError:
+    return from_status(parse_object(body) or {}, status)

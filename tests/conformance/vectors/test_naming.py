@@ -5,10 +5,13 @@ from typing import Any
 import pytest
 from tests.support.vectors import filled, load
 
+from federation.memberproxy.mergednames import possible_clusters, to_merged
 from federation.planning.federatedobject import naming
 from federation.planning.multicluster import exports
 
 CASES = [case for case in load("naming") if case["input"]["op"] == "federatedObjectName"]
+POSSIBLE = [case for case in load("naming") if case["input"]["op"] == "possibleClusters"]
+PODS = [case for case in load("naming") if case["input"]["op"] == "makePodUnique"]
 LABELS = [case for case in load("naming") if case["input"]["op"] == "sourceClusterLabelValue"]
 
 
@@ -22,3 +25,21 @@ def test_names_of_federated_objects_match_the_vectors(case: dict[str, Any]) -> N
 def test_labels_of_source_clusters_match_the_vectors(case: dict[str, Any]) -> None:
     label = exports.source_label(filled(case["input"], clusterName="")["clusterName"])
     assert label == filled(case["expected"], name="")["name"]
+
+
+@pytest.mark.parametrize("case", POSSIBLE, ids=lambda case: case["name"])
+def test_possible_clusters_of_a_name_match_the_vectors(case: dict[str, Any]) -> None:
+    given = case["input"]
+    assert {"clusters": possible_clusters(given["clusters"], given["aggregatedName"])} == case["expected"]
+
+
+@pytest.mark.parametrize("case", PODS, ids=lambda case: case["name"])
+def test_pods_of_members_match_the_vectors(case: dict[str, Any]) -> None:
+    given = case["input"]
+    pod = {"metadata": {"name": given["podName"]}, "spec": {"nodeName": given["nodeName"]}}
+    shown = to_merged(given["cluster"], pod)
+    assert {
+        "name": shown["metadata"]["name"],
+        "nodeName": shown["spec"]["nodeName"],
+        "annotations": shown["metadata"]["annotations"],
+    } == case["expected"]

@@ -18,6 +18,7 @@ from federation.api.resources import OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS, SECRETS
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.identity import Attributes, User
+from federation.web.clusterheadroom import HeadroomView
 from federation.web.delivery import DeliveryView
 from federation.web.objectlist import ObjectListView
 from federation.web.policyobjects import PolicyView
@@ -44,6 +45,7 @@ async def served(world: World, directory: Path) -> AsyncIterator[tuple[Parts, ht
         policies=policies,
         spread=spread,
         listed=listed,
+        headroom=HeadroomView(plane.objects, plane.informers),
     )
     await ensure_default_rbac(parts.registry, HOST_RBAC)
     authorizing = asyncio.create_task(parts.authorizer.run())

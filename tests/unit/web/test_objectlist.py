@@ -38,6 +38,7 @@ async def test_objects_are_filtered_counted_and_paged_for_users_who_may_list_the
             assert await found("kind=Deployment&state=attention") == ["default/lost"]
             assert await found("kind=Deployment&state=not-placed") == ["default/lost"]
             assert await found("kind=Deployment&state=unselected") == ["default/lost"]
+            assert await found("hold=none") == []
             first = (await admin.get(f"{PATH}?kind=ConfigMap&namespace=default&limit=1&countBy=cluster")).json()
             assert first["items"][0]["name"] == "a"
             assert first["counts"]["all"] == 2

@@ -58,6 +58,7 @@ class KindInfo:
     subresources: frozenset[str] = frozenset()
     verbs: tuple[str, ...] = ALL_VERBS
     columns: tuple[PrinterColumn, ...] = ()
+    """The columns of a custom resource; for other kinds, columns beside those of their printer."""
     storage_version: str = ""
     scale: ScalePaths | None = None
     is_custom: bool = False

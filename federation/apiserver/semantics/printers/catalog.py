@@ -37,14 +37,20 @@ def printer_of(info: KindInfo) -> Printer:
     resource = info.resource
     if info.is_custom:
         return _custom_printer(info.columns or (_AGE,))
-    return _PRINTERS.get((resource.group, resource.plural), _DEFAULT)
+    printer = _PRINTERS.get((resource.group, resource.plural), _DEFAULT)
+    return _with_columns(printer, info.columns) if info.columns else printer
+
+
+def _with_columns(printer: Printer, added: tuple[PrinterColumn, ...]) -> Printer:
+    def row(obj: Object, now: datetime) -> list[Any]:
+        return [*printer.cells(obj, now), *(_cell(obj, column, now) for column in added)]
+
+    return Printer((*printer.columns, *map(_to_column, added)), row)
 
 
 def _custom_printer(wanted: tuple[PrinterColumn, ...]) -> Printer:
     wanted = wanted[:_COLUMNS_MAX]
-    definitions = tuple(
-        Column(column.name, column.type, column.priority, column.format, column.description) for column in wanted
-    )
+    definitions = tuple(map(_to_column, wanted))
 
     def row(obj: Object, now: datetime) -> list[Any]:
         cells, left = [], _ROW_CHARS_MAX
@@ -57,6 +63,10 @@ def _custom_printer(wanted: tuple[PrinterColumn, ...]) -> Printer:
         return [name_of(obj), *cells]
 
     return Printer((NAME, *definitions), row)
+
+
+def _to_column(column: PrinterColumn) -> Column:
+    return Column(column.name, column.type, column.priority, column.format, column.description)
 
 
 def _cell(obj: Object, column: PrinterColumn, now: datetime) -> Any:

@@ -1,9 +1,15 @@
 // Keeps the part of the page with the id "live" current: the server says when it has changed, htmx fetches it again.
-// On the page of a one-time link, it puts the code into the form.
+// On the page of a one-time link, it puts the code into the form; on that of a plan, the text of files.
 (() => {
   "use strict";
   const code = document.getElementById("link-code");
   if (code) code.value = location.hash.slice(1);
+  for (const files of document.querySelectorAll("input[data-fills]")) {
+    files.addEventListener("change", async () => {
+      const texts = await Promise.all([...files.files].map((file) => file.text()));
+      document.getElementById(files.dataset.fills).value = texts.join("\n---\n");
+    });
+  }
   if (!document.querySelector("[data-live]")) return;
   const lamp = document.getElementById("live-state");
   const pauseMin = 1000;

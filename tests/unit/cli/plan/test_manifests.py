@@ -8,6 +8,8 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.cli.plan.manifests import read_manifests
 
 TWO = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: b}\n"
+LAUGHS = [(chr(98 + n), ",".join([f"*{chr(97 + n)}"] * 9)) for n in range(9)]
+"""Each value holds nine references to the one before."""
 
 
 def test_a_directory_is_read_in_order_and_each_document_has_its_origin(tmp_path: Path) -> None:
@@ -17,8 +19,8 @@ def test_a_directory_is_read_in_order_and_each_document_has_its_origin(tmp_path:
     found = read_manifests([str(tmp_path)])
     assert [(d.origin.removeprefix(f"{tmp_path}/"), d.manifest["metadata"]["name"]) for d in found] == [
         ("1.json", "c"),
-        ("2.yaml, document 1", "a"),
-        ("2.yaml, document 3", "b"),
+        ("2.yaml, document 1 (line 1)", "a"),
+        ("2.yaml, document 2 (line 6)", "b"),
     ]
 
 
@@ -33,6 +35,10 @@ def test_a_list_is_replaced_by_its_items(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("a: [", "while parsing a flow node did not find expected node content in line 2"),
+        (TWO + "---\n# three\nkind: B\n b: 3\n", "in line 12"),
+        ("a: 1\nb: 2\na: 3\n", 'line 3: key "a" already set in map'),
+        ("[" * 200, "exceeded max depth"),
+        ("a: &a [1, 1]\n" + "".join(f"{c}: &{c} [{p}]\n" for c, p in LAUGHS), "excessive aliasing"),
         ("# nothing\n---\n", "contains no manifest"),
         ("- 1", "a manifest is a mapping, not a list"),
         ("apiVersion: v1", "kind: Required value"),

@@ -15,7 +15,8 @@ from federation.api.resources import (
     PROPAGATION_POLICIES,
 )
 from federation.apimachinery.resources import DEPLOYMENTS
-from federation.cli.plan.output import print_plan, to_diff, without_secrets
+from federation.cli.plan.output import print_plan
+from federation.plans.diffs import to_diff, without_secrets
 from federation.scheduling.whatif.changes import as_down, with_label
 from federation.scheduling.whatif.planresult import MemberObject, MemberPlan, Plan
 from federation.scheduling.whatif.state import ObjectSet

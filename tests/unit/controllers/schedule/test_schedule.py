@@ -13,8 +13,8 @@ from federation.apimachinery.clock import ManualClock, SystemClock
 from federation.apimachinery.resources import NAMESPACES
 from federation.apimachinery.webhookclient import WebhookResponse
 from federation.client.retryingwebhookclient import RetryingWebhookClient
-from federation.controllers.schedule.remoteplugins import RemoteCaller
 from federation.journal.decisions import DecisionFilter
+from federation.plans.plugincalls import RemoteCaller
 from federation.scheduling.clustertriggers import KINDS, ClusterTriggerSource
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.types import SUCCESS, PluginRequest, error, unschedulable

@@ -11,8 +11,8 @@ from tests.support.whatif import a_cluster, a_source, a_world, change, plan
 from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import DEPLOYMENTS, Object, Resource
-from federation.cli.plan.edits import Edit, Verb
-from federation.cli.plan.planfile import (
+from federation.plans.edits import Edit, Verb
+from federation.plans.planfile import (
     PlanFile,
     differences,
     read_plan_file,

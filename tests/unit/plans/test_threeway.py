@@ -12,8 +12,8 @@ from federation.apimachinery.mergepatch import apply_merge_patch
 from federation.apimachinery.resources import DEPLOYMENTS
 from federation.apiserver.semantics.patch.strategic import strategic_merge_patch
 from federation.apiserver.semantics.schema import builtin
-from federation.cli.plan.threeway import last_applied, three_way
 from federation.client.client import PatchType
+from federation.plans.threeway import last_applied, three_way
 
 SCHEMA = builtin.builtin_schema("apps", "v1", "Deployment")
 WORDS = st.sampled_from(("a", "b", "c"))

@@ -11,8 +11,8 @@ from typing import Any
 
 from federation.apimachinery.errors import ApiError, ConfigurationError, NotFound
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
-from federation.cli.plan import threeway
 from federation.client.client import Client, PatchType
+from federation.plans import threeway
 from federation.scheduling.whatif.state import ObjectChange
 
 _MANAGER, _KUBECTL = "fedctl", "kubectl"

@@ -23,8 +23,8 @@ from federation.api.resources import (
 from federation.apimachinery import wellknown
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object, Resource
-from federation.cli.plan.edits import Edit, describe_object, edit_from_json, resource_from_json, resource_to_json
 from federation.planning.rendering.memberobject import content_hash
+from federation.plans.edits import Edit, describe_object, edit_from_json, resource_from_json, resource_to_json
 from federation.scheduling.snapshot import to_cluster
 from federation.scheduling.whatif.planresult import ObjectPlan, Plan
 from federation.scheduling.whatif.state import ObjectChange, ObjectSet, title_of
@@ -199,6 +199,18 @@ def describe(wanted: Mapping[str, tuple[int | None, str]], found: Mapping[str, t
     return ", ".join(parts)
 
 
+def fingerprint(saved: PlanFile) -> str:
+    """Return a digest of what the plan was computed from and of its result, not of its writes."""
+    return content_hash(_basis(saved))
+
+
+def _basis(saved: PlanFile) -> dict[str, Any]:
+    return {
+        "seen": [_observed_to_json(observed) for observed in saved.observed],
+        "expected": [_expected_to_json(expected) for expected in saved.expected],
+    }
+
+
 def write_plan_file(path: Path, saved: PlanFile) -> None:
     """Write the file; ConfigurationError when it cannot be written."""
     content = {
@@ -206,8 +218,7 @@ def write_plan_file(path: Path, saved: PlanFile) -> None:
         "version": _VERSION,
         "edits": [edit.to_json() for edit in saved.edits],
         "hypothetical": list(saved.hypothetical),
-        "seen": [_observed_to_json(observed) for observed in saved.observed],
-        "expected": [_expected_to_json(expected) for expected in saved.expected],
+        **_basis(saved),
     }
     try:
         # Manifests may contain Secrets, so only the owner may read the file, even one that existed before.

@@ -13,10 +13,10 @@ from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object
-from federation.cli.plan.edits import Edit, Verb, created_namespaces, describe_object, dry_run, get_or_none
-from federation.cli.plan.kinds import ServedKinds, split_target
-from federation.cli.plan.manifests import Document
 from federation.client.client import Client
+from federation.plans.documents import Document
+from federation.plans.edits import Edit, Verb, created_namespaces, describe_object, dry_run, get_or_none
+from federation.plans.kinds import ServedKinds, split_target
 from federation.scheduling.framework.types import Effect
 from federation.scheduling.whatif import changes as whatif
 from federation.scheduling.whatif.state import ObjectChange, ObjectSet, federated_types
@@ -24,7 +24,7 @@ from federation.scheduling.whatif.state import ObjectChange, ObjectSet, federate
 
 @dataclass(frozen=True, slots=True)
 class RequestedChanges:
-    """The options of `fedctl plan` as they were given."""
+    """What a user asks for, in the words of the options of `fedctl plan`."""
 
     documents: Sequence[Document] = ()
     down: Sequence[str] = ()
@@ -33,6 +33,8 @@ class RequestedChanges:
     replicas: Sequence[str] = ()
     deletions: Sequence[str] = ()
     namespace: str = "default"
+    edits: Sequence[Edit] = ()
+    """Writes that are ready, for example taints of a cluster."""
 
 
 @dataclass(slots=True)
@@ -51,7 +53,7 @@ async def resolve_changes(host: Client, world: ObjectSet, requested: RequestedCh
     edits += [await _from_replicas(host, kinds, types, text, requested.namespace) for text in requested.replicas]
     for text in requested.deletions:
         edits.append(await _deletion(host, kinds, f"--delete {text}", text, requested.namespace))
-    edits += _cluster_edits(world, requested)
+    edits += [*_cluster_edits(world, requested), *requested.edits]
     _reject_duplicates(edits)
     edits.sort(key=_rank)
     created = created_namespaces(edits)

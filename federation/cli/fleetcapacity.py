@@ -1,0 +1,85 @@
+"""The command `fedctl capacity`: free room of the members, and what the loss of one would do.
+
+The control plane computes it (`/federation/v1/capacity`); the web UI shows the same answer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from federation.apimachinery.amounts import to_amount, to_count
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, get_json
+from federation.cli.terminal.printing import print_document, print_rows
+from federation.client.http import HTTPClient
+
+_PATH = "/federation/v1/capacity"
+_PAGE = "500"
+
+
+@dataclass(frozen=True, slots=True)
+class PodSize:
+    """The pod to fit into clusters, as quantities."""
+
+    cpu: str
+    memory: str
+
+
+async def show(context: KubeconfigContext, pod: PodSize, without: str, output: str) -> int:
+    """Print all members, or the one that is lost; return 1 if its replicas find no room."""
+    query = {"cpu": pod.cpu, "memory": pod.memory, "limit": _PAGE}
+    async with context.client() as host:
+        items = await _read(host, {**query, "without": without} if without else query)
+    if not without:
+        rows = map(_row, items)
+        headings = "CLUSTER, READY, CPU FREE, MEMORY FREE, FITS, REPLICAS, NO ROOM, STAY"
+        print_rows(items, output, "no cluster has joined", rows, headings, "")
+        return 0
+    (item,) = items
+    if output == "table":
+        _print_loss(item)
+    else:
+        print_document(item, output)
+    return 1 if item["loss"]["homeless"] else 0
+
+
+async def _read(host: HTTPClient, query: Mapping[str, str]) -> list[Any]:
+    items: list[Any] = []
+    more = dict(query)
+    while True:
+        answer: Any = await get_json(host, _PATH, more)
+        items += answer["items"]
+        if not (after := answer["metadata"].get("continue")):
+            return items
+        more["continue"] = after
+
+
+def _row(item: Mapping[str, Any]) -> list[str]:
+    free = (
+        f"{to_amount(name, item['available'][name])} of {to_amount(name, item['allocatable'][name])}"
+        for name in ("cpu", "memory")
+    )
+    loss = item["loss"]
+    counts = (item["fits"], loss["replicas"], loss["homeless"], loss["staying"])
+    return [item["cluster"], "yes" if item["isReady"] else "no", *free, *map(str, counts)]
+
+
+def _print_loss(item: Mapping[str, Any]) -> None:
+    loss, name = item["loss"], item["cluster"]
+    rows = (
+        [
+            f"{each['kind']} {each['namespace']}/{each['name']}",
+            *(str(each[field]) for field in ("replicas", "homeless", "staying")),
+        ]
+        for each in item["workloads"]
+    )
+    headings = "WORKLOAD, REPLICAS, NO ROOM, STAY"
+    print_rows(item["workloads"], "table", f"{name} has no divided replicas", rows, headings, "")
+    if not loss["replicas"]:
+        return
+    if loss["homeless"]:
+        print(f"without {name}, {loss['homeless']} of {to_count(loss['replicas'], 'replica')} would find no room")
+    else:
+        leaving = to_count(loss["replicas"] - loss["staying"], "replica")
+        print(f"{name} can be lost: the {leaving} that may leave fit into other clusters")
+    if loss["staying"]:
+        print(f"{to_count(loss['staying'], 'replica')} may not leave it, and would be down")

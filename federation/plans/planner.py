@@ -1,0 +1,153 @@
+"""Plans of changes: computed from the present objects, applied while they are still valid, and compared with reality.
+
+`fedctl plan` and the web UI use them with the rights of their user. The computation itself is in `scheduling/whatif`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from federation.api.resources import FEDERATED_TYPE_CONFIGS
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import ApiError, ConfigurationError, ServiceUnavailable
+from federation.apimachinery.resources import Object, Resource
+from federation.client.client import Client
+from federation.planning.federatedobject import pendingcontrollers
+from federation.plans.edits import Edit, apply_edit, created_namespaces, dry_run, get_or_none
+from federation.plans.inventory import read_inventory
+from federation.plans.planfile import ExpectedObject, PlanFile, describe, differences, fingerprint, to_plan_file
+from federation.plans.plugincalls import PluginCaller, drive
+from federation.plans.requestedchanges import RequestedChanges, ResolvedChanges, resolve_changes
+from federation.scheduling.framework.registry import PluginRegistry
+from federation.scheduling.whatif.compute import compute
+from federation.scheduling.whatif.planresult import Plan
+from federation.scheduling.whatif.rendered import member_objects_of
+from federation.scheduling.whatif.state import ObjectChange, ObjectSet, federated_types
+
+_TURN_S = 30.0
+"""How long a plan of a server waits for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Computes plans; `caller` sends requests to remote plugins, None when there are none."""
+
+    host: Client
+    plugins: PluginRegistry
+    caller: PluginCaller | None
+    clock: Clock
+    in_thread: bool = False
+
+    async def forecast(self, requested: RequestedChanges) -> "Forecast":
+        """Return what the requested changes would do now; ConfigurationError names the one that is wrong."""
+        world = await read_inventory(self.host)
+        resolved = await resolve_changes(self.host, world, requested)
+        result = await self.plan(world, resolved.changes)
+        saved = to_plan_file(result, world, resolved.edits, resolved.changes, resolved.hypothetical)
+        return Forecast(result, resolved, fingerprint(saved))
+
+    async def plan(self, world: ObjectSet, changes: Sequence[ObjectChange], *, is_explained: bool = False) -> Plan:
+        """Return the result of the changes."""
+        run = compute(world, changes, self.plugins, now=self.clock.now(), is_explained=is_explained)
+        result, _ = await drive(run, self.caller, in_thread=self.in_thread)
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """The result of requested changes; the fingerprint differs when it was computed from something else."""
+
+    plan: Plan
+    resolved: ResolvedChanges
+    fingerprint: str
+
+
+class Planners:
+    """Makes planners for the users of a server. One plan at a time is computed, in a thread; others wait for it."""
+
+    def __init__(self, plugins: PluginRegistry, caller: PluginCaller | None, clock: Clock) -> None:
+        self._plugins = plugins
+        self._caller = caller
+        self._clock = clock
+        self._turn = asyncio.Lock()
+
+    @asynccontextmanager
+    async def of(self, host: Client) -> AsyncIterator[Planner]:
+        """Yield a planner with the rights of the client; ServiceUnavailable if others take too long."""
+        try:
+            await asyncio.wait_for(self._turn.acquire(), _TURN_S)
+        except TimeoutError as error:
+            raise ServiceUnavailable("other plans are being computed; try again in a minute") from error
+        try:
+            yield Planner(host, self._plugins, self._caller, self._clock, in_thread=True)
+        finally:
+            self._turn.release()
+
+
+async def check_and_apply(planner: Planner, saved: PlanFile) -> list[str]:
+    """Apply a plan if it is still valid; return one line per difference, [] when it was applied.
+
+    ConfigurationError when it is hypothetical, or when the server rejects a write after earlier ones were made.
+    """
+    if saved.hypothetical:
+        raise ConfigurationError(f"this plan cannot be applied: {', '.join(saved.hypothetical)} is hypothetical")
+    world = await read_inventory(planner.host)
+    created = created_namespaces(saved.edits)
+    changes = [await dry_run(planner.host, edit, created) for edit in saved.edits]
+    result = await planner.plan(world, changes)
+    edited = {(change.resource, change.namespace, change.name): change.before for change in changes}
+
+    def get(resource: Resource, namespace: str, name: str) -> Object | None:
+        key = (resource, namespace, name)
+        return edited[key] if key in edited else world.get(*key)
+
+    lines = differences(saved, get, world, result)
+    if lines:
+        return [*lines, "nothing was applied; make the plan again"]
+    await apply_edits(planner.host, saved.edits, changes)
+    return []
+
+
+async def apply_edits(host: Client, edits: Sequence[Edit], changes: Sequence[ObjectChange]) -> None:
+    """Make the writes, each for the version that its change was computed from.
+
+    ConfigurationError names the write that the server rejects, and those that were made before it.
+    """
+    done: list[str] = []
+    for edit, change in zip(edits, changes, strict=True):
+        try:
+            await apply_edit(host, edit, change.before)
+        except ApiError as error:
+            applied = f"applied before it: {', '.join(done)}" if done else "nothing was applied"
+            raise ConfigurationError(f"{edit}: {error.message}; {applied}") from error
+        done.append(str(edit))
+
+
+async def unmet_expectations(host: Client, expected: Sequence[ExpectedObject]) -> list[str]:
+    """Return one line per object whose state differs from the expected one."""
+    configs = ObjectSet({FEDERATED_TYPE_CONFIGS: (await host.list(FEDERATED_TYPE_CONFIGS)).items})
+    types = federated_types(configs, [])
+    lines = []
+    for wanted in expected:
+        type_ = types[wanted.resource.api_version, wanted.resource.kind]
+        found = await get_or_none(host, type_.federated_resource, wanted.namespace, wanted.federated_name)
+        if found is None:
+            if wanted.clusters:
+                lines.append(f"{wanted}: does not exist yet")
+            continue
+        if not _is_processed(found) and wanted.clusters:
+            lines.append(f"{wanted}: still being processed by controllers")
+            continue
+        clusters = {name: (copy.replicas, copy.digest) for name, copy in member_objects_of(found, type_).items()}
+        if clusters != wanted.clusters:
+            lines.append(f"{wanted}: {describe(wanted.clusters, clusters)}")
+    return lines
+
+
+def _is_processed(found: dict[str, object]) -> bool:
+    """Return True when every controller has finished with the federated object, so that sync may dispatch it."""
+    try:
+        return pendingcontrollers.may_dispatch(pendingcontrollers.pending_stages(found))
+    except pendingcontrollers.PipelineError:
+        return False

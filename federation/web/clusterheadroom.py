@@ -1,0 +1,183 @@
+"""Free room, and what the loss of a cluster would do: `/federation/v1/capacity`, from the caches of the controllers.
+
+`cpu` and `memory` describe a pod; `fits` is how many of them each cluster takes. `without` names one cluster, and adds
+its workloads. It needs permission to list FederatedClusters, and FederatedObjects in all namespaces.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request, Response
+
+from federation.api.federatedtype import FederatedType
+from federation.api.resources import (
+    CLUSTER_PROPAGATION_POLICIES,
+    FEDERATED_CLUSTERS,
+    FEDERATED_OBJECTS,
+    PROPAGATION_POLICIES,
+)
+from federation.apimachinery.errors import BadRequest, ServiceUnavailable
+from federation.apimachinery.quantity import to_int_ceil, to_milli
+from federation.apimachinery.resources import Object
+from federation.apimachinery.selectors import SelectorError
+from federation.apiserver.http.nonresource import AUTHORIZE
+from federation.planning.federatedobject.placements import effective_placement
+from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.informers import Informers
+from federation.scheduling.framework.capacity import capacity_of
+from federation.scheduling.framework.types import ANY_NODE, CPU, MEMORY, Cluster, PodShape, pod_shape
+from federation.scheduling.headroom import Loss, Workload, loss_of, to_workload
+from federation.scheduling.policymatching import PolicyIndex
+from federation.scheduling.policyspec import compile_policy
+from federation.scheduling.snapshot import Snapshot, to_cluster
+from federation.web.requests import check_parameters, json_response, to_read
+
+PATH = "/federation/v1/capacity"
+_PARAMETERS = frozenset(("cpu", "memory", "without", "name", "limit", "continue"))
+_LIMIT_MAX = 500
+_WORKLOADS_MAX = 500
+"""Workloads of one lost cluster to return; the totals count all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which clusters, and the pod to fit into them."""
+
+    shape: PodShape
+    without: str
+    name: str
+    limit: int
+    after: str
+
+
+class HeadroomView:
+    """Reads clusters, policies and federated objects from the caches of the controllers."""
+
+    def __init__(self, objects: FederatedObjects, informers: Informers) -> None:
+        self._objects = objects
+        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        self._policies = [informers.for_resource(each) for each in (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)]
+
+    def read(self) -> tuple[list[Object], list[Object], list[tuple[Object, FederatedType]]]:
+        """Return clusters, policies and federated workloads; ServiceUnavailable while caches are incomplete."""
+        if not (self._objects.has_synced and all(each.has_synced for each in (self._clusters, *self._policies))):
+            raise ServiceUnavailable("the control plane is starting; try again in a few seconds")
+        policies = [policy for cache in self._policies for policy in cache.list()]
+        types = [type_ for type_ in self._objects.types.all() if type_.paths.replicas_spec]
+        workloads = [(federated, type_) for type_ in types for federated in self._objects.of_type(type_)]
+        return list(self._clusters.list()), policies, workloads
+
+
+def add_routes(web: FastAPI, view: HeadroomView) -> None:
+    """Serve the capacity of clusters."""
+
+    @web.get(PATH)
+    async def capacity(
+        request: Request,
+        cpu: str = "500m",
+        memory: str = "512Mi",
+        without: str = "",
+        name: str = "",
+        limit: Annotated[int, Query(ge=1, le=_LIMIT_MAX)] = 50,
+        after: Annotated[str, Query(alias="continue")] = "",
+    ) -> Response:
+        """Return a page of clusters with free room and the effect of their loss."""
+        check_parameters(request, _PARAMETERS)
+        needed = [to_read(resource, "list", "") for resource in (FEDERATED_CLUSTERS, FEDERATED_OBJECTS)]
+        await request.scope[AUTHORIZE](needed, is_path_enough=False)
+        asked = Question(_to_shape(cpu, memory), without, name, limit, after)
+        return json_response(200, await asyncio.to_thread(_answer, *view.read(), asked))
+
+
+def _to_shape(cpu: str, memory: str) -> PodShape:
+    amounts = []
+    for field, text, to_int in ((CPU, cpu, to_milli), (MEMORY, memory, to_int_ceil)):
+        try:
+            amount = to_int(text)
+        except (ValueError, ArithmeticError) as error:
+            raise BadRequest(f"{field}: {text!r} is not a quantity, for example 500m or 512Mi") from error
+        if amount <= 0:
+            raise BadRequest(f"{field}: must be more than 0")
+        amounts.append((str(field), amount))
+    return pod_shape(tuple(sorted(amounts)), ANY_NODE)
+
+
+def _answer(
+    sources: Sequence[Object],
+    policies: Sequence[Object],
+    federated: Sequence[tuple[Object, FederatedType]],
+    asked: Question,
+) -> dict[str, Any]:
+    clusters = sorted(map(to_cluster, sources), key=lambda cluster: cluster.name)
+    listed = [cluster for cluster in clusters if asked.name in cluster.name and asked.without in ("", cluster.name)]
+    if asked.without and not listed:
+        raise BadRequest(f"without: there is no cluster {asked.without!r}")
+    page = [cluster for cluster in listed if cluster.name > asked.after][: asked.limit]
+    snapshot = Snapshot(0, tuple(clusters))
+    workloads = _workloads(policies, federated, {cluster.name for cluster in page}, snapshot)
+    items = []
+    for cluster in page:
+        loss = loss_of(cluster.name, clusters, workloads.get(cluster.name, ()))
+        items.append(_to_item(cluster, asked, loss))
+    has_more = bool(page) and listed[-1].name > page[-1].name
+    return {
+        "kind": "ClusterCapacityList",
+        "metadata": {"continue": page[-1].name} if has_more else {},
+        "count": len(listed),
+        "items": items,
+    }
+
+
+def _workloads(
+    policies: Sequence[Object],
+    federated: Sequence[tuple[Object, FederatedType]],
+    lost: set[str],
+    snapshot: Snapshot,
+) -> Mapping[str, Sequence[Workload]]:
+    """Return the divided workloads in each of the clusters."""
+    index = PolicyIndex()
+    for policy in policies:
+        try:
+            index.put(compile_policy(policy))
+        except (SelectorError, ValueError, TypeError):
+            continue  # the schedule controller reports it, and decides as if it did not exist
+    found: dict[str, list[Workload]] = {}
+    for obj, type_ in federated:
+        here = lost & effective_placement(obj)
+        ref = index.match(obj) if here else None
+        workload = to_workload(obj, type_, index.get(ref), snapshot) if ref is not None else None
+        for name in here if workload is not None else ():
+            found.setdefault(name, []).append(workload)  # type: ignore[arg-type]  # not None here
+    return found
+
+
+def _to_item(cluster: Cluster, asked: Question, loss: Loss) -> dict[str, Any]:
+    item: dict[str, Any] = {
+        "cluster": cluster.name,
+        "isReady": cluster.is_joined and cluster.is_ready,
+        "taints": [f"{taint.key}:{taint.effect}" for taint in cluster.taints],
+        "allocatable": {name: cluster.allocatable.get(name, 0) for name in (CPU, MEMORY)},
+        "available": {name: cluster.available.get(name, 0) for name in (CPU, MEMORY)},
+        "fits": capacity_of(cluster, asked.shape) if cluster.is_joined and cluster.is_ready else 0,
+        "loss": {
+            "objects": len(loss.workloads),
+            "replicas": loss.replicas,
+            "homeless": loss.homeless,
+            "staying": loss.staying,
+        },
+    }
+    if asked.without:
+        item["workloads"] = [
+            {
+                "kind": each.kind,
+                "namespace": each.namespace,
+                "name": each.name,
+                "replicas": each.replicas,
+                "homeless": each.homeless,
+                "staying": each.staying,
+            }
+            for each in loss.workloads[:_WORKLOADS_MAX]
+        ]
+    return item

@@ -1,0 +1,89 @@
+"""Capacity: the free room of clusters, how many pods fit, and which clusters can be lost; as a table and a picture."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.amounts import to_amount
+from federation.apimachinery.errors import BadRequest
+from federation.web import clusterheadroom
+from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
+
+_FIELDS = ("cpu", "memory", "name", "without", "continue")
+WIDTH, ROW, LABEL = 1200, 26, 240
+"""Sizes of the picture: all of it, one cluster, and the names on the left, in its own units."""
+_COUNT = 60
+"""Width for the numbers on the right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One cluster in the picture: segments are (x, width, tone); `text` says the same in words."""
+
+    cluster: str
+    y: int
+    segments: tuple[tuple[float, float, str], ...]
+    total: int
+    text: str
+
+
+def to_bars(items: Sequence[Mapping[str, Any]]) -> list[Bar]:
+    """Return the bars of the picture: replicas that fit elsewhere, stay, or find no room. The longest is full width."""
+    longest = max((item["loss"]["replicas"] for item in items), default=0)
+    scale = (WIDTH - LABEL - _COUNT) / longest if longest else 0.0
+    bars = []
+    for at, item in enumerate(items):
+        loss = item["loss"]
+        fitting = loss["replicas"] - loss["homeless"] - loss["staying"]
+        x, segments = float(LABEL), []
+        for count, tone in ((fitting, "fits"), (loss["staying"], "stays"), (loss["homeless"], "homeless")):
+            if count:
+                segments.append((round(x, 1), round(count * scale, 1), tone))
+                x += count * scale
+        bars.append(Bar(item["cluster"], at * ROW, tuple(segments), loss["replicas"], verdict_of(item)[1]))
+    return bars
+
+
+def verdict_of(item: Mapping[str, Any]) -> tuple[str, str]:
+    """Return tone and words about the loss of a cluster."""
+    loss = item["loss"]
+    if not loss["replicas"]:
+        return "unknown", "Nothing divided runs here"
+    if loss["homeless"]:
+        return "bad", f"{loss['homeless']} of {loss['replicas']} replicas would find no room"
+    if loss["staying"]:
+        return "warn", f"{loss['staying']} of {loss['replicas']} replicas may not leave"
+    return "good", "Can be lost"
+
+
+async def _load(page: Page) -> Mapping[str, Any]:
+    query = {field: page.query[field] for field in _FIELDS if page.query.get(field)}
+    problem = ""
+    try:
+        found = await page.api.get(clusterheadroom.PATH, **query, limit=str(PAGE_ROWS))
+    except BadRequest as error:
+        problem = error.message
+        found = await page.api.get(clusterheadroom.PATH, limit=str(PAGE_ROWS))
+    items = found["items"]
+    after = found["metadata"].get("continue", "")
+    return {
+        "problem": problem,
+        "items": items,
+        "count": found["count"],
+        "bars": to_bars(items),
+        "size": (WIDTH, len(items) * ROW, LABEL, ROW),
+        "verdicts": {item["cluster"]: verdict_of(item) for item in items},
+        "lost": items[0] if query.get("without") and not problem else None,
+        "amount": to_amount,
+        "next": page.link(**{"continue": after}) if after else "",
+        "first": page.link(**{"continue": ""}) if page.query.get("continue") else "",
+    }
+
+
+def _watched(page: Page) -> Sequence[Collection]:
+    del page
+    return [(FEDERATED_CLUSTERS.path(), {})]
+
+
+SCREEN = Screen("/ui/capacity", "Capacity", "capacity.html", _load, _watched, pause_s=10.0)

@@ -1,0 +1,45 @@
+"""Forms of browsers: their fields, and proof that a page of ours sent them.
+
+A request that changes something must come from our own pages. The browser says where a form was sent from, and a form
+of a session has the session's key besides.
+"""
+
+import secrets
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, urlsplit
+
+from fastapi import Request
+
+from federation.apimachinery.errors import RequestEntityTooLarge
+from federation.web.ui.credentials import Session
+
+FIELDS_MAX = 50
+SMALL_BYTES_MAX = 64 * 1024
+"""Size of a form without manifests, encoded."""
+
+
+def is_own_page(request: Request) -> bool:
+    """Return whether a form was sent by a page of ours, as browsers report it."""
+    origin = request.headers.get("origin")
+    if origin is not None:
+        return urlsplit(origin).netloc == request.headers.get("host")
+    return request.headers.get("sec-fetch-site") == "same-origin"
+
+
+def is_genuine(request: Request, session: Session, form: Mapping[str, str]) -> bool:
+    """Return whether a page of this session sent the form."""
+    key = form.get("form_key", "").encode()
+    return is_own_page(request) and secrets.compare_digest(key, session.form_key.encode())
+
+
+async def read_form(request: Request, bytes_max: int = SMALL_BYTES_MAX) -> dict[str, str]:
+    """Return the fields of a form, {} for anything else; RequestEntityTooLarge above the limit."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > bytes_max:
+            raise RequestEntityTooLarge(f"the form is larger than {bytes_max >> 10} KiB; send less at once")
+    try:
+        return dict(parse_qsl(bytes(body).decode("utf-8", "replace"), max_num_fields=FIELDS_MAX))
+    except ValueError:
+        return {}

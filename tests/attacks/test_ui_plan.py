@@ -1,0 +1,93 @@
+"""Attacks on plans in the web UI: hostile manifests, forged forms, users without the rights, secrets in diffs."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.attacks.test_ui import ADMIN, FRAME, MARKUP, OWN, Tags, logged_in
+from tests.attacks.test_ui_approval import fields
+from tests.support.apiserver import Parts
+from tests.support.manifests import a_policy
+from tests.support.world import World, a_world
+from tests.unit.web.test_delivery import served
+
+from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
+from federation.apimachinery.resources import CONFIGMAPS, SECRETS
+from federation.apiserver.auth.clientcertificates import Peer
+from federation.web.ui.credentials import Credentials
+
+LAUGHS = "a: &a [1]\n" + "".join(
+    f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 9)}]\n" for n in range(9)
+)
+SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: own, namespace: default}\nstringData: {password: topsecret}\n"
+
+
+async def plan(browser: httpx.AsyncClient, **form: str) -> httpx.Response:
+    hidden = await fields(browser, "/ui/plan")
+    return await browser.post("/ui/plan", data={**hidden, **form})
+
+
+@pytest.mark.parametrize(
+    ("manifests", "says"),
+    [
+        ("[" * 100_000, "exceeded max depth"),
+        (LAUGHS, "excessive aliasing"),
+        ("- " * 100_000 + "a", "exceeded max depth"),
+        ("kind: !!python/object/apply:os.system [id]", "Manifests"),
+        ("a: 1\n---\n" * 300, "Manifests"),
+        ("x" * (1 << 20) + "yz", "more than 1024 KiB"),
+        (MARKUP, "Manifests"),
+        ("", "Paste a manifest"),
+    ],
+    ids=["deep", "laughs", "deepblocks", "python", "many", "large", "markup", "empty"],
+)
+async def test_hostile_manifests_are_refused_on_the_page(parts: Parts, manifests: str, says: str) -> None:
+    async with logged_in(parts, Credentials(peer=ADMIN), **OWN) as browser:
+        answer = await plan(browser, manifests=manifests)
+        assert answer.status_code in (400, 404, 422), answer.text[-500:]
+        tags = Tags()
+        tags.feed(answer.text)
+        assert says in tags.text
+        assert tags.loaded == FRAME
+
+
+async def test_a_plan_changes_nothing_and_only_its_own_form_applies_it(tmp_path: Path) -> None:
+    async with a_world(members=("east", "west"), has_workloads=False) as world:
+        kinds = [{"apiVersion": "v1", "kind": "Secret"}]
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}, resourceSelectors=kinds))
+        secret = {"metadata": {"name": "own", "namespace": "default"}, "stringData": {"password": "oldsecret"}}
+        await world.create(SECRETS, secret)
+        await world.settle()
+        async with served(world, tmp_path) as (parts, _):
+            async with logged_in(parts, Credentials(peer=ADMIN), **OWN) as browser:
+                asked = {"manifests": SECRET, "cluster": "west", "action": "taint", "taint": "a=b:NoSchedule"}
+                shown = await plan(browser, **asked)
+                assert shown.status_code == 200
+                for value in ("dG9wc2VjcmV0", "b2xkc2VjcmV0", "oldsecret"):
+                    assert value not in shown.text, "values of Secrets are masked"
+                assert "***" in shown.text
+                for metadata, says in (
+                    ("name: ../../x", "metadata.name"),
+                    ("name: a, namespace: ../x", "metadata.namespace"),
+                ):
+                    answer = await plan(browser, manifests=f"apiVersion: v1\nkind: Secret\nmetadata: {{{metadata}}}\n")
+                    assert answer.status_code == 422
+                    assert says in answer.text.partition('role="alert"')[2][:300]
+                for wrong in ({"fingerprint": "x"}, {"fingerprint": ""}):
+                    answer = await plan(browser, **asked, step="apply", **wrong)
+                    assert "no longer the plan that you saw" in answer.text
+                assert (await browser.post("/ui/plan", data={**asked, "step": "apply"})).status_code == 403
+                assert await taints(world) == []
+            async with logged_in(parts, Credentials(peer=Peer("bob", ())), **OWN) as browser:
+                for form in (asked, {"manifests": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}):
+                    answer = await plan(browser, **form)
+                    assert answer.status_code in (403, 422)
+                    assert "forbidden" in answer.text
+            assert await taints(world) == []
+            assert (await world.user.list(CONFIGMAPS, "default")).items == []
+
+
+async def taints(world: World) -> list[str]:
+    """Return the keys of the taints of the cluster that the plan is about."""
+    cluster = await world.user.get(FEDERATED_CLUSTERS, "west")
+    return [taint["key"] for taint in cluster["spec"].get("taints") or ()]
