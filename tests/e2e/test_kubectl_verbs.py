@@ -169,7 +169,7 @@ def test_every_kind_of_workload_and_what_belongs_to_it_is_described(kubectl: Kub
     served = kubectl("api-resources", "--verbs=list", "--namespaced", "-o", "name").split()
     listed = kubectl("get", ",".join(served), "-o", "name")
     assert {"replicaset.apps/web-1", "horizontalpodautoscaler.autoscaling/web"} <= set(listed.split())
-    assert "metrics not available yet" in kubectl.fails("top", "pods")
+    assert "Metrics API not available" in kubectl.fails("top", "pods")
 
 
 def test_events_are_listed_for_their_object(kubectl: Kubectl) -> None:
