@@ -18,6 +18,7 @@ from federation.apimachinery.errors import (
     not_served,
 )
 from federation.apimachinery.paths import ResourcePath, parse
+from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import parse_label_selector
 from federation.apiserver.http.asgi import Request
 from federation.apiserver.http.forwarding import encoded_target
@@ -68,9 +69,12 @@ class CustomMetricsConnector:
         selectors = {key: text for key in _SELECTORS if (text := request.query.get(key, ""))}
         for text in selectors.values():
             parse_label_selector(text)
+        visibility = self._placed if query.namespace else self._everywhere
+        names = query.names(visibility.clusters(query.namespace))
         with Deadline(timeout_s or self._options.answer_s_max):
-            found, problems = await self._gather(request, query, selectors)
-        answer = merge(query, self._checked(query, found, problems))
+            answers, problems = await self._gather(request, query, names, selectors)
+            # A thread, because thousands of values take longer than other requests should wait.
+            answer = await asyncio.to_thread(self._combine, query, names, answers, problems)
         request.warnings.extend(self._warnings(problems))
         await request.respond_json(200, answer)
 
@@ -78,31 +82,34 @@ class CustomMetricsConnector:
         """Do nothing: requests end within their time limits."""
 
     async def _gather(
-        self, request: Request, query: MetricQuery, selectors: dict[str, str]
-    ) -> tuple[dict[str, list[MetricValue]], dict[str, Exception]]:
-        """Return the values of the clusters that answer, and the problems of the others."""
-        visibility, problems = self._placed if query.namespace else self._everywhere, dict[str, Exception]()
-        names = query.names(visibility.clusters(query.namespace))
-        bytes_max = max(self._options.member_bytes_min, self._options.page_bytes_max // max(1, len(names)))
-        parameters = urlencode(selectors).encode()
+        self, request: Request, query: MetricQuery, names: dict[str, str], selectors: dict[str, str]
+    ) -> tuple[dict[str, Object], dict[str, Exception]]:
+        """Return the clusters' answers, and the problems of those that do not answer."""
+        problems, parameters = dict[str, Exception](), urlencode(selectors).encode()
         targets = {cluster: encoded_target(query.path(name), parameters) for cluster, name in names.items()}
+        bytes_max = self._options.member_bytes_min
 
-        async def ask(cluster: str, target: str) -> list[MetricValue] | None:
+        async def ask(cluster: str, target: str) -> Object | None:
             try:
                 async with self._slots, asyncio.timeout(self._options.answer_s_max):
-                    answer = await memberreads.read(self._pool, cluster, request.user, target, bytes_max)
-                    return from_answer(cluster, query, names[cluster], answer)
+                    return await memberreads.read(self._pool, cluster, request.user, target, bytes_max)
             except (ApiError, ClusterError, TimeoutError) as problem:
                 problems[cluster] = problem
                 return None
 
         answers = await asyncio.gather(*(ask(cluster, target) for cluster, target in targets.items()))
-        return {cluster: values for cluster, values in zip(names, answers, strict=True) if values is not None}, problems
+        return {cluster: answer for cluster, answer in zip(names, answers, strict=True) if answer is not None}, problems
 
-    def _checked(
-        self, query: MetricQuery, found: dict[str, list[MetricValue]], problems: dict[str, Exception]
-    ) -> dict[str, list[MetricValue]]:
-        """Return the values; raise what the user gets instead when they do not answer the question."""
+    def _combine(
+        self, query: MetricQuery, names: dict[str, str], answers: dict[str, Object], problems: dict[str, Exception]
+    ) -> Object:
+        """Return the host's list and add the malformed answers to the problems; raise what the user gets instead."""
+        found: dict[str, list[MetricValue]] = {}
+        for cluster, answer in answers.items():
+            try:
+                found[cluster] = from_answer(cluster, query, names[cluster], answer)
+            except ClusterError as problem:
+                problems[cluster] = problem
         silent = {name: each for name, each in problems.items() if not isinstance(each, NotFound | Forbidden)}
         # A second meaning of the name may be in a cluster that does not answer.
         is_ambiguous = query.is_in_one_cluster and not query.is_list
@@ -110,7 +117,7 @@ class CustomMetricsConnector:
             raise ServiceUnavailable("; ".join(self._warnings(silent)))
         if problems and not found:
             raise min(problems.values(), key=lambda each: isinstance(each, NotFound))
-        return found
+        return merge(query, found)
 
     def _warnings(self, problems: dict[str, Exception]) -> list[str]:
         # A cluster without the metric is no problem: the workload may not run there.
