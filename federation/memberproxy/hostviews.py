@@ -15,7 +15,9 @@ from federation.apiserver.semantics.kinds.kinds import KindInfo, PrinterColumn
 from federation.apiserver.semantics.schema.model import ANYTHING
 from federation.apiserver.semantics.strategies.base import Strategy
 from federation.client.pool import ClusterPool
+from federation.memberproxy import custommetricvalues
 from federation.memberproxy.connector import MemberProxy
+from federation.memberproxy.custommetrics import CustomMetricsConnector
 from federation.memberproxy.mergedreader import MergedOptions, MergedReader
 from federation.memberproxy.placedclusters import EveryCluster, Visibility
 from federation.memberproxy.podconnector import POD_SUBRESOURCES, PodConnector
@@ -67,6 +69,11 @@ def serve_members(
     for resource, visibility in ((POD_METRICS, placed), (NODE_METRICS, everywhere)):
         registry.kinds.replace(resource.group, resource.plural, [metrics_kind(resource)])
         server.read_from(resource, MergedReader(resource, None, pool, visibility, clock, options))
+    custom = CustomMetricsConnector(pool, placed, everywhere, options)
+    for version in custommetricvalues.VERSIONS:
+        group = Resource(custommetricvalues.GROUP, version, "MetricValueList", "")
+        server.connect(group, "", custom)
+        registry.apis.connect(group.group, version)
 
 
 class EventsOfPods(MergedReader):

@@ -75,7 +75,7 @@ class Selection:
 
 async def get(pool: ClusterPool, cluster: str, user: User, resource: Resource, namespace: str, name: str) -> Object:
     """Return an object; NotFound, Forbidden, or a ClusterError when the member does not answer."""
-    found = await _read(pool, cluster, user, encoded_target(resource.path(namespace, name)), _EVENT_BYTES_MAX)
+    found = await read(pool, cluster, user, encoded_target(resource.path(namespace, name)), _EVENT_BYTES_MAX)
     if not _is_object(found) or found["metadata"]["name"] != name:
         raise ClusterError(f"cluster {cluster} answered without the object {name}")
     return found
@@ -86,7 +86,7 @@ async def list_page(
 ) -> MemberPage:
     """Return one page of the selected objects."""
     target = selection.target(limit=str(limit), **{"continue": token})
-    found = await _read(pool, cluster, user, target, bytes_max)
+    found = await read(pool, cluster, user, target, bytes_max)
     items, metadata = found.get("items"), found.get("metadata") or {}
     revision, next_token = metadata.get("resourceVersion") or "", metadata.get("continue") or ""
     if not isinstance(items, list | None) or not isinstance(revision, str) or not isinstance(next_token, str):
@@ -110,7 +110,8 @@ async def watch(
                 yield event
 
 
-async def _read(pool: ClusterPool, cluster: str, user: User, target: str, bytes_max: int) -> Object:
+async def read(pool: ClusterPool, cluster: str, user: User, target: str, bytes_max: int) -> Object:
+    """Return the JSON object at a path; an ApiError of the member, or a ClusterError when it does not answer so."""
     async with _opened(pool, cluster, user, target) as response:
         found = parse_object(await _body(cluster, response, bytes_max))
     if found is None:

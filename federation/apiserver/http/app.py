@@ -169,7 +169,9 @@ class App:
         return found if is_forwarded or self._find_remote(path) is not None else None
 
     def _find_connector(self, path: ResourcePath) -> Connector | None:
-        """Return what answers a subresource, None for nearly all paths."""
+        """Return what answers a subresource or a whole group version, None for nearly all paths."""
+        if (path.group, path.version) in self._apis.connected:
+            return self._connectors.get((path.group, path.version, "", ""))
         if not path.subresource or path.is_watch:
             return None
         found = self._connectors.get((path.group, path.version, path.plural, path.subresource))

@@ -36,7 +36,7 @@ class Connector(Protocol):
 
 
 Connectors = Mapping[tuple[str, str, str, str], Connector]
-"""Connectors by group, version, plural and subresource."""
+"""Connectors by group, version, plural and subresource; plural and subresource "" for every path of a group version."""
 
 
 def rest_of(request: Request, path: ResourcePath) -> str:

@@ -80,6 +80,9 @@ class APIServices:
         self.entries: dict[str, APIEntry] = {}
         self.remote: dict[GroupVersion, APIEntry] = {}
         """The group versions whose requests go to another server."""
+        self.connected: frozenset[GroupVersion] = frozenset()
+        """The group versions that a connector answers; an APIService of the same group takes its place."""
+        self._connected: set[GroupVersion] = set()
         self.generation = 1
         """Increases with every change that discovery shows."""
         self._documents: dict[GroupVersion, RemoteDocuments] = {}
@@ -106,6 +109,11 @@ class APIServices:
     def on_change(self, listener: Callable[[], None]) -> None:
         """Call `listener` after every change of an entry."""
         self._listeners.append(listener)
+
+    def connect(self, group: str, version: str) -> None:
+        """Serve a group version by a connector, unless an APIService registers another server for its group."""
+        self._connected.add((group, version))
+        self._changed()
 
     async def before_create(self, obj: Object, *, dry_run: bool) -> None:
         """Do nothing: validation needs no state."""
@@ -146,6 +154,8 @@ class APIServices:
             for entry in self.entries.values()
             if entry.service is not None and entry.group != API_SERVICES.group
         }
+        taken = {group for group, _ in self.remote}
+        self.connected = frozenset(key for key in self._connected if key[0] not in taken)
         self._documents = {key: found for key, found in self._documents.items() if key in self.remote}
         self.generation += 1
         for listener in self._listeners:

@@ -84,11 +84,11 @@ def classic_document(kinds: Kinds, path: str, apis: APIServices | None = None) -
             groups = [_to_group(group, versions) for group, versions in _group_versions(kinds, apis).items() if group]
             return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
         case ["api", version]:
-            return _resource_list(kinds, "", version)
+            return _resource_list(kinds, "", version, apis)
         case ["apis", group] if group and (versions := _group_versions(kinds, apis).get(group)):
             return {"kind": "APIGroup", "apiVersion": "v1", **_to_group(group, versions)}
         case ["apis", group, version] if group:
-            return _resource_list(kinds, group, version)
+            return _resource_list(kinds, group, version, apis)
         case _:
             raise not_served()
 
@@ -158,6 +158,7 @@ def _group_versions(kinds: Kinds, apis: APIServices | None, *, is_by_name: bool 
     Groups of the same priority are in the order of their APIServices' names, or of their own with `is_by_name`.
     """
     served = {(info.resource.group, info.resource.version) for info in kinds.all()} | REVIEWS.keys()
+    served |= apis.connected if apis is not None else frozenset()
     priorities = {key: default_priority(*key) for key in served}
     for entry in apis.entries.values() if apis is not None else ():
         if entry.group_version in served or entry.service is not None:
@@ -219,10 +220,11 @@ def _to_group(group: str, versions: list[str]) -> dict[str, Any]:
     return {"name": group, "versions": listed, "preferredVersion": listed[0]}
 
 
-def _resource_list(kinds: Kinds, group: str, version: str) -> dict[str, Any]:
+def _resource_list(kinds: Kinds, group: str, version: str, apis: APIServices | None) -> dict[str, Any]:
     infos = [info for info in kinds.all() if (info.resource.group, info.resource.version) == (group, version)]
     resources = _resources(group, version, infos)
-    if not resources:
+    # Nothing is known of what a connector answers, so its list is empty.
+    if not resources and (apis is None or (group, version) not in apis.connected):
         raise not_served()
     return {
         "kind": "APIResourceList",
