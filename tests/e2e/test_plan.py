@@ -101,7 +101,7 @@ def test_a_plan_may_contain_a_namespace_and_its_objects(fed: Federation, tmp_pat
 
 def test_a_rebalance_moves_what_avoid_disruption_keeps(fed: Federation, tmp_path: Path) -> None:
     """The first placement is in one cluster; the new policy divides by weight and moves nothing."""
-    manifests = [a_deployment("web", replicas=4), a_policy({"member-1": 1})]
+    manifests = [a_deployment("web", replicas=4), a_policy({"member-2": 1})]
     path = tmp_path / "even.json"
     fed.kubectl("create", "namespace", "even")
     for manifest in manifests:
@@ -109,7 +109,7 @@ def test_a_rebalance_moves_what_avoid_disruption_keeps(fed: Federation, tmp_path
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
     fed.kubectl("apply", "-f", str(path))
     fed.kubectl("rollout", "status", "deployment/web", "-n", "even", "--timeout=60s")
-    manifests[1]["spec"]["placement"].append({"cluster": "member-2", "preferences": {"weight": 1}})
+    manifests[1]["spec"]["placement"].append({"cluster": "member-3", "preferences": {"weight": 1}})
     path.write_text(json.dumps(manifests[1]))
     fed.kubectl("apply", "-f", str(path))
 
@@ -120,7 +120,7 @@ def test_a_rebalance_moves_what_avoid_disruption_keeps(fed: Federation, tmp_path
         is None
     )
     assert run(fed, "rebalance", "deployment/web", "-n", "even").stdout.endswith("as planned: deployment/web in even\n")
-    for member in ("member-1", "member-2"):
+    for member in ("member-2", "member-3"):
         eventually(
             lambda at=member: fed.member(at).json("get", "deployment", "web", "-n", "even")["spec"]["replicas"],  # type: ignore[misc]  # bound here
             lambda replicas: replicas == 2,
