@@ -7,6 +7,7 @@ from federation.controllers.cluster.controller import ClusterOptions
 from federation.controllers.cluster.monitor import MonitorOptions
 from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, TokenOptions
 from federation.controllers.schedule.controller import ScheduleOptions
+from federation.controllers.schedule.preemption import PreemptionOptions
 from federation.settings import Settings
 
 
@@ -18,6 +19,7 @@ def schedule_options(settings: Settings) -> ScheduleOptions:
         units=settings.units,
         guard=settings.guard,
         failover=settings.failover,
+        preemption=PreemptionOptions(settings.preemption_interval_s),
     )
 
 

@@ -144,9 +144,10 @@ class Settings:
     """How long a policy without its own toleration tolerates a cluster that is not ready or unreachable."""
 
     cluster_rates_url: str = ""
-    """http:// or https:// URL of clusters' prices and emissions, which are written to their labels; empty for none."""
+    """http:// or https:// URL of clusters' prices and emissions, read every interval of at least 10 s; empty for none."""
     cluster_rates_interval_s: float = 300.0
-    """Time between two requests of it, at least 10."""
+    preemption_interval_s: float = 0.0
+    """Time between two rounds in which workloads give way to those of higher priority, such as 30; 0 for never."""
     guard_share: float = 0.2
     """Share of a policy's, type's or cluster's objects that may move at a time without approval; 1 for no guard."""
     guard_count: int = 10

@@ -102,6 +102,8 @@ OBSERVED_LABELS = _F + "observed-labels"
 TEMPLATE_GENERATOR_MERGE_PATCH = _F + "template-generator-merge-patch"
 
 # Ours
+GIVES_WAY = _OURS + "gives-way"
+"""On a federated workload: JSON {cluster: {"keeps", "count", "to"}}, replicas that give way to one of higher priority."""
 ON_DEMAND_FLOOR = _OURS + "on-demand-floor"
 """On a workload: how many of its replicas, or what percentage, must be in clusters that are not spot capacity."""
 DEPARTED_CLUSTERS = _OURS + "departed-clusters"
@@ -399,6 +401,9 @@ EVENT_INVALID_PROPAGATION_POLICY = "InvalidPropagationPolicy"
 EVENT_INVALID_SCHEDULING_PROFILE = "InvalidSchedulingProfile"
 EVENT_WEBHOOK_CONFIGURATION_ERROR = "WebhookConfigurationError"
 EVENT_WEBHOOK_REGISTERED = "WebhookRegistered"
+
+EVENT_GIVES_WAY = "GivesWay"
+EVENT_PREEMPTS = "Preempts"
 
 # Event reasons of the guard, on a PlacementHold and its cause
 EVENT_PLACEMENT_HELD = "PlacementHeld"

@@ -16,6 +16,7 @@ from federation.apimachinery.jsonobject import parse_object
 from federation.planning.automigration.migrationinfo import to_openings
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.placement.failback import Offers
+from federation.planning.preemption.yielding import yields_from
 from federation.scheduling import usermigration
 from federation.scheduling.annotationoverrides import is_overridden, overrides_from_annotations
 from federation.scheduling.framework.types import (
@@ -23,6 +24,7 @@ from federation.scheduling.framework.types import (
     NVIDIA_GPU,
     Assumed,
     AutoMigration,
+    CustomMigration,
     GroupVersionKind,
     SchedulingMode,
     SchedulingUnit,
@@ -105,7 +107,7 @@ def build_unit(
         ended_tolerations=ended or {},
         avoid_disruption=policy.avoid_disruption,
         auto_migration=_auto_migration(policy, annotations, desired),
-        custom_migration=usermigration.from_annotation(annotations.get(names.APPLIED_MIGRATION_CONFIGURATION)),
+        custom_migration=_custom_migration(annotations),
         template=template,
         workload_spread=(
             spread_of_unit(spread, federated, desired or 0, snapshot)
@@ -115,6 +117,18 @@ def build_unit(
         **fields,
         **_resolved(preferences, snapshot),
     )
+
+
+def _custom_migration(annotations: Mapping[str, str]) -> CustomMigration | None:
+    """Return the migration that the user asked for, with the limits of a workload that gives way to another one."""
+    custom = usermigration.from_annotation(annotations.get(names.APPLIED_MIGRATION_CONFIGURATION))
+    yields = yields_from(annotations.get(names.GIVES_WAY)) if names.GIVES_WAY in annotations else {}
+    if not yields:
+        return custom
+    limits = dict(custom.limited_capacity) if custom is not None else {}
+    for cluster, entry in yields.items():
+        limits[cluster] = min(entry.keeps, limits.get(cluster, entry.keeps))
+    return CustomMigration(limits, {} if custom is None else custom.unavailable_until)
 
 
 def _auto_migration(policy: Policy, annotations: Mapping[str, str], desired: int | None) -> AutoMigration | None:

@@ -76,6 +76,8 @@ def _input_lines(explanation: Mapping[str, Any]) -> list[tuple[str, str]]:
     if because := explanation.get("because"):
         facts.append(("changed", describe_triggers(because)))
     facts += [(measure, _cost(measure, cost)) for measure, cost in (explanation.get("costs") or {}).items()]
+    for cluster, entry in (explanation.get("givesWay") or {}).items():
+        facts.append(("gives way", f"in {cluster}: {to_count(entry['count'], 'replica')} to {entry['to']}"))
     for cluster, reason in (explanation.get("stays") or {}).items():
         facts.append(("stays", f"in {cluster}: {reason}"))
     for annotation, reason in (explanation.get("ignoredAnnotations") or {}).items():

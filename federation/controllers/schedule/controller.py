@@ -33,6 +33,7 @@ from federation.controllers.schedule.guard import Guard
 from federation.controllers.schedule.holds import Holds
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.pluginoutages import PluginOutages
+from federation.controllers.schedule.preemption import Preemption, PreemptionOptions
 from federation.controllers.schedule.quotastatus import QuotaStatus
 from federation.controllers.schedule.reconcile import Reconciler
 from federation.controllers.schedule.remoteplugins import RemoteCaller, WebhookPlugins
@@ -77,6 +78,7 @@ class ScheduleOptions:
     units: UnitOptions = field(default_factory=UnitOptions)
     guard: GuardOptions = field(default_factory=GuardOptions)
     failover: FailoverOptions = field(default_factory=FailoverOptions)
+    preemption: PreemptionOptions = field(default_factory=PreemptionOptions)
     loop: ControllerOptions = field(default_factory=ControllerOptions)
 
 
@@ -125,10 +127,11 @@ class ScheduleController:
         )
         self._guard = Guard(objects, informers, cache, recorder, clock, chosen.guard)
         self._failover = Failover(objects, informers, recorder, clock, chosen.failover)
+        self._preemption = Preemption(objects, informers, cache, recorder, clock, chosen.preemption)
         reconciler = Reconciler(
             objects,
             cache,
-            Decider(cache, objects, engine, caller, clock, chosen.units),
+            Decider(cache, objects, engine, caller, clock, chosen.units, self._preemption.decided),
             self._guard,
             DefinitionWait(objects, clock),
             self._failover,
@@ -195,6 +198,7 @@ class ScheduleController:
             tasks.create_task(self._holds.controller.run())
             tasks.create_task(self._evictions.controller.run())
             tasks.create_task(self._quotas.controller.run())
+            tasks.create_task(self._preemption.run())
             tasks.create_task(self.controller.run())
 
     def _give_turns(self) -> None:

@@ -3,15 +3,18 @@
 It reads the input cache and calls remote plugins; it writes nothing. `reconcile.py` acts on the results.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.enginedriver import PluginCaller, drive
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import Subject
+from federation.planning.preemption.yielding import yields_from
 from federation.runtime.controller import Key
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.scheduling.attempt import (
@@ -81,6 +84,7 @@ class Decider:
         caller: PluginCaller | None,
         clock: Clock,
         options: UnitOptions,
+        on_decision: Callable[[Key, Decision], None],
     ) -> None:
         self._cache = cache
         self._objects = objects
@@ -88,6 +92,7 @@ class Decider:
         self._caller = caller
         self._clock = clock
         self._options = options
+        self._on_decision = on_decision
 
     def start(self, key: Key, federated: Object) -> AttemptContext | None:
         """Return the attempt for the object; None when it is not pending for the scheduler."""
@@ -150,9 +155,12 @@ class Decider:
             profile_hash=self._cache.profiles.hash(due.policy.profile),
             assumed=due.unit.assumed,
         )
+        gives_way = yields_from((context.federated["metadata"].get("annotations") or {}).get(names.GIVES_WAY))
         head = context.head(because=due.comparison.changed, inputs=inputs)
         if duplicated := duplicate_reason(context.attempt, due):
             head["copiedBecause"] = duplicated
+        if gives_way:
+            head["givesWay"] = gives_way
         if due.ignored_annotations:
             head["ignoredAnnotations"] = due.ignored_annotations
         return Decided(decision, {**head, **to_explanation(decision)}, has_called_plugins)
@@ -167,6 +175,7 @@ class Decider:
 
     def assume(self, context: AttemptContext, decision: Decision) -> None:
         """Add the decision's new replicas to the assume cache, and to what its namespace uses of its quotas."""
+        self._on_decision(context.key, decision)
         assume(self._cache.assume_cache, context.key, decision, self._clock.monotonic())
         namespace, quotas = context.key.namespace, self._cache.quotas
         if decision.unit.quota is not None:

@@ -63,6 +63,11 @@ class Strategy:
         return Strategy("25%", "25%").limits(replicas) if self.recreates else self.limits(replicas)
 
 
+def is_rolling_kind(resource: Resource) -> bool:
+    """Return whether workloads of the kind have such a strategy."""
+    return resource in _ROLLING
+
+
 def strategy_of(resource: Resource, workload: Mapping[str, Any]) -> Strategy:
     """Return the strategy of a Deployment, StatefulSet, DaemonSet or CloneSet."""
     rolling = dotpaths.get(workload, _ROLLING[resource])
