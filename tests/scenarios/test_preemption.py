@@ -80,7 +80,9 @@ async def test_lower_replicas_give_way_within_their_budget_and_return() -> None:
         assert "give way to Deployment default/shop, which has a higher priority" in events[names.EVENT_GIVES_WAY]
         assert "1 replica of Deployment default/batch give way in" in events[names.EVENT_PREEMPTS]
         told = [orjson.loads(r.explanation) for r in await world.journal.query(DecisionFilter(name="shop"), limit=50)]
-        assert [each for each in told if "1 replica of Deployment default/batch" in each.get("reason", "")]
+        preempts = next(each for each in told if each["outcome"] == names.EVENT_PREEMPTS)
+        assert preempts["reason"].endswith("replicas of lower priority give way: 1 replica of Deployment default/batch")
+        assert sum(preempts["placements"].values()) == 2
         told = [orjson.loads(r.explanation) for r in await world.journal.query(DecisionFilter(name="batch"), limit=50)]
         assert [each for each in told if "givesWay" in each]
 

@@ -78,6 +78,8 @@ class Reconciler:
         self._observer = observer
         self._reports = reports
         self._interval_s = interval_s
+        self._gave: set[str] = set()
+        """Who gave way in this round: what the round has read of them holds no more."""
         objects.add_index(_GIVING, _gives_way)
 
     async def reconcile(self, _: str) -> Result:
@@ -90,6 +92,7 @@ class Reconciler:
         for workload in self._workloads():
             for cluster in workload.placed:
                 by_cluster.setdefault(cluster, []).append(workload)
+        self._gave.clear()
         for cluster, workloads in sorted(by_cluster.items()):
             if self._is_ready(cluster):
                 await self._serve(cluster, workloads)
@@ -119,7 +122,8 @@ class Reconciler:
         for other in workloads:
             if other.priority < winner.priority and (found := self._victim(other, cluster, room)) is not None:
                 victim, going = found
-                victims.append(victim)
+                if victim.key not in self._gave:
+                    victims.append(victim)
                 for name, amount in {**victim.request, "pods": 1}.items():
                     leaving[name] = leaving.get(name, 0) + going * amount
         need = Need(waiting, winner.priority, dict(shape.request), room.free, leaving)
@@ -150,7 +154,8 @@ class Reconciler:
         self, winner: _Workload, cluster: str, chosen: Mapping[str, int], workloads: list[_Workload]
     ) -> bool:
         """Write who keeps how many; return whether any was written. A conflict is for the next round."""
-        by_title, written = {title(each.federated): each for each in workloads}, {}
+        by_title = {title(each.federated): each for each in workloads}
+        written: dict[str, int] = {}
         for who, count in chosen.items():
             other = by_title[who]
             stay = min(self._available(other, cluster), other.placed[cluster])
@@ -162,7 +167,8 @@ class Reconciler:
                 self._reports.gives_way(other.federated, count, cluster, winner.federated)
                 written[who] = count
         if written:
-            await self._reports.makes_room(winner.federated, cluster, written)
+            await self._reports.makes_room(winner.federated, winner.placed, cluster, written)
+        self._gave.update(written)
         return bool(written)
 
     async def _review(self, federated: Object) -> None:

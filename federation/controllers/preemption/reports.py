@@ -1,5 +1,7 @@
 """Tell who gave way to whom: events on both workloads, a condition on the one that lost replicas, and the journal."""
 
+from collections.abc import Mapping
+
 import orjson
 
 from federation.api import names
@@ -7,7 +9,6 @@ from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.journal.decisions import DecisionRecord, Journal
-from federation.planning.federatedobject.placements import placement_of
 from federation.planning.preemption.yielding import Yields
 from federation.runtime.controller import key_of
 from federation.runtime.events import NORMAL, WARNING, Recorder
@@ -31,14 +32,16 @@ class Reports:
         message = f"{replicas} of {title(federated)} give way in {cluster}"
         self._recorder.event(winner, NORMAL, names.EVENT_PREEMPTS, message)
 
-    async def makes_room(self, winner: Object, cluster: str, chosen: dict[str, int]) -> None:
+    async def makes_room(
+        self, winner: Object, placed: Mapping[str, int], cluster: str, chosen: Mapping[str, int]
+    ) -> None:
         """Record in the journal of the workload that waits who gives way to it."""
         listed = ", ".join(f"{to_count(count, 'replica')} of {who}" for who, count in chosen.items())
         explanation = {
             "outcome": names.EVENT_PREEMPTS,
             "reason": f"in {cluster}, replicas of lower priority give way: {listed}",
             "generation": winner["metadata"].get("generation"),
-            "placements": placement_of(winner, names.GLOBAL_SCHEDULER),
+            "placements": placed,
         }
         namespace, name = name_of(winner)
         identity = (DEPLOYMENTS.group, DEPLOYMENTS.kind, namespace, name)
