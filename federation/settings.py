@@ -140,9 +140,10 @@ class Settings:
     """How long a policy without its own toleration tolerates a cluster that is not ready or unreachable."""
 
     cluster_rates_url: str = ""
-    """http:// or https:// URL of clusters' prices and emissions, which are written to their labels; empty for none."""
+    """http:// or https:// URL of clusters' prices and emissions, read every interval, at least 10 s; empty for none."""
     cluster_rates_interval_s: float = 300.0
-    """Time between two requests of it, at least 10."""
+    preemption_interval_s: float = 0.0
+    """Time between two rounds in which workloads give way to those of higher priority, at least 10; 0 for never."""
     guard_share: float = 0.2
     """Share of a policy's, type's or cluster's objects that may move at a time without approval; 1 for no guard."""
     guard_count: int = 10
@@ -427,9 +428,8 @@ _OTHER_VARIABLES = {"otlp_endpoint": ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTE
 def from_environment(overrides: Mapping[str, object], environ: Mapping[str, str] | None = None) -> Settings:
     """Return the settings: `overrides` (None and [] mean not given), then FEDERATION_<FIELD>, then the default.
 
-    The endpoint of traces is also read from OpenTelemetry's variables.
-
-    A list in one text has its entries separated by commas. ConfigurationError names the variable of a malformed value.
+    The endpoint of traces is also read from OpenTelemetry's variables. A list in one text has its entries
+    separated by commas. ConfigurationError names the variable of a malformed value.
     """
     environ = os.environ if environ is None else environ
     values: dict[str, object] = {}

@@ -37,6 +37,7 @@ from federation.controllers.leftovers.controller import LeftoverController
 from federation.controllers.nsautoprop.controller import NamespaceController, NamespaceOptions
 from federation.controllers.override.controller import OverrideController, OverrideOptions
 from federation.controllers.policystatus.controller import PolicyStatusController
+from federation.controllers.preemption.controller import PreemptionController
 from federation.controllers.rollout.controller import RolloutController
 from federation.controllers.rollout.httpgate import GateTransport
 from federation.controllers.schedule.controller import ScheduleController
@@ -58,6 +59,7 @@ from federation.dispatch.tombstones import Tombstones
 from federation.journal.decisions import Journal
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
+from federation.planning.preemption.yielding import to_interval
 from federation.plans.plugincalls import RemoteCaller
 from federation.runtime.events import EventRecorder
 from federation.runtime.federatedobjects import FederatedObjects
@@ -204,12 +206,20 @@ class Wiring:
             "topologyspread": TopologySpreadController(client, informers, members, recorder, clock=clock),
             "workloadspreads": WorkloadSpreadController(client, objects, informers, members, clock=clock),
             "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),
+            "preemption": self._preemption(journal, collectors, settings, clock),
         }
         if settings.cluster_rates.url:
             controllers["clusterrates"] = ClusterRateController(
                 client, informers, recorder, self.webhook_client, clock=clock, options=settings.cluster_rates
             )
         return [(name, controller.run) for name, controller in controllers.items()]
+
+    def _preemption(
+        self, journal: Journal, collectors: Collectors, settings: Settings, clock: Clock
+    ) -> PreemptionController:
+        interval_s = to_interval(settings.preemption_interval_s)
+        known = (self.objects, self.informers, self.members, collectors)
+        return PreemptionController(*known, self.recorder, journal, clock=clock, interval_s=interval_s)
 
     def _autoscalers(self, settings: Settings, clock: Clock) -> dict[str, _Controller]:
         scalers = self.informers.for_resource(HORIZONTAL_POD_AUTOSCALERS)

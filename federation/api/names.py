@@ -102,6 +102,8 @@ OBSERVED_LABELS = _F + "observed-labels"
 TEMPLATE_GENERATOR_MERGE_PATCH = _F + "template-generator-merge-patch"
 
 # Ours
+GIVES_WAY = _OURS + "gives-way"
+"""On a federated workload: JSON {cluster: {"keeps", "count", "to"}}, replicas that gave way to a higher priority."""
 ON_DEMAND_FLOOR = _OURS + "on-demand-floor"
 """On a workload: how many of its replicas, or what percentage, must be in clusters that are not spot capacity."""
 DEPARTED_CLUSTERS = _OURS + "departed-clusters"
@@ -241,6 +243,8 @@ SCHEDULED = "Scheduled"
 OVERRIDES_APPLIED = "OverridesApplied"
 STATUS_AGGREGATED = "StatusAggregated"
 ADMITTED = "Admitted"
+GAVE_WAY = "GaveWay"
+"""Of a federated workload: whether replicas of it gave way to a workload of higher priority."""
 
 # Taints of a FederatedCluster that the control plane and `fedctl` write
 TAINT_PREFIX = _OURS
@@ -418,6 +422,11 @@ EVENT_INVALID_PROPAGATION_POLICY = "InvalidPropagationPolicy"
 EVENT_INVALID_SCHEDULING_PROFILE = "InvalidSchedulingProfile"
 EVENT_WEBHOOK_CONFIGURATION_ERROR = "WebhookConfigurationError"
 EVENT_WEBHOOK_REGISTERED = "WebhookRegistered"
+
+# Event reasons of preemption: on the workload that loses replicas, on it when they may return, on the other one
+EVENT_GIVES_WAY = "GivesWay"
+EVENT_ROOM_AGAIN = "RoomAgain"
+EVENT_PREEMPTS = "Preempts"
 
 # Event reasons of the guard, on a PlacementHold and its cause
 EVENT_PLACEMENT_HELD = "PlacementHeld"

@@ -41,6 +41,8 @@ def input_facts(explanation: Mapping[str, Any]) -> list[Fact]:
     if because := explanation.get("because"):
         facts.append(("changed", describe_triggers(because)))
     facts += [(measure, _cost(measure, cost)) for measure, cost in (explanation.get("costs") or {}).items()]
+    for cluster, entry in (explanation.get("givesWay") or {}).items():
+        facts.append(("gave way", f"in {cluster}: {to_count(entry['count'], 'replica')} to {entry['to']}"))
     for cluster, reason in (explanation.get("stays") or {}).items():
         facts.append(("stays", f"in {cluster}: {reason}"))
     for annotation, reason in (explanation.get("ignoredAnnotations") or {}).items():

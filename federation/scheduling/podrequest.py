@@ -32,18 +32,18 @@ _POD_SPEC_OF: Mapping[str, tuple[str, ...]] = {
 
 def request_of(template: Mapping[str, Any]) -> dict[str, int]:
     """Return the request of one pod of the object, {} when it has no pods or its pods request nothing."""
-    pod = _pod_spec_of(template)
+    pod = pod_spec_of(template)
     return {} if pod is None else _pod_request(pod)
 
 
 def node_needs_of(template: Mapping[str, Any]) -> NodeNeeds:
     """Return the node needs of the object's pods, without those that a member's admission may add."""
-    return _node_needs(_pod_spec_of(template) or {})
+    return _node_needs(pod_spec_of(template) or {})
 
 
 def shape_of(template: Mapping[str, Any]) -> PodShape | None:
     """Return the shape of the object's pods; None when it has no pods."""
-    pod = _pod_spec_of(template)
+    pod = pod_spec_of(template)
     return None if pod is None else pod_shape(tuple(sorted(_pod_request(pod).items())), _node_needs(pod))
 
 
@@ -60,7 +60,8 @@ def _node_needs(pod: Mapping[str, Any]) -> NodeNeeds:
     )
 
 
-def _pod_spec_of(template: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def pod_spec_of(template: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the spec of the object's pods; None when it has no pods."""
     path = _POD_SPEC_OF.get(str(template.get("kind")))
     if path is None:
         return None

@@ -37,6 +37,7 @@ HASHED_ANNOTATIONS = (
     names.CLUSTER_SELECTOR,
     names.DRY_RUN,
     names.FOLLOWS_OBJECT,
+    names.GIVES_WAY,
     names.MAX_CLUSTERS,
     names.PLACEMENTS,
     names.REBALANCE,

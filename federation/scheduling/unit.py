@@ -17,6 +17,7 @@ from federation.planning.automigration.migrationinfo import to_openings
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.placement.failback import Offers
 from federation.planning.placement.replicas import WILDCARD
+from federation.planning.preemption.yielding import yields_from
 from federation.scheduling import usermigration
 from federation.scheduling.annotationoverrides import is_overridden, overrides_from_annotations
 from federation.scheduling.framework.types import (
@@ -24,6 +25,7 @@ from federation.scheduling.framework.types import (
     NVIDIA_GPU,
     Assumed,
     AutoMigration,
+    CustomMigration,
     GroupVersionKind,
     SchedulingMode,
     SchedulingUnit,
@@ -106,7 +108,7 @@ def build_unit(
         ended_tolerations=ended or {},
         avoid_disruption=policy.avoid_disruption,
         auto_migration=_auto_migration(policy, annotations, desired),
-        custom_migration=usermigration.from_annotation(annotations.get(names.APPLIED_MIGRATION_CONFIGURATION)),
+        custom_migration=_custom_migration(annotations),
         template=template,
         workload_spread=(
             spread_of_unit(spread, federated, desired or 0, snapshot)
@@ -116,6 +118,17 @@ def build_unit(
         **fields,
         **_resolved(preferences, snapshot),
     )
+
+
+def _custom_migration(annotations: Mapping[str, str]) -> CustomMigration | None:
+    """Return the migration that the user asked for, with the limits of a workload that gives way to another one."""
+    custom = usermigration.from_annotation(annotations.get(names.APPLIED_MIGRATION_CONFIGURATION))
+    if names.GIVES_WAY not in annotations:
+        return custom
+    custom = custom or CustomMigration()
+    kept = {cluster: entry.keeps for cluster, entry in yields_from(annotations[names.GIVES_WAY]).items()}
+    limits = {name: min(most, custom.limited_capacity.get(name, most)) for name, most in kept.items()}
+    return replace(custom, limited_capacity={**custom.limited_capacity, **limits})
 
 
 def _auto_migration(policy: Policy, annotations: Mapping[str, str], desired: int | None) -> AutoMigration | None:

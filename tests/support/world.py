@@ -196,11 +196,8 @@ class World:
         gates: GateTransport | None,
         webhooks: WebhookCaller | None,
         base: "Base | None",
-        guard_share: float,
         spreading: Mapping[str, Sequence[NodeShape]],
-        replicas_per_minute: int,
-        toleration_s: int,
-        health_threshold_s: float,
+        settings: Mapping[str, Any],
     ) -> None:
         self.seed = seed
         self.clock = ManualClock(base.now if base is not None else None)
@@ -221,11 +218,8 @@ class World:
         self.notes: list[str] = []
         """Notes that a failure prints in addition to the state."""
         self.in_flight_max = in_flight_max
-        self._guard_share = guard_share
         self._spreading = spreading
-        self._replicas_per_minute = replicas_per_minute
-        self._toleration_s = toleration_s
-        self._health_threshold_s = health_threshold_s
+        self._settings = settings
         self._plugins = plugins or _plugins()
         self._webhook_transport = None if service is None else service(self.clock)
         self._gate_transport = gates
@@ -245,13 +239,7 @@ class World:
             options=PoolOptions(guard=GuardOptions(in_flight_max=self.in_flight_max)),
         )
         client = Client(self.host_line)
-        settings = Settings(
-            Path("unused"),
-            guard_share=self._guard_share,
-            health_threshold_s=self._health_threshold_s,
-            failover_replicas_per_minute=self._replicas_per_minute,
-            failover_toleration_s=self._toleration_s,
-        )
+        settings = Settings(Path("unused"), **self._settings)
         plane = Wiring(
             client,
             pool,
@@ -597,6 +585,7 @@ async def a_world(
     replicas_per_minute: int = 600,
     toleration_s: int = 300,
     health_threshold_s: float = 3.0,
+    preemption_interval_s: float = 0.0,
 ) -> AsyncIterator[World]:
     """Run a federation for the block, from the base if there is one, and check the invariants at its end.
 
@@ -617,11 +606,14 @@ async def a_world(
         gates=gates,
         webhooks=webhooks,
         base=base,
-        guard_share=guard_share,
         spreading=spreading or {},
-        replicas_per_minute=replicas_per_minute,
-        toleration_s=toleration_s,
-        health_threshold_s=health_threshold_s,
+        settings={
+            "guard_share": guard_share,
+            "health_threshold_s": health_threshold_s,
+            "failover_replicas_per_minute": replicas_per_minute,
+            "failover_toleration_s": toleration_s,
+            "preemption_interval_s": preemption_interval_s,
+        },
     )
     try:
         await world.begin({name: (labels or {}).get(name, {}) for name in members})

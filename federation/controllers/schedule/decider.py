@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import Subject
+from federation.planning.preemption.yielding import yields_from
 from federation.plans.plugincalls import PluginCaller, drive
 from federation.runtime.controller import Key
 from federation.runtime.federatedobjects import FederatedObjects
@@ -153,6 +155,8 @@ class Decider:
         head = context.head(because=due.comparison.changed, inputs=inputs)
         if duplicated := duplicate_reason(context.attempt, due):
             head["copiedBecause"] = duplicated
+        if gives_way := yields_from((context.federated["metadata"].get("annotations") or {}).get(names.GIVES_WAY)):
+            head["givesWay"] = gives_way
         if due.ignored_annotations:
             head["ignoredAnnotations"] = due.ignored_annotations
         return Decided(decision, {**head, **to_explanation(decision)}, has_called_plugins)

@@ -145,6 +145,14 @@ class Collector:
                 total += max(0, min([(node.whole.get(key, 0) - load.get(key, 0)) // amount for key, amount in wanted]))
         return total
 
+    def free_by_node(self, is_suitable: IsSuitable) -> dict[str, dict[str, int]]:
+        """Return what suitable nodes have free, by node; cpu is in thousandths."""
+        return {
+            name: {key: whole - self._loads.get(name, _NO_LOAD).get(key, 0) for key, whole in node.whole.items()}
+            for name, node in self._nodes.items()
+            if node.is_open and is_suitable(name, node.labels, node.taints)
+        }
+
     def resources(self) -> ClusterResources:
         """Return the sums as of now."""
         counted = [node for node in self._nodes.values() if node.is_open and not node.taints]

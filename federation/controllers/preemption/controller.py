@@ -1,0 +1,56 @@
+"""Wiring of preemption: one key, which is due once per interval."""
+
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import PRIORITY_CLASSES
+from federation.controllers.preemption.memberview import Observer
+from federation.controllers.preemption.reconcile import Reconciler
+from federation.controllers.preemption.reports import Reports
+from federation.journal.decisions import Journal
+from federation.planning.clusters.clusterresources import Collectors
+from federation.runtime.controller import Controller
+from federation.runtime.events import Recorder
+from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.informers import Informers
+from federation.runtime.members import Members
+
+_ALL = ""
+"""The only key."""
+
+
+class PreemptionController:
+    """Lets replicas give way once per interval; with an interval of 0 it ends what earlier rounds left, once."""
+
+    def __init__(
+        self,
+        objects: FederatedObjects,
+        informers: Informers,
+        members: Members,
+        collectors: Collectors,
+        recorder: Recorder,
+        journal: Journal,
+        *,
+        clock: Clock,
+        interval_s: float,
+    ) -> None:
+        self._objects = objects
+        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        self._classes = informers.for_resource(PRIORITY_CLASSES) if interval_s else None
+        reconciler = Reconciler(
+            objects,
+            self._clusters,
+            self._classes,
+            Observer(members, collectors, clock, interval_s),
+            Reports(objects, recorder, journal, clock),
+            interval_s,
+        )
+        self.controller: Controller[str] = Controller("preemption", reconciler.reconcile, workers=1, clock=clock)
+
+    async def run(self) -> None:
+        """Start once everything is cached."""
+        await self._objects.wait_synced()
+        await self._clusters.wait_synced()
+        if self._classes is not None:
+            await self._classes.wait_synced()
+        self.controller.enqueue(_ALL)
+        await self.controller.run()

@@ -1,0 +1,73 @@
+"""Tell who gave way to whom: events on both workloads, a condition on the one that lost replicas, and the journal."""
+
+from collections.abc import Mapping
+
+import orjson
+
+from federation.api import names
+from federation.apimachinery.amounts import to_count
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.journal.decisions import DecisionRecord, Journal
+from federation.planning.preemption.yielding import Yields
+from federation.runtime.controller import key_of
+from federation.runtime.events import NORMAL, WARNING, Recorder
+from federation.runtime.federatedobjects import FederatedObjects
+
+
+class Reports:
+    """Writes events, conditions and records."""
+
+    def __init__(self, objects: FederatedObjects, recorder: Recorder, journal: Journal, clock: Clock) -> None:
+        self._objects = objects
+        self._recorder = recorder
+        self._journal = journal
+        self._clock = clock
+
+    def gives_way(self, federated: Object, count: int, cluster: str, winner: Object) -> None:
+        """Tell both workloads."""
+        replicas = to_count(count, "replica")
+        message = f"{replicas} in {cluster} give way to {title(winner)}, which has a higher priority"
+        self._recorder.event(federated, WARNING, names.EVENT_GIVES_WAY, message)
+        message = f"{replicas} of {title(federated)} give way in {cluster}"
+        self._recorder.event(winner, NORMAL, names.EVENT_PREEMPTS, message)
+
+    async def makes_room(
+        self, winner: Object, placed: Mapping[str, int], cluster: str, chosen: Mapping[str, int]
+    ) -> None:
+        """Record in the journal of the workload that waits who gives way to it."""
+        listed = ", ".join(f"{to_count(count, 'replica')} of {who}" for who, count in chosen.items())
+        explanation = {
+            "outcome": names.EVENT_PREEMPTS,
+            "reason": f"in {cluster}, replicas of lower priority give way: {listed}",
+            "generation": winner["metadata"].get("generation"),
+            "placements": placed,
+        }
+        namespace, name = name_of(winner)
+        identity = (DEPLOYMENTS.group, DEPLOYMENTS.kind, namespace, name)
+        now, text = self._clock.now(), orjson.dumps(explanation)
+        await self._journal.append(
+            DecisionRecord(now, *identity, names.EVENT_PREEMPTS, duration_ms=0.0, explanation=text)
+        )
+
+    def returns(self, federated: Object, clusters: list[str]) -> None:
+        """Tell a workload where its replicas may return."""
+        message = f"replicas may return to {', '.join(clusters)}: the room is not needed any more"
+        self._recorder.event(federated, NORMAL, names.EVENT_ROOM_AGAIN, message)
+
+    async def state(self, federated: Object, yields: Yields) -> None:
+        """Set the condition of a workload that gave way, if it differs."""
+        parts = [f"{to_count(y.count, 'replica')} in {cluster} to {y.to}" for cluster, y in sorted(yields.items())]
+        status, reason = ("True", names.EVENT_GIVES_WAY) if parts else ("False", names.EVENT_ROOM_AGAIN)
+        key, message = key_of(federated), "; ".join(parts)
+        await self._objects.set_condition(key, names.GAVE_WAY, status=status, reason=reason, message=message)
+
+
+def name_of(federated: Object) -> tuple[str, str]:
+    """Return namespace and name of a workload."""
+    return federated["metadata"].get("namespace", ""), federated["spec"]["template"]["metadata"].get("name", "")
+
+
+def title(federated: Object) -> str:
+    """Return a Deployment for people, and for the record of those that give way to it."""
+    return f"{DEPLOYMENTS.kind} {'/'.join(name_of(federated))}"
