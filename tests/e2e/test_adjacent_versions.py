@@ -7,6 +7,7 @@ environment. Without that history the tests are skipped.
 import shutil
 import subprocess
 import tarfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import closing
 from io import BytesIO
@@ -23,7 +24,7 @@ from tests.support.sources import ROOT
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.postgres, pytest.mark.xdist_group("adjacentversions")]
 PREVIOUS = "d723b87220d865b8f2265fa404707686ba8ddde9"
 """The version that users run today. A release sets it to the commit of the release before."""
-PARTS = ("federation", "plugins", "migrations", "examples")
+PARTS = ("federation", "plugins", "migrations", "examples", "pyproject.toml")
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,22 @@ def previous(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("previous")
     with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:
         files.extractall(folder, filter="data")
+    install_metadata(folder)
     return {"PYTHONPATH": f"{folder}:{folder / 'plugins'}", "PYTHONSAFEPATH": "1"}
+
+
+def install_metadata(folder: Path) -> None:
+    """Describe the version in the folder as an installed package: its scheduler plugins are entry points."""
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    lines = []
+    for group, entries in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {target}" for name, target in entries.items())]
+    package = folder / f"{project['name']}-{project['version']}.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
+    (package / "entry_points.txt").write_text("\n".join(lines))
 
 
 @pytest.fixture
