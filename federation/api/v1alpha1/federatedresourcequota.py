@@ -12,11 +12,11 @@ from federation.api.v1alpha1.base import AGE, Column, Definition, Kind, Model, Q
 
 _LIMIT = Field(
     min_length=1,
-    max_length=64,
+    max_length=30,
     json_schema_extra={
         "x-kubernetes-validations": [
             {
-                "rule": "self.all(name, quantity(string(self[name])).sign() >= 0)",
+                "rule": "self.all(name, !string(self[name]).startsWith('-'))",
                 "message": "quantities must not be negative",
             },
             {
