@@ -1,4 +1,4 @@
-"""Admission of KubeFed's kinds: nobody does more by them than by the native kinds.
+"""Admission of KubeFed's kinds: they allow no user more than the native kinds do.
 
 The control plane writes the native object and its policies with its own rights. So the author of a federated object
 needs the permissions to create and to update the object and the policies of that name, `delete` for an empty list of

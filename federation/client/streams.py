@@ -1,7 +1,7 @@
 """Answers that are still arriving, and open WebSocket connections, without aiohttp's types in their interface."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import aiohttp
 
@@ -66,3 +66,23 @@ class MemberSocket:
     async def close(self, code: int) -> None:
         """Close the connection."""
         await self._socket.close(code=code)
+
+
+async def until_idle(
+    body: AsyncIterator[bytes], limit_s: float, failure: Callable[[], Exception] | None = None
+) -> AsyncIterator[bytes]:
+    """Yield the pieces of a body until none arrived for `limit_s`; then end, or raise the `failure` if there is one."""
+    while True:
+        deadline = asyncio.timeout(limit_s)
+        try:
+            async with deadline:
+                piece = await anext(body)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            if failure is not None:
+                raise failure() from None
+            return
+        yield piece

@@ -34,7 +34,8 @@ from federation.apiserver.http.requestinfo import to_verb
 from federation.apiserver.http.websockets import WEBSOCKET, ClientSocket, WebSocket
 from federation.client.delegate import Headers
 from federation.client.pool import ClusterPool
-from federation.memberproxy.memberreads import checked, delegate_of, unauthorized, until_idle
+from federation.client.streams import until_idle
+from federation.memberproxy.memberreads import checked, delegate_of, unauthorized
 from federation.memberproxy.memberusers import to_member_user
 
 _NORMAL: Final = 1000

@@ -31,6 +31,7 @@ from federation.apiserver.http.forwarding import encoded_target
 from federation.client.client import WatchEvent
 from federation.client.delegate import Delegate
 from federation.client.pool import ClusterPool
+from federation.client.streams import until_idle
 from federation.client.watchdecoder import LineSplitter, to_event
 from federation.memberproxy.memberusers import to_member_user
 
@@ -184,22 +185,6 @@ def _is_object(obj: Any) -> bool:
     if not isinstance(obj, dict) or not isinstance(metadata := obj.get("metadata"), dict):
         return False
     return is_storable({**obj, "metadata": {"resourceVersion": "", **metadata}})
-
-
-async def until_idle(body: AsyncIterator[bytes], limit_s: float) -> AsyncIterator[bytes]:
-    """Yield the pieces of a body until its end, or until none arrived for `limit_s`."""
-    while True:
-        deadline = asyncio.timeout(limit_s)
-        try:
-            async with deadline:
-                piece = await anext(body)
-        except StopAsyncIteration:
-            return
-        except TimeoutError:
-            if deadline.expired():
-                return
-            raise
-        yield piece
 
 
 async def _chained(start: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -95,7 +95,7 @@ class EveryCluster:
         return True
 
     def listening(self, on_change: Callable[[], None]) -> AbstractContextManager[None]:  # noqa: ARG002  # see above
-        """Call nothing: nobody watches these kinds."""
+        """Do nothing: these kinds cannot be watched."""
         return nullcontext()
 
 

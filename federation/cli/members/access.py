@@ -19,7 +19,7 @@ from federation.apimachinery.errors import (
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Object
 from federation.client.http import HTTPClient
-from federation.client.streams import MemberSocket
+from federation.client.streams import MemberSocket, until_idle
 
 JSON = "application/json"
 _ANSWER_BYTES_MAX = 64 * 1024 * 1024
@@ -75,7 +75,8 @@ class Member:
         try:
             async with head, self._host.delegate.exchange(method, self._path + target, headers, None) as answer:
                 head.reschedule(None)
-                yield answer.status, self._patiently(answer.body, idle_s or self._patience_s)
+                limit_s = idle_s or self._patience_s
+                yield answer.status, until_idle(answer.body, limit_s, lambda: self._silent(limit_s))
         except TimeoutError:
             if head.expired():
                 raise self._silent(self._patience_s) from None
@@ -92,20 +93,6 @@ class Member:
             return []
         groups = [("Impersonate-Group", group) for group in connection.impersonate_groups]
         return [("Impersonate-User", connection.impersonate_user), *groups]
-
-    async def _patiently(self, body: AsyncIterator[bytes], limit_s: float) -> AsyncIterator[bytes]:
-        while True:
-            idle = asyncio.timeout(limit_s)
-            try:
-                async with idle:
-                    piece = await anext(body)
-            except StopAsyncIteration:
-                return
-            except TimeoutError:
-                if idle.expired():
-                    raise self._silent(limit_s) from None
-                raise
-            yield piece
 
     def _silent(self, limit_s: float) -> RequestTimeout:
         return RequestTimeout(f"no answer in {limit_s:g} s")

@@ -1,4 +1,4 @@
-"""Reads the fields of a manifest, and notes those that nobody read. Pure.
+"""Reads the fields of a manifest, and notes those that were not read. Pure.
 
 A converter reads what it converts. Then `finish()` notes the rest, so a field that a converter does not know, because
 it is new or misspelled, is reported like one that has no counterpart. A field of the wrong type is an error.

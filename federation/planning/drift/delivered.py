@@ -65,7 +65,7 @@ def plan_repair(
 ) -> Object | None:
     """Return the configuration to apply, None if nothing has drifted or the object must be left alone.
 
-    An object that somebody deletes, or created anew, is left alone, and so are replicas that were set through the
+    An object that is being deleted, or was created again, is left alone, and so are replicas that were set through the
     subresource `scale`: only the host knows whether an autoscaler may do that.
     """
     wanted = delivered.configuration
@@ -77,7 +77,7 @@ def plan_repair(
     wanted = leave_to_scaler(wanted, live, replicas_path)
     if is_subset(wanted, live):
         return None
-    # With the uid, an object that is created anew in this moment is not written.
+    # With the uid, an object that is deleted and created again at this moment is not written.
     return {**wanted, "metadata": {**wanted["metadata"], "uid": delivered.uid}}
 
 
