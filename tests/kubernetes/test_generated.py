@@ -15,7 +15,8 @@ from federation.apiserver.semantics.schema.builtin import definition_name
 from federation.client.kubeconfig import load_kubeconfig
 
 PLURALS = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
-OURS = {CORE_GROUP, KRUISE_GROUP}
+OURS = {CORE_GROUP, KRUISE_GROUP, "types.kubefed.io", "scheduling.kubefed.io", "metrics.k8s.io"}
+"""Groups that the host serves beyond what a kube-apiserver without extensions does."""
 COMPARED = ("rules", "aggregationRule", "roleRef", "subjects")
 
 

@@ -29,6 +29,8 @@ DELIBERATE: Final = {
     r" so the host's would look like drift",
     r"object: status\.(lastPhaseTransitionTime|conditions\[\]\.lastTransitionTime): real \S+ \| ours \(absent\)": "controllers of volumes and pods run in members, and set the times of their statuses",
     r"^warnings:": "a warning does not change what is stored; those of unknown fields are tested elsewhere",
+    r"apiservices\.apiregistration\.k8s\.io \"v1beta1\.metrics\.k8s\.io\" already exists": "the host serves the metrics of"
+    r" its members, so the API service is there from the start",
     r"object: status\.error: ": "a TokenReview names both authenticators that refused",
     r"object: metadata\.labels: real \{\"batch\.kubernetes\.io": "the labels of a Job are those that its user gave;"
     r" the real one shares a map by accident when the template's labels are empty",
