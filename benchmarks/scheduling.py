@@ -45,8 +45,10 @@ from federation.scheduling.framework.types import ClusterChange
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, compile_policy
 from federation.scheduling.profiles import Profiles
+from federation.scheduling.quotas import QuotaLedger
 from federation.scheduling.snapshot import ClusterCache, to_resources
 from federation.scheduling.triggers import TriggerSource
+from federation.scheduling.workloadspreads import SpreadIndex
 
 Clock = Callable[[], float]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -190,6 +192,8 @@ class Load:
         self.engine = Engine(load_plugins())
         self.triggers = TriggerSource()
         self.annotation_policy = AnnotationPolicy()
+        self.spreads = SpreadIndex()
+        self.quotas = QuotaLedger()
 
     def an_object(self, number: int) -> dict[str, Any]:
         name = f"service-{self.rng.randrange(10**6):06d}-{number}"
@@ -247,7 +251,8 @@ class Load:
         snapshot = self.clusters.snapshot()
         attempt = start_attempt(federated, self.type, self.policies)
         assert attempt is not None
-        due = assess(attempt, self, snapshot, is_unschedulable=False, assumed=self.assume_cache.snapshot(self.now_s))
+        assumed = self.assume_cache.snapshot(self.now_s)
+        due = assess(attempt, self, snapshot, now=NOW, is_unschedulable=False, assumed=assumed)
         assert isinstance(due, Due), due
         before = self.clock()
         decision = self.engine.decide(due.unit, snapshot, due.profile, now=NOW)
