@@ -39,6 +39,7 @@ from federation.client.kubeconfig import load_kubeconfig
 _JOINS = 16
 _POLICY_LABEL = "kubeadmiral.io/propagation-policy-name"
 _LAG = "federation_runtime_cluster_probe_lag_seconds_bucket"
+_LOSSES = "federation_runtime_cluster_health_changes_total"
 
 
 @contextlib.asynccontextmanager
@@ -61,14 +62,23 @@ async def join_all(host: HTTPClient, connections: dict[str, Connection]) -> None
     await in_parallel(len(names), join, writers=_JOINS)
 
 
+async def metrics_of(host: HTTPClient, name: str) -> list[str]:
+    _, text = await host.raw("GET", "/metrics", timeout_s=60)
+    return [line for line in text.decode().splitlines() if line.startswith(name)]
+
+
+async def losses(host: HTTPClient) -> int:
+    """Return how often a member was published as not ready; all members of this benchmark are always well."""
+    lines = await metrics_of(host, _LOSSES)
+    return int(sum(float(line.rpartition(" ")[2]) for line in lines if 'ready="True"' not in line))
+
+
 async def lags(host: HTTPClient) -> dict[float, float]:
     """Return how many probes were at most so many seconds late, since the start of the control plane."""
-    _, text = await host.raw("GET", "/metrics", timeout_s=30)
     found: dict[float, float] = {}
-    for line in text.decode().splitlines():
-        if line.startswith(_LAG):
-            bound, _, value = line.partition('le="')[2].partition('"} ')
-            found[float(bound)] = float(value)
+    for line in await metrics_of(host, _LAG):
+        bound, _, value = line.partition('le="')[2].partition('"} ')
+        found[float(bound)] = float(value)
     return found
 
 
@@ -254,7 +264,7 @@ async def run(options: argparse.Namespace, directory: Path) -> dict[str, float |
                 results |= await measure_fan_out(host, clients, options)
             if options.workloads:
                 results |= await measure_workloads(host, sorted(connections), sampler, options)
-            return results
+            return results | {"false_losses": await losses(host)}
 
 
 def main() -> None:
