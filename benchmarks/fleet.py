@@ -36,7 +36,8 @@ from federation.client.client import WatchEventType
 from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
 
-_JOINS = 16
+_JOINS = 8
+"""Members that join at the same time; they share one core, and each step of a join has a deadline."""
 _POLICY_LABEL = "kubeadmiral.io/propagation-policy-name"
 _LAG = "federation_runtime_cluster_probe_lag_seconds_bucket"
 _LOSSES = "federation_runtime_cluster_health_changes_total"

@@ -44,8 +44,8 @@ _READY_LIGHT_S = 1.0
 """More patience for each light member."""
 _PROCESSES_MAX = 100
 """Members with a process each: 100 of them take about 10 GB."""
-_JOINS_MAX = 32
-"""Members that join at the same time; with more, each would take longer than its deadlines allow."""
+_JOINS_MAX = 8
+"""Members that join at the same time: light ones share one core, and each step of a join has a deadline."""
 _log = structlog.get_logger(__name__)
 
 

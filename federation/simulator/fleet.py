@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from federation.apimachinery import memory
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ConfigurationError
 from federation.simulator.control import ControlServer
@@ -37,6 +38,7 @@ async def _run(members: list[MemberOptions], directory: Path, start: StartMember
     fleet = _Fleet(members, directory, start, clock)
     try:
         await fleet.start()
+        memory.tune_collector()  # a full collection of 1,000 light members takes seconds
         async with ControlServer(directory, fleet.execute):
             for description in fleet.descriptions():
                 print(json.dumps(description), flush=True)  # noqa: T201  # the protocol with the parent
