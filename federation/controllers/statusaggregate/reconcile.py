@@ -125,6 +125,7 @@ class Reconciler:
         present = source.get("status") or {}
         status = create_merge_patch(present, merged.status)
         if status and open_s is not None and open_s < _PROGRESS_S and is_first_of_rollout(source, status):
+            self._pace.hold(key)
             return Result(requeue_after_s=_PROGRESS_S - open_s)
         self._pace.take(key)
         problems, reason = merged.problems, names.REASON_STATUS_RULE_FAILED
@@ -134,6 +135,7 @@ class Reconciler:
             # What members report can be wrong for the host's schema of the kind; repeating it would not help.
             problems, reason = (str(error),), names.REASON_STATUS_REFUSED
             is_written = await self._write_fallback(where, source, federated, merged)
+        self._pace.settle(key)
         if is_written:
             self._pace.wrote(key, self._clock.monotonic())
         await self._report(key, federated, problems, reason)

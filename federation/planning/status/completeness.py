@@ -27,6 +27,17 @@ def is_degraded(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return any(_count(new.get(field)) < _count(old.get(field)) for field in _READY)
 
 
+def is_completed(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Return True if a workload in a member has all of its replicas ready now, and had not before."""
+    return _is_complete(new) and not _is_complete(old)
+
+
+def _is_complete(workload: Mapping[str, Any]) -> bool:
+    wanted, status = (workload.get("spec") or {}).get("replicas"), workload.get("status") or {}
+    is_observed = status.get("observedGeneration") == (workload.get("metadata") or {}).get("generation")
+    return isinstance(wanted, int) and is_observed and _count(status.get("readyReplicas")) >= wanted
+
+
 def _count(value: Any) -> int:
     """Return a number of replicas; other kinds have booleans and texts in fields of these names."""
     return value if type(value) is int else 0
