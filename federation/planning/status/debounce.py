@@ -1,10 +1,10 @@
 """Debounce writes per key: wait until changes pause, up to a limit, and limit the writes over time. Pure.
 
 A change is due after `quiet_s` without another one, at the latest `wait_s_max` after the first. An urgent change does
-not wait for a pause. With a `burst` of several writes, neither does a change of a settled key, whose changes so far have
-all been processed. Writes of a key are at least `spacing_s` apart, and more than `burst` of them on average `interval_s`:
-a single change is written at once, and a long series of changes costs one write per interval. The caller brings the
-monotonic time and owns the timer.
+not wait for a pause. With a `burst` of several writes, neither does a change of a settled key: one whose changes so far
+have all been processed. Writes of a key are at least `spacing_s` apart, and more than `burst` of them `interval_s` on
+average: a single change is written at once, and a long series of changes costs one write per interval. The caller
+brings the monotonic time and owns the timer.
 """
 
 import math
