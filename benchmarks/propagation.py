@@ -15,7 +15,6 @@ import argparse
 import asyncio
 import contextlib
 import json
-import os
 import statistics
 import tempfile
 import time
@@ -25,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from bareclient import BareClient, in_parallel
+from countedwork import CountedWork, read_counted_work
 from hangingproxy import HangingProxy
 from processes import (
     ControlPlane,
@@ -38,6 +39,7 @@ from processes import (
     read_until,
 )
 from realclusters import real_members, server_processes
+from report import print_report
 
 from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.clock import SystemClock
@@ -49,7 +51,6 @@ from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
 
 NAMESPACE = "bench"
-WRITERS = 16
 
 
 def to_deployment(index: int, replicas: int) -> Object:
@@ -118,11 +119,13 @@ class Arrivals:
     def __init__(self, clients: dict[str, HTTPClient]) -> None:
         self._clients = clients
         self._condition: Callable[[Object], bool] = lambda _: True
+        self._type: WatchEventType | None = None
         self.seen: dict[str, dict[str, float]] = {name: {} for name in clients}
         self._changed = asyncio.Event()
 
-    def expect(self, condition: Callable[[Object], bool]) -> None:
-        self._condition = condition
+    def expect(self, condition: Callable[[Object], bool], type_: WatchEventType | None = None) -> None:
+        """Start over with another condition, for events of one type or of any."""
+        self._condition, self._type = condition, type_
         for seen in self.seen.values():
             seen.clear()
 
@@ -135,7 +138,9 @@ class Arrivals:
                 for event in batch:
                     meta = event.object["metadata"]
                     version = meta["resourceVersion"]
-                    if event.type is WatchEventType.BOOKMARK or not self._condition(event.object):
+                    if event.type is WatchEventType.BOOKMARK or self._type not in (None, event.type):
+                        continue
+                    if not self._condition(event.object):
                         continue
                     self.seen[name].setdefault(meta["name"], now)
                 self._changed.set()
@@ -153,43 +158,6 @@ class Arrivals:
 def percentile(values: list[float], share: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
-async def in_parallel(count: int, work: Callable[[int], Any], *, writers: int = WRITERS) -> None:
-    indices = iter(range(count))
-
-    async def writer() -> None:
-        for index in indices:
-            await work(index)
-
-    await asyncio.gather(*(writer() for _ in range(writers)))
-
-
-async def bare_client_s(clients: dict[str, HTTPClient], count: int, replicas: int) -> float:
-    """Return the seconds that a client without a control plane needs for the same writes to the same idle members."""
-    for client in clients.values():
-        with contextlib.suppress(Exception):
-            await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bare"}})
-    share = max(1, replicas // len(clients))
-    targets = [(client, index) for index in range(count) for client in clients.values()]
-
-    async def write(position: int) -> None:
-        client, index = targets[position]
-        body = to_deployment(index, share)
-        body["metadata"]["namespace"] = "bare"
-        await client.patch(
-            DEPLOYMENTS,
-            body["metadata"]["name"],
-            body,
-            patch_type=PatchType.APPLY,
-            namespace="bare",
-            field_manager="bare",
-            force=True,
-        )
-
-    started = time.monotonic()
-    await in_parallel(len(targets), write, writers=WRITERS * len(clients))
-    return time.monotonic() - started
 
 
 @contextlib.asynccontextmanager
@@ -261,6 +229,10 @@ class Federation:
         """Return the process that gets the requests about one Deployment."""
         return self.hosts[index % len(self.hosts)]
 
+    async def work(self) -> CountedWork:
+        """Return the work so far of the processes that serve the API."""
+        return sum([await read_counted_work(host) for host in self.hosts], start=CountedWork())
+
     def cpu_s(self) -> dict[str, float]:
         """Return the CPU seconds so far of every group of processes, and of the database's server if it has one."""
         used = {name: self.sampler.cpu_s(name) for name in self.sampler.rss_peak_mb}
@@ -284,10 +256,13 @@ async def measure(options: argparse.Namespace, federation: Federation) -> dict[s
         if options.hang:
             results.update(await measure_hang(options, federation, arrivals, healthy, proxies))
         else:
-            results.update(await measure_create(options, federation, arrivals, healthy))
+            bare = BareClient(clients, to_deployment, options.deployments)
+            await bare.start()
+            results.update(await measure_create(options, federation, arrivals, bare))
             if not options.rate:
                 results.update(await measure_fan_out(options, federation, arrivals, healthy))
-            results["bare_client_s"] = round(await bare_client_s(clients, options.deployments, options.replicas), 3)
+                results.update(await measure_delete(options, federation, arrivals, healthy))
+                results.update(await measure_bare(bare, options.replicas))
         for task in background:
             task.cancel()
     results |= {f"{name}_rss_peak_mb": round(peak, 1) for name, peak in sampler.rss_peak_mb.items()}
@@ -323,29 +298,38 @@ async def revision(host: HTTPClient) -> int:
 
 
 async def create_all(
-    options: argparse.Namespace, federation: Federation, start: int, count: int
-) -> tuple[dict[str, float], float]:
+    options: argparse.Namespace, federation: Federation, start: int, count: int, bare: BareClient | None = None
+) -> tuple[dict[str, float], float, list[float]]:
+    """Return when each create was acknowledged, when the first was sent, and the bare client's latencies in between."""
     acknowledged: dict[str, float] = {}
+    bare_ms: list[float] = []
 
     async def create(index: int) -> None:
         if options.rate:
-            await asyncio.sleep(max(0.0, began + index / options.rate - time.monotonic()))
+            await sleep_until(began + index / options.rate)
         body = to_deployment(start + index, options.replicas)
         await federation.host_of(index).create(DEPLOYMENTS, body)
         acknowledged[body["metadata"]["name"]] = time.monotonic()
+        if options.rate and bare is not None:
+            await sleep_until(began + (index + 0.5) / options.rate)
+            bare_ms.append(await bare.apply_one(index, options.replicas) * 1000)
 
     began = time.monotonic()
     await in_parallel(count, create)
-    return acknowledged, began
+    return acknowledged, began, bare_ms
+
+
+async def sleep_until(at: float) -> None:
+    await asyncio.sleep(max(0.0, at - time.monotonic()))
 
 
 async def measure_create(
-    options: argparse.Namespace, federation: Federation, arrivals: Arrivals, members: list[str]
+    options: argparse.Namespace, federation: Federation, arrivals: Arrivals, bare: BareClient
 ) -> dict[str, float | int]:
-    host = federation.host
-    writes, before = await revision(host), federation.cpu_s()
+    host, members = federation.host, list(federation.clients)
+    work, before = await federation.work(), federation.cpu_s()
     count = options.deployments
-    acknowledged, began = await create_all(options, federation, 0, count)
+    acknowledged, began, bare_ms = await create_all(options, federation, 0, count, bare)
     created = time.monotonic()
     await arrivals.wait(count, members, options.timeout)
     makespan_s = max(arrivals.last(name, members) for name in acknowledged) - began
@@ -353,6 +337,7 @@ async def measure_create(
     arrived = federation.cpu_s()
     settled_s = await wait_for_status(host, count, options.timeout) - began
     settled = federation.cpu_s()
+    counted = (await federation.work()).since(work, count)
     return {
         "create_per_s": round(count / (created - began), 1),
         "makespan_s": round(makespan_s, 3),
@@ -360,7 +345,10 @@ async def measure_create(
         "latency_p95_ms": round(percentile(latencies_ms, 0.95), 1),
         "latency_p99_ms": round(percentile(latencies_ms, 0.99), 1),
         "status_lag_s": round(settled_s - makespan_s, 3),
-        "host_writes_per_deployment": round((await revision(host) - writes) / count, 2),
+        **({"bare_latency_p50_ms": round(percentile(bare_ms, 0.50), 1)} if bare_ms else {}),
+        **({"bare_latency_p99_ms": round(percentile(bare_ms, 0.99), 1)} if bare_ms else {}),
+        **{f"{name}_per_deployment": value for name, value in counted.items()},
+        "control_cpu_ms_per_deployment": round((settled["control"] - before["control"]) / count * 1000, 2),
         **{f"{name}_cpu_s": round(used - before[name], 2) for name, used in arrived.items()},
         **{f"{name}_cpu_until_settled_s": round(used - before[name], 2) for name, used in settled.items()},
         "rss_settled_mb": round(federation.sampler.rss_mb("control"), 1),
@@ -390,7 +378,7 @@ async def measure_fan_out(
     sampler, count, replicas = federation.sampler, options.deployments, options.replicas * 2
     share = -(-replicas // len(members))
     arrivals.expect(lambda d: d["spec"]["replicas"] >= share - 1 and d["spec"]["replicas"] * len(members) >= replicas)
-    began, cpu = time.monotonic(), sampler.cpu_s("control")
+    began, cpu, work = time.monotonic(), sampler.cpu_s("control"), await federation.work()
 
     async def scale(index: int) -> None:
         body = {"spec": {"replicas": replicas}}
@@ -402,15 +390,56 @@ async def measure_fan_out(
     await arrivals.wait(count, members, options.timeout)
     scale_s, scale_cpu_s = time.monotonic() - began, sampler.cpu_s("control") - cpu
     arrivals.expect(lambda d: d["spec"]["template"]["spec"]["containers"][0]["image"].endswith(":3.0"))
+    await wait_for_status(federation.host, count, options.timeout)
+    scaled, work = (await federation.work()).since(work, count), await federation.work()
     began, cpu = time.monotonic(), sampler.cpu_s("control")
     patch = {"spec": to_override("3.0")["spec"]}
     await federation.host.patch(OVERRIDE_POLICIES, "bench", patch, patch_type=PatchType.MERGE, namespace=NAMESPACE)
     await arrivals.wait(count, members, options.timeout)
+    override_s, override_cpu_s = time.monotonic() - began, sampler.cpu_s("control") - cpu
+    await wait_for_status(federation.host, count, options.timeout)
+    overridden = (await federation.work()).since(work, count)
     return {
         "scale_fan_out_s": round(scale_s, 3),
         "scale_cpu_s": round(scale_cpu_s, 2),
-        "override_fan_out_s": round(time.monotonic() - began, 3),
-        "override_cpu_s": round(sampler.cpu_s("control") - cpu, 2),
+        **{f"{name}_per_scaled": value for name, value in scaled.items()},
+        "override_fan_out_s": round(override_s, 3),
+        "override_cpu_s": round(override_cpu_s, 2),
+        **{f"{name}_per_overridden": value for name, value in overridden.items()},
+    }
+
+
+async def measure_delete(
+    options: argparse.Namespace, federation: Federation, arrivals: Arrivals, members: list[str]
+) -> dict[str, float]:
+    """Delete every Deployment; return the seconds until no member has any."""
+    arrivals.expect(lambda _: True, WatchEventType.DELETED)
+    began, cpu, work = time.monotonic(), federation.sampler.cpu_s("control"), await federation.work()
+
+    async def delete(index: int) -> None:
+        await federation.host_of(index).delete(DEPLOYMENTS, f"app-{index:05d}", NAMESPACE)
+
+    await in_parallel(options.deployments, delete)
+    await arrivals.wait(options.deployments, members, options.timeout)
+    delete_s = time.monotonic() - began
+    async with asyncio.timeout(options.timeout):
+        while (await federation.host.list(DEPLOYMENTS, NAMESPACE, limit=1)).items:
+            await asyncio.sleep(0.1)
+    deleted = (await federation.work()).since(work, options.deployments)
+    return {
+        "delete_s": round(delete_s, 3),
+        "delete_cpu_s": round(federation.sampler.cpu_s("control") - cpu, 2),
+        **{f"{name}_per_deleted": value for name, value in deleted.items()},
+    }
+
+
+async def measure_bare(bare: BareClient, replicas: int) -> dict[str, float]:
+    """Return the seconds that a client without a control plane needs for the same writes to the same members."""
+    return {
+        "bare_client_s": round(await bare.apply_all(replicas, "1.0"), 3),
+        "bare_scale_s": round(await bare.apply_all(replicas * 2, "1.0"), 3),
+        "bare_override_s": round(await bare.apply_all(replicas * 2, "2.0"), 3),
+        "bare_delete_s": round(await bare.delete_all(), 3),
     }
 
 
@@ -428,7 +457,7 @@ async def measure_hang(
             for proxy in proxies.values():
                 proxy.hang()
         arrivals.expect(lambda _: True)
-        acknowledged, _ = await create_all(options, federation, start, options.deployments)
+        acknowledged, _, _ = await create_all(options, federation, start, options.deployments)
         async with asyncio.timeout(options.timeout):
             while any(name not in arrivals.seen[m] for name in acknowledged for m in members):
                 await asyncio.sleep(0.02)
@@ -449,8 +478,7 @@ def conduct(name: str, run: Callable[..., Any], options: argparse.Namespace, sha
         results = asyncio.run(run(options, options.dir or Path(folder)))
     for key, value in results.items():
         print(f"{key:32} {value}")
-    shape = {"deployments": options.deployments, "members": options.members, **shape, "cores": os.cpu_count() or 0}
-    print(json.dumps({"name": name, "parameters": shape, "results": results}))
+    print_report(name, {"deployments": options.deployments, "members": options.members, **shape}, results)
 
 
 def main() -> None:

@@ -15,9 +15,9 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import orjson
 import psutil
 import uvloop
+from report import print_report
 
 from federation.apiserver.store.interface import Body, Store
 from federation.apiserver.store.sql import SQLStore
@@ -178,8 +178,7 @@ def main() -> None:
         results = uvloop.run(run(url, folder, arguments.writes))
     for key, value in results.items():
         print(f"{key:26}{value:12,.3f}")
-    rounded = {key: round(value, 3) for key, value in results.items()}
-    print(orjson.dumps({"name": "store", "results": rounded}).decode())
+    print_report("store", {"database": url.partition(":")[0], "writes": arguments.writes}, results)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-import orjson
+from report import print_report
 
 from federation.planning.clusters.clusterresources import Collector
 from federation.scheduling.assumedreplicas import AssumeCache
@@ -372,7 +372,8 @@ def main() -> None:
         line[f"min_moment_{name}"] = round(min(map(min, outcome.rates.values())), 4)
         line[f"mean_pending_{name}"] = round(_mean(outcome.pending), 1)
         line[f"mean_stranded_{name}"] = round(_mean(outcome.pending_with_room), 1)
-    print(orjson.dumps(line).decode())
+    shape = {"seed": options.seed, "events": options.events, "clusters": options.clusters}
+    print_report("utilisation", shape, line)
 
 
 def _print_table(fleet: Mapping[str, list[tuple[int, int]]], results: Mapping[str, Outcome]) -> None:

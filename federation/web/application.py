@@ -11,8 +11,9 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from federation.apimachinery.errors import ApiError, BadRequest, not_served
+from federation.apimachinery.errors import ApiError, BadRequest, InternalError, not_served
 from federation.apiserver.http.nonresource import Mount
+from federation.apiserver.http.statuserrors import HIDDEN, known_error
 from federation.journal.decisions import Journal
 from federation.web import (
     clusterheadroom,
@@ -73,6 +74,13 @@ def _add_error_handlers(web: FastAPI) -> None:
     async def on_api_error(request: Request, error: ApiError) -> Response:
         del request
         return json_response(error.code, error.to_status())
+
+    @web.exception_handler(Exception)
+    async def on_failure(request: Request, error: Exception) -> Response:
+        # The server that this app is mounted in logs the error, which goes on to it.
+        del request
+        failure = known_error(error) or InternalError(HIDDEN)
+        return json_response(failure.code, failure.to_status())
 
     @web.exception_handler(RequestValidationError)
     async def on_bad_parameters(request: Request, error: RequestValidationError) -> Response:

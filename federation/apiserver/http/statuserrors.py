@@ -18,14 +18,17 @@ from federation.apiserver.http.asgi import Request
 
 _log = structlog.get_logger(__name__)
 
+HIDDEN = "Internal error occurred: see the server's log"
+"""What a client learns about an exception that no module foresaw."""
+
 
 def method_not_allowed() -> MethodNotAllowed:
     """Return the 405 of a method that the path does not have."""
     return MethodNotAllowed("the server does not allow this method on the requested resource")
 
 
-def to_api_error(request: Request, error: Exception) -> ApiError:
-    """Return the error to answer with. Log an exception that no module foresaw, and mark it in the audit trail."""
+def known_error(error: Exception) -> ApiError | None:
+    """Return the error to answer with, None for an exception that no module foresaw."""
     match error:
         case ApiError():
             return error
@@ -36,8 +39,15 @@ def to_api_error(request: Request, error: Exception) -> ApiError:
         case RecursionError() | UnicodeError():
             return BadRequest(f"the request cannot be read: {type(error).__name__}")
         case _:
-            _log.error("request failed", method=request.method, path=request.path, exc_info=error)
-            # Kubernetes' audit events have the stage Panic for a handler that fails.
-            if request.trail is not None:
-                request.trail.has_panicked = True
-            return InternalError("Internal error occurred: see the server's log")
+            return None
+
+
+def to_api_error(request: Request, error: Exception) -> ApiError:
+    """Return the error to answer with. Log an exception that no module foresaw, and mark it in the audit trail."""
+    if (known := known_error(error)) is not None:
+        return known
+    _log.error("request failed", method=request.method, path=request.path, exc_info=error)
+    # Kubernetes' audit events have the stage Panic for a handler that fails.
+    if request.trail is not None:
+        request.trail.has_panicked = True
+    return InternalError(HIDDEN)

@@ -375,9 +375,12 @@ class SQLiteDatabase:
                 cursor.execute(f"PRAGMA {pragma}")
             cursor.close()
             return
+        # A commit of another connection may lock the file for a moment while this one opens it.
+        cursor.execute(f"PRAGMA busy_timeout = {int(self._options.busy_timeout_s * 1000)}")
+        if not cursor.execute("PRAGMA page_count").fetchone()[0]:
+            # Before the first page is written; later it has no effect, but needs the lock of a writer.
+            cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")
         for pragma in (
-            # Before the first page is written; it has no effect on an existing file.
-            "auto_vacuum = INCREMENTAL",
             "journal_mode = WAL",
             "synchronous = NORMAL",
             "temp_store = MEMORY",
@@ -385,6 +388,8 @@ class SQLiteDatabase:
             "secure_delete = ON",
             "cache_size = -4000",
             f"wal_autocheckpoint = {_WAL_PAGES}",
+            # Later, only writers and checkpoints meet a lock; they must not wait for it on the event loop.
+            "busy_timeout = 0",
         ):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()

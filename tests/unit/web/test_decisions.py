@@ -2,10 +2,12 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import httpx
 import orjson
 import pytest
+from sqlalchemy import make_url
 from tests.support.apiserver import Parts
 from tests.support.world import a_world
 from tests.unit.apiserver.conftest import connect
@@ -13,7 +15,14 @@ from tests.unit.apiserver.rbacobjects import BOB, RBAC, binding, role, rule, use
 from tests.unit.web.test_delivery import served
 
 from federation.apiserver.auth.identity import Attributes, User
+from federation.apiserver.http.nonresource import AUTHORIZE
+from federation.apiserver.semantics.kinds.builtin import builtin_kinds
+from federation.apiserver.semantics.kinds.kinds import Kinds
+from federation.apiserver.store.options import StoreOptions
+from federation.apiserver.store.sqlite import SQLiteDatabase
 from federation.journal.decisions import DecisionRecord
+from federation.journal.sqljournal import SQLJournal
+from federation.web import application
 
 
 async def test_decisions_come_from_the_journal(parts: Parts, admin: httpx.AsyncClient) -> None:
@@ -163,3 +172,21 @@ async def test_without_a_kind_a_user_sees_the_decisions_of_the_kinds_that_he_may
                 assert (await bob.get(f"/federation/v1/decisions{query}")).status_code == 403, query
         everything = (await admin.get("/federation/v1/decisions?limit=9")).json()
         assert (len(everything["items"]), everything["hiddenResources"]) == (3, [])
+
+
+async def test_a_store_that_does_not_answer_becomes_a_status(tmp_path: Path) -> None:
+    journal = SQLJournal(SQLiteDatabase(make_url(f"sqlite:///{tmp_path / 'state.db'}"), StoreOptions()))
+    mounted = application.mount(journal, Kinds(builtin_kinds()))
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await mounted.app({**scope, AUTHORIZE: allow}, receive, send)
+
+    async def allow(*_: Any, **__: Any) -> None:
+        pass
+
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://host") as client:
+        answer = await client.get("/federation/v1/decisions?kind=Deployment&name=web")
+    status = answer.json()
+    assert (answer.status_code, status["kind"], status["reason"]) == (503, "Status", "ServiceUnavailable")
+    assert "state.db is not open" in status["message"]

@@ -6,11 +6,13 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from sqlalchemy import make_url, text
 from tests.support.stores import a_body
 
 from federation.apimachinery.errors import ConfigurationError, StoreUnavailable
 from federation.apiserver.store.options import StoreOptions
 from federation.apiserver.store.sql import SQLStore
+from federation.apiserver.store.sqlite import SQLiteDatabase
 
 
 async def ready(path: Path, **options: float) -> SQLStore:
@@ -81,6 +83,17 @@ async def test_a_write_waits_for_the_lock_of_another_program(tmp_path: Path) -> 
     other.close()
     assert (await writing).revision == 1
     await store.close()
+
+
+async def test_reads_with_connections_of_their_own_do_not_wait_for_a_writer(tmp_path: Path) -> None:
+    database = SQLiteDatabase(make_url(f"sqlite:///{tmp_path / 'state.db'}"), StoreOptions(busy_timeout_s=0.05))
+    await database.open()
+    other = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    reads = [database.read(lambda connection: connection.scalar(text("SELECT 1"))) for _ in range(4)]
+    assert await asyncio.gather(*reads) == [1] * 4
+    other.close()
+    await database.close()
 
 
 async def test_a_lock_past_the_timeout_is_reported_and_later_writes_succeed(tmp_path: Path) -> None:

@@ -1,0 +1,83 @@
+"""A client without a control plane, for comparison: it makes the same writes to the same members.
+
+It sends one server-side apply per Deployment and member, in a namespace of its own, as the control plane does.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+
+from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object
+from federation.client.client import PatchType
+from federation.client.http import HTTPClient
+
+NAMESPACE = "bare"
+WRITERS = 16
+"""Concurrent requests per member."""
+
+ToDeployment = Callable[[int, int], Object]
+"""Returns a Deployment by number and replicas."""
+
+
+async def in_parallel(count: int, work: Callable[[int], Awaitable[object]], *, writers: int = WRITERS) -> None:
+    """Do the work of each number below `count`, with so many writers at a time."""
+    indices = iter(range(count))
+
+    async def writer() -> None:
+        for index in indices:
+            await work(index)
+
+    await asyncio.gather(*(writer() for _ in range(writers)))
+
+
+class BareClient:
+    """Writes `count` Deployments to every member; each method returns the seconds that it took."""
+
+    def __init__(self, clients: dict[str, HTTPClient], to_deployment: ToDeployment, count: int) -> None:
+        self._clients = list(clients.values())
+        self._to_deployment = to_deployment
+        self._count = count
+
+    async def start(self) -> None:
+        for client in self._clients:
+            with contextlib.suppress(Exception):
+                await client.create(
+                    NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+                )
+
+    async def apply_all(self, replicas: int, tag: str) -> float:
+        """Create or change all Deployments, with so many replicas over all members."""
+        return await self._of_all(lambda client, index: self._apply(client, index, replicas, tag))
+
+    async def delete_all(self) -> float:
+        async def delete(client: HTTPClient, index: int) -> None:
+            await client.delete(DEPLOYMENTS, self._to_deployment(index, 1)["metadata"]["name"], NAMESPACE)
+
+        return await self._of_all(delete)
+
+    async def apply_one(self, index: int, replicas: int) -> float:
+        """Create one Deployment in all members at once."""
+        started = time.monotonic()
+        await asyncio.gather(*(self._apply(client, index, replicas, "1.0") for client in self._clients))
+        return time.monotonic() - started
+
+    async def _of_all(self, work: Callable[[HTTPClient, int], Awaitable[None]]) -> float:
+        targets = [(client, index) for index in range(self._count) for client in self._clients]
+        started = time.monotonic()
+        await in_parallel(len(targets), lambda at: work(*targets[at]), writers=WRITERS * len(self._clients))
+        return time.monotonic() - started
+
+    async def _apply(self, client: HTTPClient, index: int, replicas: int, tag: str) -> None:
+        body = self._to_deployment(index, max(1, replicas // len(self._clients)))
+        body["metadata"]["namespace"] = NAMESPACE
+        body["spec"]["template"]["spec"]["containers"][0]["image"] = f"registry.example/app:{tag}"
+        await client.patch(
+            DEPLOYMENTS,
+            body["metadata"]["name"],
+            body,
+            patch_type=PatchType.APPLY,
+            namespace=NAMESPACE,
+            field_manager="bare",
+            force=True,
+        )

@@ -1,0 +1,28 @@
+"""The end of every benchmark: its own goals, if any, and one JSON line with name, parameters and results.
+
+`table.py` and other programs read the JSON line, which is always the last line on standard output.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+Results = Mapping[str, Any]
+Goals = Mapping[str, tuple[str, float]]
+"""By result: ">=" or "<=", and the limit."""
+
+
+def print_report(name: str, parameters: Results, results: Results, goals: Goals | None = None) -> None:
+    """Print a line per measured goal, then the JSON line. Numbers have at most four decimals."""
+    for key, (sign, limit) in (goals or {}).items():
+        if key in results:
+            verdict = "met" if is_met(results[key], sign, limit) else "MISSED"
+            print(f"{key:28}{results[key]:14,.1f}   goal {sign} {limit:<8,g} {verdict}")
+    rounded = {key: round(value, 4) if isinstance(value, float) else value for key, value in results.items()}
+    line = {"name": name, "parameters": {**parameters, "cores": os.cpu_count() or 0}, "results": rounded}
+    print(json.dumps(line), flush=True)
+
+
+def is_met(value: float, sign: str, limit: float) -> bool:
+    return value >= limit if sign == ">=" else value <= limit
