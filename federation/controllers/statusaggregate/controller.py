@@ -13,7 +13,7 @@ from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.controllers.statusaggregate.reconcile import Reconciler
 from federation.planning.aggregation.rules import Compile
-from federation.planning.status.completeness import is_completed, is_degraded
+from federation.planning.status.completeness import is_completed, is_degraded, is_delivered
 from federation.planning.status.debounce import Coalescer, Pace
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
@@ -31,7 +31,7 @@ class StatusAggregateOptions:
     rules_s_max: float = 0.25
     """Time for the status rules of one object. They run on the event loop, so the other objects wait for them."""
     pace: Pace = field(
-        default_factory=lambda: Pace(quiet_s=0.2, wait_s_max=2.0, interval_s=1.0, burst=5, spacing_s=0.1)
+        default_factory=lambda: Pace(quiet_s=0.2, wait_s_max=2.0, interval_s=1.0, burst=3, spacing_s=0.2)
     )
 
 
@@ -93,7 +93,8 @@ class StatusAggregateController:
         if new is None:
             self._reconciler.forget(key_of(old or {}))
         else:
-            self._enqueue(key_of(new))
+            is_urgent = is_delivered(new) and not (old is not None and is_delivered(old))
+            self._enqueue(key_of(new), is_urgent=is_urgent)
 
     def _on_member(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
         type_ = self._types.for_resource(resource)

@@ -43,14 +43,25 @@ def _count(value: Any) -> int:
     return value if type(value) is int else 0
 
 
-def is_first_of_rollout(source: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-    """Return True if the status, about to be written, is the first one of a rollout, and a better one may follow soon.
+def is_worth_waiting(source: Mapping[str, Any], federated: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    """Return True if the status, about to be written, is the first one of a rollout or a deletion that may end soon.
 
-    A lost replica is not held back.
+    A lost replica of a rollout is not held back.
     """
-    present = source.get("status") or {}
-    is_known = present.get("observedGeneration") == source["metadata"].get("generation")
-    return not is_known and not is_degraded(present, {**present, **status}) and is_in_progress(source, status)
+    if source["metadata"].get("deletionTimestamp"):
+        return True
+    present, generation = source.get("status") or {}, source["metadata"].get("generation")
+    if present.get("observedGeneration") == generation or is_degraded(present, {**present, **status}):
+        return False
+    return is_in_progress(source, status) or not is_delivered(federated)
+
+
+def is_delivered(federated: Mapping[str, Any]) -> bool:
+    """Return True if sync has reported that every cluster has the object as it is now."""
+    status = federated.get("status") or {}
+    propagated = conditions.find(status.get("conditions"), names.PROPAGATED) or {}
+    is_synced = status.get("syncedGeneration") == federated["metadata"].get("generation")
+    return is_synced and propagated.get("status") == "True"
 
 
 def is_in_progress(source: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
