@@ -35,6 +35,12 @@ _health_changes = prometheus_client.Counter(
     "federation_runtime_cluster_health_changes_total", "Published changes of a member's health", ["cluster", "ready"]
 )
 
+_probe_lag = prometheus_client.Histogram(
+    "federation_runtime_cluster_probe_lag_seconds",
+    "Time from the moment at which a member's probe is due to its answer",
+    buckets=(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10),
+)
+
 MemberHandler = Callable[[str, Resource, Object | None, Object | None], None]
 """Called with cluster, resource, old and new object, like an informer's handler."""
 BY_CONTROLLER = "controller"
@@ -160,6 +166,10 @@ class Members:
         _ready.labels(cluster).set(ready == "True")
         if is_change:
             _health_changes.labels(cluster, ready).inc()
+
+    def record_probe(self, lag_s: float) -> None:
+        """Record in the metrics how long after its due time a member's probe had its answer."""
+        _probe_lag.observe(lag_s)
 
     def add_recovery_listener(self, on_recovered: ClusterListener) -> None:
         """Call `on_recovered` with the name of each cluster whose circuit closes again."""
