@@ -185,6 +185,8 @@ def serve(
     audit_log_mode: flags.AuditLogMode = None,
     otlp_endpoint: flags.OTLPEndpoint = None,
     spread_webhook: flags.SpreadWebhook = None,
+    profile: flags.Profile = False,
+    profile_file: flags.ProfileFile = None,
     log_format: flags.LogFormat = "text",
     log_level: flags.LogLevel = "info",
 ) -> None:
@@ -200,7 +202,9 @@ def serve(
     from federation.settings import from_environment
 
     logs.configure(log_format, log_level)
-    _execute(run.serve(from_environment(given), spread_webhook or ()))
+    if profile and profile_file is None:
+        profile_file = directory / "profile.collapsed"
+    _execute(run.serve(from_environment(given), spread_webhook or (), profile_file))
 
 
 app.command("join")(clustercommands.join_command)

@@ -64,9 +64,17 @@ class FleetOptions:
     log_level: str = "warning"
 
 
-async def serve(settings: Settings, spread_webhooks: Sequence[str] = ()) -> int:
-    """Run a control plane until a signal, and the WorkloadSpread service of some clusters; return the exit code."""
-    return await until_signal(_serve(settings, _to_mounts(spread_webhooks)))
+async def serve(settings: Settings, spread_webhooks: Sequence[str] = (), profile: Path | None = None) -> int:
+    """Run a control plane until a signal, and the WorkloadSpread service of some clusters; return the exit code.
+
+    With a `profile`, write a CPU profile of the process to that file.
+    """
+    work = _serve(settings, _to_mounts(spread_webhooks))
+    if profile is not None:
+        from federation.cli import profiling
+
+        work = profiling.profiled(work, profile)
+    return await until_signal(work)
 
 
 def _to_mounts(texts: Sequence[str]) -> "list[Mount]":

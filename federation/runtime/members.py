@@ -24,6 +24,7 @@ from federation.client.client import Client
 from federation.runtime.admittance import CacheBudget, Transform
 from federation.runtime.informer import Handler, Informer, InformerOptions
 from federation.runtime.informers import Informers
+from federation.runtime.replay import replay
 from federation.runtime.transforms import drop_managed_fields, slim_node, slim_pod
 
 _ready = prometheus_client.Gauge(
@@ -215,10 +216,11 @@ class Members:
     def add_handler(self, handler: MemberHandler) -> None:
         """Call the handler for every change of every watched resource; cached objects are added first."""
         self._handlers.append(handler)
-        for member in self._members.values():
-            for resource, informer in member.by_resource.items():
-                for obj in informer.list():
-                    handler(member.name, resource, None, obj)
+        with replay():
+            for member in self._members.values():
+                for resource, informer in member.by_resource.items():
+                    for obj in informer.list():
+                        handler(member.name, resource, None, obj)
 
     def add_sync_listener(self, listener: SyncListener) -> None:
         """Call the listener when a cluster's cache of a resource becomes complete, and now for complete caches."""
@@ -226,7 +228,8 @@ class Members:
         for member in self._members.values():
             for resource, informer in member.by_resource.items():
                 if informer.has_synced:
-                    listener(member.name, resource)
+                    with replay():
+                        listener(member.name, resource)
 
     # -- capacity
 
@@ -325,8 +328,9 @@ class Members:
         async def notify() -> None:
             await informer.wait_synced()
             if informer in (member.by_resource.get(resource), member.owned.get(resource)):
-                for listener in self._sync_listeners:
-                    listener(member.name, resource)
+                with replay():
+                    for listener in self._sync_listeners:
+                        listener(member.name, resource)
 
         if self._group is not None:
             member.tasks = [task for task in member.tasks if not task.done()]
