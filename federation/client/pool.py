@@ -204,8 +204,8 @@ class ClusterPool:
         self._guards.clear()
         self._clients.clear()
         self._connections.clear()
-        for transport in transports:
-            await transport.close()
+        # Together: each one waits for the end of TLS, up to a second with a member that does not answer.
+        await asyncio.gather(*(transport.close() for transport in transports))
 
     def _connect_http(self, connection: Connection) -> Transport:
         return HTTPTransport(connection, self._options.http, clock=self._clock, dial=self._tunnels.dial)

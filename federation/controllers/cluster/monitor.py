@@ -258,6 +258,9 @@ class Monitor:
         observed, member, uid = await self._ask()
         if member is None:
             return observed, {}
+        if not self._is_query_due:  # nearly always: then there is nothing to wait for, and no task is needed
+            verdict, more = await self._look_closer(member, uid)
+            return replace(observed, verdict=verdict), more
         looking = asyncio.ensure_future(self._look_closer(member, uid))
         try:
             while True:
@@ -274,6 +277,11 @@ class Monitor:
                     return observed, {}
         finally:
             looking.cancel()
+
+    @property
+    def _is_query_due(self) -> bool:
+        """Whether a closer look waits for the member."""
+        return self._rights.is_due or self._is_discovery_due() or not self._has_caches
 
     async def _ask(self) -> tuple[Observation, Client | None, str]:
         """Return the observation of one request, and the client and the uid of a healthy member."""
@@ -359,6 +367,11 @@ class Monitor:
     def _is_discovery_due(self) -> bool:
         since_s = self._discovered_s
         return since_s is None or self._clock.monotonic() - since_s >= self._options.discovery_period_s
+
+    @property
+    def _has_caches(self) -> bool:
+        informers = self._members.capacity(self._name)
+        return informers is None or informers.have_synced
 
     async def _wait_for_caches(self) -> None:
         """Wait for the first complete lists of nodes and pods, but not for long."""

@@ -50,13 +50,18 @@ class RightsCheck:
         self._due_s = float("-inf")
         self._condition: ConditionWanted | None = None
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the next call of `condition` queries the member."""
+        return self._clock.monotonic() >= self._due_s
+
     def expire(self) -> None:
         """Check again at the next call of `condition`."""
         self._due_s = float("-inf")
 
     async def condition(self, member: Client) -> ConditionWanted | None:
         """Return the condition to publish, None while nothing is known."""
-        if self._clock.monotonic() < self._due_s:
+        if not self.is_due:
             return self._condition
         held = await _review(member)
         self._due_s = self._clock.monotonic() + self._period_s

@@ -442,6 +442,18 @@ def test_wrong_usage_exits_with_code_2(tmp_path: Path) -> None:
     assert fedctl(None, "nonsense").exit_code == 2
 
 
+def test_a_fleet_that_cannot_run_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    many = fedctl(None, "up", "--dir", str(tmp_path / "many"), "--members", "101")
+    assert many.exit_code == 1
+    assert "at most 100 members can have a process each; add --light" in str(many.exception)
+
+    (tmp_path / "old" / "members").mkdir(parents=True)
+    again = fedctl(None, "up", "--dir", str(tmp_path / "old"), "--light")
+    assert again.exit_code == 1
+    assert "holds an earlier fleet, and light members keep nothing" in str(again.exception)
+    assert not (tmp_path / "old" / "state.db").exists()
+
+
 def test_the_version_is_printed() -> None:
     assert fedctl(None, "version").stdout == f"{__version__}\n"
 
