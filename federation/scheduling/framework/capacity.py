@@ -51,7 +51,7 @@ def capacity_of(cluster: Cluster, pod: PodShape) -> int:
 
 def could_run(cluster: Cluster, pod: PodShape) -> bool:
     """Return whether a replica would fit on an empty node of the cluster; True when nodes are unknown."""
-    return _capacity_for(cluster, pod).could_run
+    return (cluster.memo.get(pod) or _capacity_for(cluster, pod)).could_run
 
 
 def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> FreeCapacity | None:
@@ -98,7 +98,9 @@ def _capacity_for(cluster: Cluster, pod: PodShape) -> _Capacity:
     known: _Capacity | None = memo.get(pod)
     if known is None:
         carried = memo.get(carry_over, _NOTHING).get(pod)
-        known = cluster.memoize(pod, _compute(cluster, pod) if carried is None else carried[1])
+        if carried is None:
+            return cluster.memoize(pod, _compute(cluster, pod))
+        memo[pod] = known = carried[1]
     return known
 
 
