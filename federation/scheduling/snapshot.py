@@ -7,7 +7,7 @@ Pure: the caller watches FederatedClusters and calls `update` and `remove`. Read
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from hashlib import blake2b
@@ -36,20 +36,27 @@ _NAME = attrgetter("name")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Joined clusters by name. `generation` changes with every change except of resources, which change constantly."""
+    """Joined clusters by name. `generation` changes with every change except of resources, which change constantly.
+
+    `lasting` caches values that do not depend on resources; snapshots of one generation share it.
+    """
 
     generation: int
     clusters: tuple[Cluster, ...]
+    lasting: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def content_hash(self) -> str:
         """The hash of all clusters' relevant fields; only changed clusters are hashed again."""
         return blake2b(b"".join(map(digest_of, self.clusters)), digest_size=8).hexdigest()
 
-    @cached_property
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of the clusters."""
-        return tuple(map(_NAME, self.clusters))
+        known: tuple[str, ...] | None = self.lasting.get("names")
+        if known is None:
+            known = self.lasting["names"] = tuple(map(_NAME, self.clusters))
+        return known
 
     @cached_property
     def by_name(self) -> Mapping[str, Cluster]:
@@ -59,12 +66,19 @@ class Snapshot:
     @cached_property
     def with_taint_times(self) -> tuple[Cluster, ...]:
         """The clusters with NoExecute taints that can be tolerated for a time; usually none."""
-        return tuple([cluster for cluster in self.clusters if cluster.taint_times])
+        positions: list[int] | None = self.lasting.get("taint times")
+        if positions is None:
+            positions = [at for at, cluster in enumerate(self.clusters) if cluster.taint_times]
+            self.lasting["taint times"] = positions
+        return tuple([self.clusters[at] for at in positions])
 
-    @cached_property
+    @property
     def has_rates(self) -> bool:
         """Whether any cluster has a price or emissions; usually none."""
-        return any(map(has_rates, self.clusters))
+        known: bool | None = self.lasting.get("rates")
+        if known is None:
+            known = self.lasting["rates"] = any(map(has_rates, self.clusters))
+        return known
 
     def resolve(self, name: str) -> str:
         """Return the cluster's real name for a name that a user wrote.
@@ -86,6 +100,7 @@ class ClusterCache:
         self._snapshot: Snapshot | None = None
         self._joined: list[str] | None = None
         self._generation = 0
+        self._lasting: dict[str, Any] = {}
 
     def update(self, source: Mapping[str, Any]) -> ClusterChange:
         """Add or update a FederatedCluster; return its changes."""
@@ -93,6 +108,8 @@ class ClusterCache:
         old = self._clusters.get(cluster.name)
         change = compare(old, cluster)
         if old is None or change:
+            if old is not None and change is ClusterChange.RESOURCES:
+                cluster = replace(cluster, lasting=old.lasting)
             if cluster.is_joined:
                 # Computed with the report, to keep the cost out of the next decision.
                 digest_of(cluster)
@@ -124,13 +141,15 @@ class ClusterCache:
         if self._snapshot is None:
             if self._joined is None:
                 self._joined = sorted(name for name, cluster in self._clusters.items() if cluster.is_joined)
-            self._snapshot = Snapshot(self._generation, tuple(map(self._clusters.__getitem__, self._joined)))
+            clusters = tuple(map(self._clusters.__getitem__, self._joined))
+            self._snapshot = Snapshot(self._generation, clusters, self._lasting)
         return self._snapshot
 
     def _forget(self, change: ClusterChange) -> None:
         self._snapshot = None
         if change is not ClusterChange.RESOURCES:
             self._generation += 1
+            self._lasting = {}
             self._joined = None
 
 

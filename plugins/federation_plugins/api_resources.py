@@ -19,6 +19,7 @@ class APIResources(FilterPlugin, Cacheable):
 
     NAME: ClassVar[str] = "APIResources"
     REQUEUE_ON: ClassVar[ClusterChange] = ClusterChange.API_TYPES
+    DEPENDS_ON_RESOURCES: ClassVar[bool] = False
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Reject a cluster that does not serve the kind."""

@@ -22,6 +22,7 @@ class ClusterAffinity(FilterPlugin, ScorePlugin, ScoreNormaliser, Cacheable):
 
     NAME: ClassVar[str] = "ClusterAffinity"
     REQUEUE_ON: ClassVar[ClusterChange] = ClusterChange.LABELS
+    DEPENDS_ON_RESOURCES: ClassVar[bool] = False
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Reject a cluster that selector or required terms do not match."""

@@ -18,6 +18,7 @@ class ClusterEvicted(FilterPlugin, Cacheable):
 
     NAME: ClassVar[str] = "ClusterEvicted"
     REQUEUE_ON: ClassVar[ClusterChange] = ClusterChange.NOTHING
+    DEPENDS_ON_RESOURCES: ClassVar[bool] = False
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Reject a cluster that is unavailable for the unit."""

@@ -19,6 +19,7 @@ class ClusterReady(FilterPlugin, Cacheable):
     NAME: ClassVar[str] = "ClusterReady"
     REQUEUE_ON: ClassVar[ClusterChange] = ClusterChange.READINESS
     DEPENDS_ON_CURRENT: ClassVar[bool] = True
+    DEPENDS_ON_RESOURCES: ClassVar[bool] = False
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Reject an unready cluster unless it is a current one."""

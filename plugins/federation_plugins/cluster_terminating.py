@@ -18,6 +18,7 @@ class ClusterTerminating(FilterPlugin, Cacheable):
 
     NAME: ClassVar[str] = "ClusterTerminating"
     REQUEUE_ON: ClassVar[ClusterChange] = ClusterChange.TERMINATION
+    DEPENDS_ON_RESOURCES: ClassVar[bool] = False
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Reject a terminating cluster."""

@@ -18,6 +18,7 @@ class PlacementFilter(FilterPlugin, Cacheable):
 
     NAME: ClassVar[str] = "PlacementFilter"
     REQUEUE_ON: ClassVar[ClusterChange] = ClusterChange.NOTHING
+    DEPENDS_ON_RESOURCES: ClassVar[bool] = False
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Reject a cluster that is not in a non-empty list."""

@@ -28,6 +28,7 @@ class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Cacheable):
     NAME: ClassVar[str] = "TaintToleration"
     REQUEUE_ON: ClassVar[ClusterChange] = ClusterChange.TAINTS | ClusterChange.READINESS
     DEPENDS_ON_CURRENT: ClassVar[bool] = True
+    DEPENDS_ON_RESOURCES: ClassVar[bool] = False
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Reject a cluster with the first untolerated taint as the reason."""

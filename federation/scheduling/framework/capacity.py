@@ -28,7 +28,11 @@ from federation.scheduling.framework.types import (
 )
 
 _NAME, _WAITING = attrgetter("name"), attrgetter("waiting")
-_NOTHING: Mapping[PodShape, "_Capacity"] = {}
+_NOTHING: Mapping[PodShape, tuple[int, "_Capacity"]] = {}
+_UNUSED_VERSIONS_MAX = 30
+"""A capacity is carried over as long as one of so many versions of its cluster, several minutes, was used for it."""
+_CARRIED_MAX = 64
+"""Pod shapes whose capacity is carried over."""
 _Request = tuple[tuple[str, int], ...]
 
 
@@ -47,7 +51,7 @@ def capacity_of(cluster: Cluster, pod: PodShape) -> int:
 
 def could_run(cluster: Cluster, pod: PodShape) -> bool:
     """Return whether a replica would fit on an empty node of the cluster; True when nodes are unknown."""
-    return _capacity_for(cluster, pod).could_run
+    return (cluster.memo.get(pod) or _capacity_for(cluster, pod)).could_run
 
 
 def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> FreeCapacity | None:
@@ -77,19 +81,26 @@ def _rooms(clusters: tuple[Cluster, ...], pod: PodShape) -> FreeCapacity | None:
 
 
 def carry_over(old: Cluster, new: Cluster) -> None:
-    """Compute the capacity of a changed cluster for the pod shapes of its previous version.
+    """Compute the capacity of a changed cluster for the pod shapes that recent versions of it were used for.
 
     The cost is paid with the report, for one cluster, instead of in the next decision.
     """
-    new.memoize(carry_over, {pod: _compute(new, pod) for pod in old.memo if isinstance(pod, PodShape)})
+    unused = dict.fromkeys([pod for pod in old.memo if isinstance(pod, PodShape)], 0)
+    for pod, (versions, _) in old.memo.get(carry_over, _NOTHING).items():
+        if versions < _UNUSED_VERSIONS_MAX:
+            unused.setdefault(pod, versions + 1)
+    shapes = list(unused.items())[:_CARRIED_MAX]
+    new.memoize(carry_over, {pod: (versions, _compute(new, pod)) for pod, versions in shapes})
 
 
 def _capacity_for(cluster: Cluster, pod: PodShape) -> _Capacity:
     memo = cluster.memo
     known: _Capacity | None = memo.get(pod)
     if known is None:
-        carried = memo.get(carry_over, _NOTHING)
-        known = cluster.memoize(pod, carried.get(pod) or _compute(cluster, pod))
+        carried = memo.get(carry_over, _NOTHING).get(pod)
+        if carried is None:
+            return cluster.memoize(pod, _compute(cluster, pod))
+        memo[pod] = known = carried[1]
     return known
 
 

@@ -19,8 +19,8 @@ _PREFIXES = {PRICE: names.PRICE_PREFIX, CARBON: names.CARBON_PREFIX}
 def rates_of(cluster: Cluster, measure: str) -> Rates:
     """Return the cluster's prices (PRICE) or emissions (CARBON) per unit and hour, memoized."""
     prefix = _PREFIXES[measure]
-    known: Rates | None = cluster.memo.get(prefix)
-    return cluster.memoize(prefix, rates_from(cluster.labels, prefix)) if known is None else known
+    known: Rates | None = cluster.lasting.get(prefix)
+    return cluster.memoize_lasting(prefix, rates_from(cluster.labels, prefix)) if known is None else known
 
 
 def cost_of(unit: SchedulingUnit, cluster: Cluster, measure: str, carbon_price_per_kg: int = 0) -> int | None:
@@ -77,12 +77,8 @@ def explain_costs(
 
 
 def has_rates(cluster: Cluster) -> bool:
-    """Return whether the cluster has any rate, memoized."""
-    known: bool | None = cluster.memo.get(has_rates)
-    if known is None:
-        found = bool(rates_of(cluster, PRICE).per_hour or rates_of(cluster, CARBON).per_hour)
-        known = cluster.memoize(has_rates, found)
-    return known
+    """Return whether the cluster has any rate."""
+    return bool(rates_of(cluster, PRICE).per_hour or rates_of(cluster, CARBON).per_hour)
 
 
 def _counts(placements: Mapping[str, int | None], copies: int) -> dict[str, int]:

@@ -12,7 +12,7 @@ from federation.scheduling.framework.cycle import IgnoredPlugin, PluginFailed, S
 from federation.scheduling.framework.normalization import SCORE_MAX
 from federation.scheduling.framework.profile import PluginRef, Profile, check_unique
 from federation.scheduling.framework.registry import PluginRegistry
-from federation.scheduling.framework.types import ClusterChange, Code, SchedulingUnit, Status
+from federation.scheduling.framework.types import SUCCESS, ClusterChange, Code, SchedulingUnit, Status
 
 WEIGHT_MAX = 2**31 - 1
 """Keeps the sum over all plugins within the 64 bit integers of an explanation."""
@@ -40,6 +40,8 @@ class EnabledPlugin:
     """Cluster changes that can make a rejected cluster feasible (`REQUEUE_ON`)."""
     depends_on_current: bool
     """Whether its result differs for clusters that run the unit (`DEPENDS_ON_CURRENT`)."""
+    depends_on_resources: bool
+    """Whether its result may change with a report of resources (`DEPENDS_ON_RESOURCES`)."""
     is_lenient: bool
     """Whether it rejects no cluster when it would reject all (`IS_LENIENT`)."""
 
@@ -74,6 +76,7 @@ def enable_plugins(
                 is_ignorable=bool(getattr(plugin, "is_ignorable", False)),
                 requeue_on=getattr(plugin, "REQUEUE_ON", ClusterChange.ANY),
                 depends_on_current=bool(getattr(plugin, "DEPENDS_ON_CURRENT", False)),
+                depends_on_resources=bool(getattr(plugin, "DEPENDS_ON_RESOURCES", True)),
                 is_lenient=bool(getattr(plugin, "IS_LENIENT", False)),
             )
         )
@@ -108,6 +111,8 @@ def check_status(enabled: EnabledPlugin, answer: Any) -> Any:
 
 def check_no_error(enabled: EnabledPlugin, statuses: Sequence[Status]) -> None:
     """Raise PluginFailed when one of the statuses is an error."""
+    if statuses.count(SUCCESS) == len(statuses):
+        return
     for status in statuses:
         if status.code is Code.ERROR:
             raise PluginFailed(Status(status.code, status.reasons, enabled.name))

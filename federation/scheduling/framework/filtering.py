@@ -40,17 +40,27 @@ class _FeasibleClusters(NamedTuple):
     """Whether the unit's current clusters made no difference, so that most units of the key share this result."""
 
 
+class _Rejections:
+    """Rejections by position, and those of the leading filters alone, which a report of resources cannot change."""
+
+    def __init__(self, count: int) -> None:
+        self.each: list[Rejection] = [None] * count
+        self.leading: list[Rejection] = [None] * count
+
+
 class _FilterResults(CachedResult):
     """Results by position: `for_new` for clusters that do not run the unit, `for_current` for those that do.
 
-    `unknown_current` are the positions without a result for current clusters; at `differing` the two are not equal.
+    `unknown_current` are the positions without a result for current clusters, `unknown_leading` those without one of
+    the leading filters; at `differing` the results for new and current clusters are not equal.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.for_new: list[Rejection] = []
-        self.for_current: list[Rejection] = []
+        self.for_new = _Rejections(0)
+        self.for_current = _Rejections(0)
         self.unknown_current: set[int] = set()
+        self.unknown_leading: set[int] = set()
         self.differing: set[int] = set()
         self.feasible: dict[frozenset[int], _FeasibleClusters] = {}
         """By the differing positions that are current clusters of the unit."""
@@ -64,6 +74,8 @@ class FilterRunner:
         self._metrics = metrics
         self._cache = ResultCache(cluster_list, _FilterResults)
         self._depends_on_current = any(enabled.depends_on_current for enabled in filters)
+        self._leading = next((at for at, enabled in enumerate(filters) if enabled.depends_on_resources), len(filters))
+        """The number of filters before the first one that depends on resources: these are not run after a report."""
 
     def run(self, cycle: SchedulingCycle) -> Exchange[FilterResult]:
         """Return the feasible clusters; PluginFailed when a filter failed that must not be ignored."""
@@ -122,17 +134,16 @@ class FilterRunner:
         known, stale = self._cache.find(keys)
         if stale:
             elsewhere = replace(unit, current={}) if unit.current and self._depends_on_current else unit
-            self._update(known, stale, self._run_local_filters(cycle, unit, elsewhere, stale))
+            self._update(cycle, unit, elsewhere, known, stale)
             known.clusters = clusters
         current: frozenset[int] = frozenset()
         if unit.current and self._depends_on_current:
             if known.unknown_current and (unknown := _current_positions(unit, clusters, known.unknown_current)):
-                rejections = self._run_local_filters(cycle, unit, unit, unknown)
-                for at, rejection in zip(unknown, rejections, strict=True):
-                    known.for_current[at] = rejection
-                    if rejection != known.for_new[at]:
-                        known.differing.add(at)
+                self._judge(cycle, unit, unit, known.for_current, unknown, known.unknown_leading.intersection(unknown))
+                now, new = known.for_current.each, known.for_new.each
+                known.differing.update([at for at in unknown if now[at] != new[at]])
                 known.unknown_current.difference_update(unknown)
+                known.unknown_leading.difference_update(unknown)
             if known.differing:
                 current = frozenset(_current_positions(unit, clusters, known.differing))
         feasible = known.feasible.get(current)
@@ -142,33 +153,75 @@ class FilterRunner:
             feasible = known.feasible[current] = _to_feasible(clusters, known, current)
         return feasible
 
-    def _update(self, known: _FilterResults, stale: Sequence[int], rejections: Sequence[Rejection]) -> None:
+    def _update(
+        self,
+        cycle: SchedulingCycle,
+        unit: SchedulingUnit,
+        elsewhere: SchedulingUnit,
+        known: _FilterResults,
+        stale: Sequence[int],
+    ) -> None:
+        """Update the results for changed clusters; those for current clusters are updated when they are used."""
         if not known.clusters:
-            known.for_new, known.for_current = list(rejections), [None] * len(rejections)
-        elif any(known.for_new[at] != rejection for at, rejection in zip(stale, rejections, strict=True)):
-            known.feasible.clear()
-            for at, rejection in zip(stale, rejections, strict=True):
-                known.for_new[at] = rejection
-        elif not known.differing.isdisjoint(stale):
+            known.for_new, known.for_current = _Rejections(len(stale)), _Rejections(len(stale))
+        before = [known.for_new.each[at] for at in stale]
+        changed = known.more_than_resources(cycle.clusters, stale)
+        self._judge(cycle, unit, elsewhere, known.for_new, stale, changed)
+        if [known.for_new.each[at] for at in stale] != before or not known.differing.isdisjoint(stale):
             known.feasible.clear()
         known.unknown_current.update(stale)
+        known.unknown_leading.update(changed)
         known.differing.difference_update(stale)
 
+    def _judge(
+        self,
+        cycle: SchedulingCycle,
+        unit: SchedulingUnit,
+        current: SchedulingUnit,
+        known: _Rejections,
+        positions: Sequence[int],
+        changed: Iterable[int],
+    ) -> None:
+        """Run the filters for clusters at these positions: the leading ones only where more than resources changed.
+
+        Filters that depend on current clusters get the unit `current`. When a filter fails, nothing is updated.
+        """
+        leading = known.leading
+        if changed := sorted(changed):
+            leading = leading.copy()
+            rejections = self._run_local_filters(cycle, unit, current, changed, range(self._leading))
+            for at, rejection in zip(changed, rejections, strict=True):
+                leading[at] = rejection
+        passed = [at for at in positions if leading[at] is None]
+        rejections = self._run_local_filters(cycle, unit, current, passed, range(self._leading, len(self.filters)))
+        known.leading = leading
+        if len(passed) < len(positions):
+            for at in positions:
+                known.each[at] = leading[at]
+        for at, rejection in zip(passed, rejections, strict=True):
+            known.each[at] = rejection
+
     def _run_local_filters(
-        self, cycle: SchedulingCycle, unit: SchedulingUnit, current: SchedulingUnit, positions: Sequence[int]
-    ) -> Sequence[Rejection]:
-        """Run the filters for the clusters at these positions; those that depend on `current` get that unit."""
+        self,
+        cycle: SchedulingCycle,
+        unit: SchedulingUnit,
+        current: SchedulingUnit,
+        positions: Sequence[int],
+        indexes: Iterable[int],
+    ) -> Iterable[Rejection]:
+        """Return the rejections by the filters with these indexes; those that depend on `current` get that unit."""
         rejections: dict[int, Rejection] = dict.fromkeys(positions)
-        for index, enabled in enumerate(self.filters):
+        for index in indexes:
             if not positions:
                 break
+            enabled = self.filters[index]
             cycle.plugin, started = enabled.name, self._metrics.now()
             statuses = _run_local(cycle, enabled, current if enabled.depends_on_current else unit, positions)
             check_no_error(enabled, statuses)
             positions, rejected = _split_by_status(enabled, positions, statuses)
             rejections.update((at, (index, status)) for at, status in rejected)
             self._metrics.plugin(cycle.point, enabled.name, started)
-        return list(rejections.values())
+        return rejections.values()
 
 
 def _run_local(
@@ -205,7 +258,7 @@ def _current_positions(unit: SchedulingUnit, clusters: Sequence[Cluster], positi
 
 
 def _to_feasible(clusters: tuple[Cluster, ...], known: _FilterResults, current: frozenset[int]) -> _FeasibleClusters:
-    rejections = [known.for_current[at] if at in current else each for at, each in enumerate(known.for_new)]
+    rejections = [known.for_current.each[at] if at in current else each for at, each in enumerate(known.for_new.each)]
     positions = tuple([at for at, rejection in enumerate(rejections) if rejection is None])
     ordered = [(rejection[0], at, rejection[1]) for at, rejection in enumerate(rejections) if rejection is not None]
     ordered.sort(key=itemgetter(0))

@@ -107,6 +107,12 @@ class ReplicasPlugin(Plugin, Protocol):
 class Cacheable(Protocol):
     """Optional for Filter and Score plugins: lets the framework reuse their results."""
 
+    DEPENDS_ON_RESOURCES: ClassVar[bool] = True
+    """Whether results depend on the cluster's resources, which change with every report, or on `Cluster.source`.
+
+    Without that, results for a cluster are reused until its labels, annotations, taints, API types or readiness change.
+    """
+
     def cache_key(self, unit: SchedulingUnit) -> Hashable:
         """Return everything of the unit that the results depend on; None when they must not be reused.
 

@@ -5,7 +5,7 @@ Part of the public plugin API: plugins do not import each other, so that shared 
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter, itemgetter
 from typing import Self
 
@@ -31,8 +31,10 @@ def normalise_to_max(scores: Sequence[int], *, is_reversed: bool = False) -> lis
 
 _BY_NAME = attrgetter("cluster.name")
 _SCORE, _CLUSTER, _NAME = itemgetter(1), itemgetter(0), attrgetter("name")
+_to_score = partial(tuple.__new__, ClusterScore)
+"""Makes a ClusterScore from a pair without the Python frame that the NamedTuple's own constructor costs."""
 _RANK_BITS = 32
-_FEW = 8
+FEW = 8
 """The order is updated when at most one in so many scores changed; otherwise sorting again is cheaper."""
 
 
@@ -62,6 +64,14 @@ class Totals(tuple[ClusterScore, ...]):  # noqa: SLOT001 - as above
     _ranks: list[int] | None = None
     _names: tuple[str, ...] | None = None
 
+    @classmethod
+    def of(cls, clusters: Sequence[Cluster], scores: Iterable[int]) -> Self:
+        """Return the clusters with their scores."""
+        scores = tuple(scores)
+        self = cls(map(_to_score, zip(clusters, scores, strict=True)))
+        self.scores = scores
+        return self
+
     @cached_property
     def scores(self) -> Sequence[int]:
         """The scores alone."""
@@ -79,7 +89,7 @@ class Totals(tuple[ClusterScore, ...]):  # noqa: SLOT001 - as above
         """The clusters, best first."""
         if self.order is None:
             best = sorted(range(len(self)), key=self.scores.__getitem__, reverse=True)
-            self.order = BestFirst.of([self[at] for at in best])
+            self.order = BestFirst.of(map(self.__getitem__, best))
         return self.order
 
     def replaced(self, changes: Mapping[int, ClusterScore]) -> "Totals":
@@ -89,7 +99,7 @@ class Totals(tuple[ClusterScore, ...]):  # noqa: SLOT001 - as above
             entries[at] = entry
         new = Totals(entries)
         new._names = self._names
-        if self.order is not None and len(changes) * _FEW <= len(entries):
+        if self.order is not None and len(changes) * FEW <= len(entries):
             new.order, new._ranks = self._updated_order(changes)
         return new
 

@@ -6,13 +6,14 @@ clusters only. Clusters are compared by identity: `ClusterCache` returns the sam
 cache affects the cost of decisions, never their outcome. `filtering.py` and `scoring.py` store their results here.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from itertools import compress
-from operator import is_not
+from operator import attrgetter, is_not
 from typing import Generic, TypeVar
 
 from federation.scheduling.framework.types import Cluster
 
+_LASTING = attrgetter("lasting")
 _KEYS_MAX = 128
 """Cache size; the oldest key is removed when it is exceeded."""
 _UNUSED_CHANGES_MAX = 256
@@ -57,6 +58,15 @@ class CachedResult:
     def __init__(self) -> None:
         self.clusters: tuple[Cluster, ...] = ()
         self.used_at = 0
+
+    def more_than_resources(self, clusters: tuple[Cluster, ...], changed: Sequence[int]) -> Sequence[int]:
+        """Return those of the changed positions where not only resources differ from the cluster of the result."""
+        if not self.clusters:
+            return changed
+        if len(changed) < len(clusters):
+            return [at for at in changed if self.clusters[at].lasting is not clusters[at].lasting]
+        differs = map(is_not, map(_LASTING, self.clusters), map(_LASTING, clusters))
+        return list(compress(range(len(clusters)), differs))
 
 
 R = TypeVar("R", bound=CachedResult)

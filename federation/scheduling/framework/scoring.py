@@ -8,7 +8,6 @@ handled on the uncached path, where all clusters are scored together.
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Sequence
-from functools import partial
 from operator import add
 from typing import Any
 
@@ -28,22 +27,23 @@ from federation.scheduling.framework.enabledplugin import (
     check_status,
     ignore_or_raise,
 )
-from federation.scheduling.framework.normalization import Totals
+from federation.scheduling.framework.normalization import FEW, Totals
 from federation.scheduling.framework.resultcache import CachedResult, ClusterList, ResultCache
 from federation.scheduling.framework.schedulermetrics import SchedulerMetrics
 from federation.scheduling.framework.types import Cluster, ClusterScore, Exchange
 
-_to_score = partial(tuple.__new__, ClusterScore)
-"""Makes a ClusterScore from a pair without the Python frame that the NamedTuple's own constructor costs."""
-
 
 class _RawScores(CachedResult):
-    """Every plugin's raw score by position; those at `unknown` have not been computed."""
+    """Every plugin's raw score by position; those at `unknown` have not been computed.
+
+    At `unknown_lasting` the scores that do not depend on resources have not been computed either.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.by_plugin: list[list[Any]] = []
         self.unknown: set[int] = set()
+        self.unknown_lasting: set[int] = set()
 
 
 class _CachedTotals(CachedResult):
@@ -111,6 +111,8 @@ class ScoreRunner:
         known, stale = self._totals.find((filtered.positions, keys))
         if known.scored is None:
             known.scored = self._add_up(cycle, filtered, raw_scores)
+        elif len(stale) * FEW > len(cycle.clusters):
+            known.scored = self._add_up(cycle, filtered, raw_scores, known.scored.parts)
         elif stale:
             known.scored = self._replace(cycle, filtered, raw_scores, known.scored, stale)
         known.clusters = cycle.clusters
@@ -121,21 +123,39 @@ class ScoreRunner:
         known, stale = self._raw_scores.find(keys)
         if not known.clusters:
             known.by_plugin = [[None] * len(cycle.clusters) for _ in self._plugins]
+        known.unknown_lasting.update(known.more_than_resources(cycle.clusters, stale))
         known.unknown.update(stale)
         known.clusters = cycle.clusters
         unknown = [at for _, at in _feasible_among(filtered, sorted(known.unknown), cycle)]
         if unknown:
-            clusters = [cycle.clusters[at] for at in unknown]
-            found = [self._run_local(cycle, enabled, clusters) for enabled in self._plugins]
-            for kept, scores in zip(known.by_plugin, found, strict=True):
-                for at, score in zip(unknown, scores, strict=True):
+            lasting = [at for at in unknown if at in known.unknown_lasting] if known.unknown_lasting else []
+            places = [unknown if enabled.depends_on_resources else lasting for enabled in self._plugins]
+            found = [
+                self._run_local(cycle, enabled, [cycle.clusters[at] for at in positions]) if positions else ()
+                for enabled, positions in zip(self._plugins, places, strict=True)
+            ]
+            for kept, positions, scores in zip(known.by_plugin, places, found, strict=True):
+                for at, score in zip(positions, scores, strict=True):
                     kept[at] = score
             known.unknown.difference_update(unknown)
+            known.unknown_lasting.difference_update(unknown)
         return known
 
-    def _add_up(self, cycle: SchedulingCycle, filtered: FilterResult, raw_scores: _RawScores) -> ScoreResult:
-        every = [tuple([scores[at] for at in filtered.positions]) for scores in raw_scores.by_plugin]
-        parts = [_normalize(cycle, enabled, raw) for enabled, raw in zip(self._plugins, every, strict=True)]
+    def _add_up(
+        self,
+        cycle: SchedulingCycle,
+        filtered: FilterResult,
+        raw_scores: _RawScores,
+        earlier: Sequence[PluginScores] = (),
+    ) -> ScoreResult:
+        """Return the scores; `earlier` parts whose raw scores are the same need no normalization."""
+        parts: list[PluginScores] = []
+        for index, (enabled, scores) in enumerate(zip(self._plugins, raw_scores.by_plugin, strict=True)):
+            raw = tuple(map(scores.__getitem__, filtered.positions))
+            if earlier and earlier[index].raw == raw:
+                parts.append(earlier[index])
+            else:
+                parts.append(_normalize(cycle, enabled, raw))
         return ScoreResult(_to_totals(filtered.feasible, parts), tuple(parts))
 
     def _replace(
@@ -183,7 +203,7 @@ def _to_totals(feasible: Sequence[Cluster], parts: Iterable[PluginScores]) -> To
     for part in parts:
         weighted = part.normalised if part.weight == 1 else [score * part.weight for score in part.normalised]
         sums = map(add, sums, weighted)
-    return Totals(map(_to_score, zip(feasible, sums, strict=True)))
+    return Totals.of(feasible, sums)
 
 
 def _normalize(cycle: SchedulingCycle, enabled: EnabledPlugin, raw: tuple[Any, ...]) -> PluginScores:

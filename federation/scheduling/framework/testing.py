@@ -91,7 +91,7 @@ class ClusterBuilder:
         return self._with(node_classes=classes, allocatable=sums, available=sums)
 
     def _with(self, **changes: Any) -> Self:
-        self._cluster = replace(self._cluster, memo={}, **changes)
+        self._cluster = replace(self._cluster, memo={}, lasting={}, **changes)
         return self
 
 

@@ -45,7 +45,7 @@ def domains_of(constraints: tuple[SpreadConstraint, ...], clusters: tuple[Cluste
     keys = _keys(tuple([constraint.topology_key for constraint in constraints]))
     groups: Groups = {}
     for cluster in clusters:
-        path = cluster.memo.get(keys) or keys.path_of(cluster)
+        path = cluster.lasting.get(keys) or keys.path_of(cluster)
         try:
             groups[path].append(cluster.name)
         except KeyError:
@@ -64,7 +64,7 @@ class _Keys:
 
     def path_of(self, cluster: Cluster) -> tuple[str | None, ...]:
         """Return the cluster's values of the labels, memoized."""
-        return cluster.memoize(self, tuple(map(cluster.labels.get, self.labels)))
+        return cluster.memoize_lasting(self, tuple(map(cluster.labels.get, self.labels)))
 
 
 @lru_cache(maxsize=128)

@@ -317,7 +317,8 @@ class Cluster:
     labels with an omitted key are unknown. `taint_times` has the `timeAdded` of NoExecute taints. `is_silent` is True
     if a cluster has stopped answering; it is False for a new cluster, whose readiness is not known yet. `waiting` is
     requested by pods without a node. `source` is the read-only FederatedCluster. `memo` caches values computed from the
-    cluster; `memoize` adds to it.
+    cluster; `memoize` adds to it. `lasting` caches values that do not depend on resources: versions of a cluster that
+    differ only in resources share it, and are recognised by it.
     """
 
     name: str
@@ -336,6 +337,7 @@ class Cluster:
     waiting: Resources = field(default_factory=dict)
     source: Mapping[str, Any] = field(default_factory=dict, repr=False)
     memo: dict[Any, Any] = field(default_factory=dict, repr=False)
+    lasting: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def used(self, resource: str) -> int:
         """Return the used amount of the resource: allocatable less available."""
@@ -343,10 +345,18 @@ class Cluster:
 
     def memoize(self, key: Hashable, value: T) -> T:
         """Store a value computed from the cluster in its memo, and return it; a full memo is cleared first."""
-        if len(self.memo) >= _MEMO_MAX:
-            self.memo.clear()
-        self.memo[key] = value
-        return value
+        return _store(self.memo, key, value)
+
+    def memoize_lasting(self, key: Hashable, value: T) -> T:
+        """Store a value that does not depend on resources in `lasting`, and return it."""
+        return _store(self.lasting, key, value)
+
+
+def _store(memo: dict[Any, Any], key: Hashable, value: T) -> T:
+    if len(memo) >= _MEMO_MAX:
+        memo.clear()
+    memo[key] = value
+    return value
 
 
 class ClusterScore(NamedTuple):

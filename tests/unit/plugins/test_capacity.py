@@ -255,5 +255,15 @@ def test_a_report_recomputes_recently_used_capacities() -> None:
     carry_over(old, new)
     assert capacity_of(new, pods[0]) == 8
     carry_over(new, newest)
-    assert newest.memo[carry_over].keys() == {pods[0]}
+    assert {pod: unused for pod, (unused, _) in newest.memo[carry_over].items()} == {pods[0]: 0, pods[1]: 1}
     assert [capacity_of(newest, pod) for pod in pods] == [12, 6]
+
+
+def test_a_capacity_that_no_version_was_used_for_is_not_recomputed_for_ever() -> None:
+    cluster, pod = a_cluster("c").with_nodes(1, cpu="4").built(), pod_shape((("cpu", 1000),))
+    capacity_of(cluster, pod)
+    for unused in range(31):
+        carry_over(cluster, cluster := replace(cluster, memo={}))
+        assert cluster.memo[carry_over][pod][0] == unused
+    carry_over(cluster, cluster := replace(cluster, memo={}))
+    assert not cluster.memo[carry_over]
