@@ -179,6 +179,13 @@ async def running_members(
 
 
 async def run(options: argparse.Namespace, directory: Path) -> dict[str, float | int]:
+    async with running_federation(options, directory) as federation:
+        return await measure(options, federation)
+
+
+@contextlib.asynccontextmanager
+async def running_federation(options: argparse.Namespace, directory: Path) -> AsyncIterator["Federation"]:
+    """Run members and control planes, not yet joined."""
     with database(options.store) as store:
         async with (
             running_members(options, directory) as (kubeconfigs, processes),
@@ -189,7 +196,7 @@ async def run(options: argparse.Namespace, directory: Path) -> dict[str, float |
             clients = {name: HTTPClient(connection) for name, connection in connections.items()}
             sampler = Sampler({**to_groups(planes), "members": processes})
             try:
-                return await measure(options, Federation(hosts, clients, connections, sampler, store))
+                yield Federation(hosts, clients, connections, sampler, store)
             finally:
                 for client in (*hosts, *clients.values()):
                     await client.close()

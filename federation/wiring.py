@@ -133,11 +133,25 @@ class Wiring:
             ("rollout", self._rollouts(clock).run),
         ]
 
+    def _scheduler(self, journal: Journal, settings: Settings, clock: Clock) -> ScheduleController:
+        return ScheduleController(
+            self.client,
+            self.objects,
+            self.informers,
+            self.recorder,
+            journal,
+            self.engine,
+            clock=clock,
+            options=schedule_options(settings),
+            caller=self.plugin_caller,
+            tolerated=self.tolerated,
+        )
+
     def _controllers(self, journal: Journal, settings: Settings, clock: Clock) -> list[tuple[str, Run]]:
         client, objects, informers, members = self.client, self.objects, self.informers, self.members
-        recorder, engine, collectors = self.recorder, self.engine, Collectors()
-        caller = self.plugin_caller
+        recorder, collectors = self.recorder, Collectors()
         pods = MemberPods(objects, informers, members)
+        schedule = self._scheduler(journal, settings, clock)
         controllers: dict[str, _Controller] = {
             "cluster": ClusterController(
                 client,
@@ -158,19 +172,10 @@ class Wiring:
                 clock=clock,
                 options=NamespaceOptions(exclude_regexp=settings.namespace_exclude_regexp),
             ),
-            "federate": FederateController(client, objects, informers, recorder, self.policy_selection, clock=clock),
-            "schedule": ScheduleController(
-                client,
-                objects,
-                informers,
-                recorder,
-                journal,
-                engine,
-                clock=clock,
-                options=schedule_options(settings),
-                caller=caller,
-                tolerated=self.tolerated,
+            "federate": FederateController(
+                client, objects, informers, recorder, self.policy_selection, schedule.create_placed, clock=clock
             ),
+            "schedule": schedule,
             "override": OverrideController(
                 objects, informers, recorder, clock=clock, options=OverrideOptions(guard=settings.guard)
             ),

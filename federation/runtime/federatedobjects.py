@@ -7,7 +7,8 @@ long as the control plane. Read next: `informer.py` for the caches, `assumecache
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import chain
@@ -18,6 +19,8 @@ from federation.api.federatedtype import FederatedType, template_kind
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import Invalid
+from federation.apimachinery.mergepatch import apply_merge_patch, create_merge_patch
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client, Objects
 from federation.runtime.assumecache import AssumeCache
@@ -26,6 +29,9 @@ from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.indexer import revision_of
 from federation.runtime.informer import Handler, Informer
 from federation.runtime.informers import Informers
+
+Completion = Callable[[Object], Object | None]
+"""Returns the patch of a controller for the object that another one is about to write; None if it has none."""
 
 _BY_TEMPLATE_KIND = "template-kind"
 _PROGRESS = frozenset((names.PENDING_CONTROLLERS, names.OVERRIDE_POLICIES))
@@ -196,6 +202,7 @@ class FederatedObjects:
         self._cluster_scoped = informers.for_resource(CLUSTER_FEDERATED_OBJECTS)
         self._assumed: AssumeCache[Key] = AssumeCache(self._cached)
         self._subscriptions: dict[str, Subscription] = {}
+        self._completion: tuple[str, Completion] | None = None
         for informer in self._informers:
             informer.add_handler(self._prune)
         self.add_index(_BY_TEMPLATE_KIND, lambda federated: (template_kind(federated),))
@@ -270,26 +277,52 @@ class FederatedObjects:
     ) -> Object | None:
         """Merge-patch exactly this state and return the new one, None when the object is gone.
 
-        Conflict when the object has changed in between. The subscription of `writer` does not get the event.
+        Conflict when the object has changed in between. A draft is created. The subscription of `writer` does not get
+        the event.
         """
-        metadata = {**body.get("metadata", {}), "resourceVersion": federated["metadata"]["resourceVersion"]}
-        subscription, written = self._subscriptions.get(writer), None
-        if subscription is not None:
+        if not subresource and self._completion is not None:
+            completing, complete = self._completion
+            wanted = apply_merge_patch(federated, body)
+            if (further := complete(wanted)) is not None:
+                completed = create_merge_patch(federated, apply_merge_patch(wanted, further))
+                with contextlib.suppress(Invalid):  # What is wrong is reported by the controller that made that part.
+                    return await self._write(key, federated, completed, "", (writer, completing))
+        return await self._write(key, federated, body, subresource, (writer,))
+
+    def complete_writes(self, completion: Completion, *, writer: str) -> None:
+        """Add the writer's patch to the patches of the other controllers.
+
+        A step of the pipeline that needs nothing but the object then takes no write of its own.
+        """
+        self._completion = writer, completion
+
+    async def _write(
+        self, key: Key, federated: Object, body: Object, subresource: str, writers: Iterable[str]
+    ) -> Object | None:
+        subscriptions = [self._subscriptions[writer] for writer in writers if writer in self._subscriptions]
+        written = None
+        for subscription in subscriptions:
             subscription.begin_write(key)
         try:
-            patch = self._client.patch(
-                resource_of(key),
-                key.name,
-                {**body, "metadata": metadata},
-                namespace=key.namespace,
-                subresource=subresource,
-                field_manager=names.FIELD_MANAGER,
-            )
-            written = await self._assumed.assume_result(key, patch)
+            written = await self._assumed.assume_result(key, self._send(key, federated, body, subresource))
         finally:
-            if subscription is not None:
+            for subscription in subscriptions:
                 subscription.end_write(key, federated, written)
         return written
+
+    async def _send(self, key: Key, federated: Object, body: Object, subresource: str) -> Object:
+        resource, version = resource_of(key), federated["metadata"]["resourceVersion"]
+        if is_draft(federated):
+            created = apply_merge_patch(federated, body)
+            return await self._client.create(resource, created, field_manager=names.FIELD_MANAGER)
+        return await self._client.patch(
+            resource,
+            key.name,
+            {**body, "metadata": {**body.get("metadata", {}), "resourceVersion": version}},
+            namespace=key.namespace,
+            subresource=subresource,
+            field_manager=names.FIELD_MANAGER,
+        )
 
     async def set_condition(
         self, key: Key, type_: str, *, status: str, reason: str, message: str = "", writer: str = ""
@@ -346,6 +379,16 @@ class FederatedObjects:
 
     def _prune(self, old: Object | None, new: Object | None) -> None:
         self._assumed.prune(key_of(new if new is not None else old or {}))
+
+
+def to_draft(federated: Object) -> Object:
+    """Return a federated object that does not exist yet in the form in which it can be patched: that creates it."""
+    return {**federated, "metadata": {**federated["metadata"], "resourceVersion": "", "generation": 1}}
+
+
+def is_draft(federated: Object) -> bool:
+    """Return whether the federated object does not exist yet."""
+    return not federated["metadata"]["resourceVersion"]
 
 
 def resource_of(key: Key) -> Resource:

@@ -16,7 +16,7 @@ from federation.apimachinery.finalizers import has_finalizer
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.controllers.federate.policyselection import PolicySelection
-from federation.controllers.federate.reconcile import WRITER, Reconciler, SourceKey
+from federation.controllers.federate.reconcile import WRITER, CreatePlaced, Reconciler, SourceKey
 from federation.planning.federatedobject import builder, changes, eligibility
 from federation.planning.overrides.policymatching import Bindings, idle_controllers
 from federation.planning.shardtopology.observation import awaits_constraints
@@ -58,6 +58,7 @@ class FederateController:
         informers: Informers,
         recorder: Recorder,
         selection: PolicySelection,
+        create_placed: CreatePlaced,
         *,
         clock: Clock,
         options: FederateOptions | None = None,
@@ -84,6 +85,7 @@ class FederateController:
             waits=lambda source: awaits_constraints(
                 source, self._spread_plans.list(source["metadata"].get("namespace", "")), clock.now()
             ),
+            create_placed=create_placed,
         )
         self.controller: Controller[SourceKey] = Controller(
             "federate",

@@ -11,7 +11,7 @@ and touches no member object. Only a crash between the two writes loses the plac
 """
 
 import contextlib
-from collections.abc import Callable, Collection, Mapping, MutableSet
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableSet
 from typing import Any, NamedTuple
 
 from federation.api import names
@@ -27,7 +27,7 @@ from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.federatedobject.provenance import is_from, is_hand_written, is_wanted
 from federation.runtime.controller import DONE, Key, Result, key_of
 from federation.runtime.events import WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.federatedobjects import FederatedObjects, to_draft
 
 
 class SourceKey(NamedTuple):
@@ -42,6 +42,8 @@ class SourceKey(NamedTuple):
         return f"{self.resource.group_resource} {where}"
 
 
+CreatePlaced = Callable[[Key, Object], Awaitable[bool]]
+"""Creates the draft of a federated object with its first placement; returns False if there is none to write yet."""
 WRITER = "federate"
 _ORPHANED = {names.INTERNAL_ORPHAN: "all"}
 _RECHECK_S = 1.0
@@ -62,6 +64,7 @@ class Reconciler:
         expects_placement: Callable[[FederatedType, Object], bool],
         idle: Callable[[Mapping[str, Any], Mapping[str, Any] | None], Collection[str]],
         waits: Callable[[Object], bool],
+        create_placed: CreatePlaced,
     ) -> None:
         self._client = client
         self._objects = objects
@@ -71,6 +74,7 @@ class Reconciler:
         self._expects_placement = expects_placement
         self._idle = idle
         self._waits = waits
+        self._create_placed = create_placed
         self._replaced: dict[SourceKey, Object] = {}
         """Deleted federated objects whose replacement is not written yet."""
 
@@ -179,6 +183,9 @@ class Reconciler:
         else:
             federated = builder.build(source, type_, idle=idle)
         try:
+            # Its placement and overrides go with it where they can be decided at once, which saves two writes.
+            if replaced is None and await self._create_placed(key_of(federated), to_draft(federated)):
+                return
             await self._client.create(type_.federated_resource, federated, field_manager=names.FIELD_MANAGER)
         except Invalid as error:
             self._warn(source, names.EVENT_CREATE_FEDERATED_OBJECT, "create", error)

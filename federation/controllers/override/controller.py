@@ -69,12 +69,12 @@ class OverrideController:
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         objects.add_index(_BY_POLICY, _named_policies)
         self._guard = OverrideGuard(objects, informers, clock, chosen.guard, self._enqueue)
-        reconciler = Reconciler(
+        self._reconciler = Reconciler(
             objects, self._bindings, recorder, guard=self._guard, cluster=lambda name: self._clusters.get("", name)
         )
         self.controller: Controller[Key] = Controller(
             "override",
-            reconciler.reconcile,
+            self._reconciler.reconcile,
             workers=chosen.workers,
             clock=clock,
             options=chosen.loop,
@@ -92,6 +92,7 @@ class OverrideController:
         await self._objects.wait_synced()
         await self._guard.wait_synced()
         self._is_started = True
+        self._objects.complete_writes(self._reconciler.complete, writer=WRITER)
         await self.controller.run()
 
     # -- events

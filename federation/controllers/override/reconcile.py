@@ -1,11 +1,12 @@
 """The steps that turn override policies into the overrides of one federated object.
 
-One merge patch when something changed, none otherwise. A cluster whose overrides cannot be computed is recorded in the
-same patch: sync holds the object there and delivers it to the others. A cluster in which the guard holds a policy keeps
-its earlier overrides (`replicaguard.py`). When a policy is missing, stored overrides stay and the controller stays in
-`pending-controllers`, because an object without its overrides must not reach a member. A warning event and the
-condition OverridesApplied=False give the reason. Only an approval, or a change of the object, of a policy or of a
-cluster can help, and each of them triggers a reconcile, so there is no timed retry.
+One merge patch when something changed, none otherwise; where nothing else is to be done, it goes with the patch of the
+scheduler. A cluster whose overrides cannot be computed is recorded in the same patch: sync holds the object there and
+delivers it to the others. A cluster in which the guard holds a policy keeps its earlier overrides (`replicaguard.py`).
+When a policy is missing, stored overrides stay and the controller stays in `pending-controllers`, because an object
+without its overrides must not reach a member. A warning event and the condition OverridesApplied=False give the reason.
+Only an approval, or a change of the object, of a policy or of a cluster can help, and each of them triggers a
+reconcile, so there is no timed retry.
 """
 
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from federation.planning.overrides.entries import plan_override_patch
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.policies import Policy
 from federation.planning.overrides.policymatching import Bindings, PolicyNotFoundError, subject_of_federated
-from federation.runtime.controller import DONE, Key, Result
+from federation.runtime.controller import DONE, Key, Result, key_of
 from federation.runtime.events import Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 
@@ -44,6 +45,30 @@ class Reconciler:
         self._recorder = recorder
         self._guard = guard
         self._cluster = cluster
+
+    def complete(self, federated: Object) -> Object | None:
+        """Return the overrides as a patch that goes with the write of the previous step of the pipeline.
+
+        None if that step is not done yet, and if there is more to do than one write: report a failure or its end, or
+        have a ruling of the guard. `reconcile` does that when the object is written.
+        """
+        type_, key = self._objects.type_of(federated), key_of(federated)
+        held = (federated.get("status") or {}).get("conditions")
+        if (
+            type_ is None
+            or federated["metadata"].get("deletionTimestamp")
+            or not pendingcontrollers.is_at_head(federated, names.OVERRIDE_CONTROLLER)
+            or conditions.find(held, names.OVERRIDES_APPLIED) is not None
+        ):
+            return None
+        try:
+            policies = self._bindings.resolve(subject_of_federated(federated))
+        except OverrideError:
+            return None
+        plan = plan_override_patch(federated, type_.controllers, policies, self._cluster)
+        if plan.patch is None or plan.failures or not self._guard.lets_pass(key, federated, type_, plan.patch):
+            return None
+        return plan.patch
 
     async def reconcile(self, key: Key) -> Result:
         """Compute the overrides when the controller may act, and store them when they changed."""

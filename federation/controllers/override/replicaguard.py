@@ -60,11 +60,20 @@ class OverrideGuard:
         """Forget an object that is gone or being deleted."""
         self._moves.withdraw(key)
 
+    def lets_pass(self, key: Key, federated: Object, type_: FederatedType, patch: Object) -> bool:
+        """Return whether the patch needs no ruling: nothing is held, and no cluster would lose replicas."""
+        if names.HELD_OVERRIDES in (federated["metadata"].get("annotations") or {}) or self._shrunk(
+            federated, type_, patch
+        ):
+            return False
+        self._moves.withdraw(key)
+        return True
+
     def rule(
         self, key: Key, federated: Object, type_: FederatedType, policies: Sequence[Policy], patch: Object | None
     ) -> Ruling:
         """Return the ruling about the patch that stores the overrides of the policies."""
-        shrunk = shrunk_clusters(federated, type_, patch or {}) if self._moves.options.share < 1 else frozenset()
+        shrunk = self._shrunk(federated, type_, patch or {})
         if not shrunk:
             self._moves.withdraw(key)
             was_held = names.HELD_OVERRIDES in (federated["metadata"].get("annotations") or {})
@@ -81,3 +90,6 @@ class OverrideGuard:
             f" {judged.approval_command}"
         )
         return Ruling(shrunk, judged.annotations, message=message)
+
+    def _shrunk(self, federated: Object, type_: FederatedType, patch: Object) -> frozenset[str]:
+        return shrunk_clusters(federated, type_, patch) if self._moves.options.share < 1 else frozenset()

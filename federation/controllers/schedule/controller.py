@@ -126,7 +126,7 @@ class ScheduleController:
         )
         self._guard = Guard(objects, informers, cache, recorder, clock, chosen.guard)
         self._failover = Failover(objects, informers, recorder, clock, chosen.failover)
-        reconciler = Reconciler(
+        self._reconciler = Reconciler(
             objects,
             cache,
             Decider(cache, objects, engine, caller, clock, chosen.units),
@@ -139,7 +139,7 @@ class ScheduleController:
         )
         self.controller: Controller[Key] = Controller(
             "schedule",
-            reconciler.reconcile,
+            self._reconciler.reconcile,
             workers=chosen.workers,
             clock=clock,
             options=chosen.loop,
@@ -197,6 +197,15 @@ class ScheduleController:
             tasks.create_task(self._evictions.controller.run())
             tasks.create_task(self._quotas.controller.run())
             tasks.create_task(self.controller.run())
+
+    async def create_placed(self, key: Key, draft: Object) -> bool:
+        """Create a new federated object with its first placement; return False if it has to be created without."""
+        if not self._handlers.is_started:
+            return False
+        result = await self._reconciler.create_placed(key, draft)
+        if result is not None and result.requeue_after_s is not None:
+            self.controller.enqueue(key, after_s=result.requeue_after_s)
+        return result is not None
 
     def _give_turns(self) -> None:
         self._evictions.after_move()

@@ -9,6 +9,7 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import PluginError
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import Subject
@@ -160,6 +161,13 @@ class Decider:
         if due.ignored_annotations:
             head["ignoredAnnotations"] = due.ignored_annotations
         return Decided(decision, {**head, **to_explanation(decision)}, has_called_plugins)
+
+    def is_local(self, due: Due) -> bool:
+        """Return whether the decision needs no remote plugin."""
+        try:
+            return self._engine.framework(due.profile).is_local
+        except PluginError:
+            return False
 
     def is_retry_pointless(self, context: AttemptContext, due: Due) -> bool:
         """Return whether the object is unschedulable and neither its inputs nor matching clusters have changed."""

@@ -66,4 +66,5 @@ class DefinitionWait:
         return None
 
     def _until(self, *objects: Object) -> datetime:
-        return max(from_rfc3339(each["metadata"]["creationTimestamp"]) for each in objects) + WAIT_MAX
+        created = (each["metadata"].get("creationTimestamp") for each in objects)
+        return max(from_rfc3339(at) if at else self._clock.now() for at in created) + WAIT_MAX

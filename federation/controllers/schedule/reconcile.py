@@ -74,6 +74,30 @@ class Reconciler:
         result = await self._reconcile(key)
         return self._requeueing.at_toleration_end(key, self._decider.tolerated_until(key), result)
 
+    async def create_placed(self, key: Key, draft: Object) -> Result | None:
+        """Create a federated object with its first placement in one write; return None if nothing was created.
+
+        Only a successful decision is made here. What fails, waits or calls remote plugins is decided when the object
+        exists and can have a condition with the reason.
+        """
+        context = self._decider.start(key, draft)
+        if context is None or context.attempt.problem:
+            return None
+        snapshot = self._cache.clusters.snapshot()
+        due = self._decider.assess(context, snapshot, is_plugin_back=False, can_return=False)
+        if not isinstance(due, Due) or due.ignored_annotations or not self._decider.is_local(due):
+            return None
+        decided = await self._decider.decide(context, due, snapshot)
+        decision = decided.decision
+        if not decision.is_success or decision.exceeded or self._definitions.late(context, decision, snapshot):
+            return None
+        eased = self._failover.ease(context, due, decision, snapshot)
+        ruling = self._guard.rule(context, due, eased.decision, snapshot, eased.left)
+        if ruling.verdict is not Verdict.GO:
+            return None
+        result = await self._place_ruled(context, due, decided, ruling, eased, snapshot)
+        return self._requeueing.at_toleration_end(key, self._decider.tolerated_until(key), result)
+
     async def _reconcile(self, key: Key) -> Result:
         federated = self._objects.get(key)
         if federated is None or federated["metadata"].get("deletionTimestamp"):
@@ -150,6 +174,12 @@ class Reconciler:
             await self._hold(context, due, decided, ruling)
             self._confirm(context.key)
             return Result(eased.requeue_after_s)  # an approval, or a change of its inputs, requeues it too
+        return await self._place_ruled(context, due, decided, ruling, eased, snapshot)
+
+    async def _place_ruled(
+        self, context: AttemptContext, due: Due, decided: Decided, ruling: Ruling, eased: Eased, snapshot: Snapshot
+    ) -> Result:
+        """Write a decision that the guard lets go on."""
         decision = eased.decision
         unavailable = self._requeueing.unavailable_among([ignored.plugin for ignored in decision.ignored])
         await self._place(context, due, decided, unavailable, ruling, eased)

@@ -1,8 +1,8 @@
 """Triggers of status aggregation, and its wiring; the steps are in `reconcile.py`.
 
-Member objects, federated objects and caches that become complete are triggers. A single change is written at once, so
-that `kubectl` shows a lost replica and a recovered one when the member reports it. In a burst of changes, as in a
-rollout, each write waits for a short quiet time.
+Member objects, federated objects and caches that become complete are triggers. A change is written at once, so that
+`kubectl` shows a lost replica and a recovered one when the member reports it; an object that keeps changing gets one
+write per second. The first status of a rollout waits until the rollout pauses or a member has all replicas.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.controllers.statusaggregate.reconcile import Reconciler
 from federation.planning.aggregation.rules import Compile
-from federation.planning.status.completeness import is_degraded
+from federation.planning.status.completeness import is_completed, is_degraded, is_delivered
 from federation.planning.status.debounce import Coalescer, Pace
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
@@ -30,7 +30,9 @@ class StatusAggregateOptions:
     """Concurrent reconciles; each waits for the host's group commit."""
     rules_s_max: float = 0.25
     """Time for the status rules of one object. They run on the event loop, so the other objects wait for them."""
-    pace: Pace = field(default_factory=lambda: Pace(quiet_s=0.2, wait_s_max=2.0, interval_s_min=0.5, is_leading=True))
+    pace: Pace = field(
+        default_factory=lambda: Pace(quiet_s=0.2, wait_s_max=2.0, interval_s=1.0, burst=3, spacing_s=0.2)
+    )
 
 
 _TRIGGERS = Triggers(
@@ -91,7 +93,8 @@ class StatusAggregateController:
         if new is None:
             self._reconciler.forget(key_of(old or {}))
         else:
-            self._enqueue(key_of(new))
+            is_urgent = is_delivered(new) and not (old is not None and is_delivered(old))
+            self._enqueue(key_of(new), is_urgent=is_urgent)
 
     def _on_member(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
         type_ = self._types.for_resource(resource)
@@ -101,7 +104,8 @@ class StatusAggregateController:
         before, after = ((each or {}).get("status") or {} for each in (old, new))
         if old is not None and new is not None and before == after:
             return
-        self._enqueue(self._objects.key_of_source(type_, obj), is_urgent=is_degraded(before, after))
+        is_urgent = is_degraded(before, after) or is_completed(old or {}, new or {})
+        self._enqueue(self._objects.key_of_source(type_, obj), is_urgent=is_urgent)
 
     def _on_synced(self, cluster: str, resource: Resource) -> None:  # noqa: ARG002  # a listener's signature
         type_ = self._types.for_resource(resource)

@@ -37,7 +37,7 @@ from federation.planning.aggregation.rules import Compile, Computed, apply_rules
 from federation.planning.federatedobject.placements import current_clusters, effective_placement
 from federation.planning.federatedobject.provenance import is_from
 from federation.planning.rollout.waveapproval import failure_of
-from federation.planning.status.completeness import has_first_status, is_first_of_rollout
+from federation.planning.status.completeness import has_first_status, is_worth_waiting
 from federation.planning.status.debounce import Coalescer
 from federation.planning.status.sourceconditions import (
     is_undelivered,
@@ -54,7 +54,7 @@ from federation.runtime.members import Members
 
 _MESSAGE_LENGTH_MAX = 2048
 _PROGRESS_S = 4.0
-"""How long the first status of a rollout may wait for the status of the finished one."""
+"""How long the first status of a rollout may wait for that of the finished one, and a deletion's for its end."""
 _SYNC_WAIT_S_MAX = 15.0
 """How long after a start a source's status stays unchanged while the cache of a cluster with the object is missing.
 
@@ -124,7 +124,8 @@ class Reconciler:
             return DONE
         present = source.get("status") or {}
         status = create_merge_patch(present, merged.status)
-        if status and open_s is not None and open_s < _PROGRESS_S and is_first_of_rollout(source, status):
+        if status and open_s is not None and open_s < _PROGRESS_S and is_worth_waiting(source, federated, status):
+            self._pace.hold(key)
             return Result(requeue_after_s=_PROGRESS_S - open_s)
         self._pace.take(key)
         problems, reason = merged.problems, names.REASON_STATUS_RULE_FAILED
@@ -134,6 +135,7 @@ class Reconciler:
             # What members report can be wrong for the host's schema of the kind; repeating it would not help.
             problems, reason = (str(error),), names.REASON_STATUS_REFUSED
             is_written = await self._write_fallback(where, source, federated, merged)
+        self._pace.settle(key)
         if is_written:
             self._pace.wrote(key, self._clock.monotonic())
         await self._report(key, federated, problems, reason)

@@ -27,19 +27,41 @@ def is_degraded(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return any(_count(new.get(field)) < _count(old.get(field)) for field in _READY)
 
 
+def is_completed(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Return True if a workload in a member has all of its replicas ready now, and had not before."""
+    return _is_complete(new) and not _is_complete(old)
+
+
+def _is_complete(workload: Mapping[str, Any]) -> bool:
+    wanted, status = (workload.get("spec") or {}).get("replicas"), workload.get("status") or {}
+    is_observed = status.get("observedGeneration") == (workload.get("metadata") or {}).get("generation")
+    return isinstance(wanted, int) and is_observed and _count(status.get("readyReplicas")) >= wanted
+
+
 def _count(value: Any) -> int:
     """Return a number of replicas; other kinds have booleans and texts in fields of these names."""
     return value if type(value) is int else 0
 
 
-def is_first_of_rollout(source: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-    """Return True if the status, about to be written, is the first one of a rollout, and a better one may follow soon.
+def is_worth_waiting(source: Mapping[str, Any], federated: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    """Return True if the status, about to be written, is the first one of a rollout or a deletion that may end soon.
 
-    A lost replica is not held back.
+    A lost replica of a rollout is not held back.
     """
-    present = source.get("status") or {}
-    is_known = present.get("observedGeneration") == source["metadata"].get("generation")
-    return not is_known and not is_degraded(present, {**present, **status}) and is_in_progress(source, status)
+    if source["metadata"].get("deletionTimestamp"):
+        return True
+    present, generation = source.get("status") or {}, source["metadata"].get("generation")
+    if present.get("observedGeneration") == generation or is_degraded(present, {**present, **status}):
+        return False
+    return is_in_progress(source, status) or not is_delivered(federated)
+
+
+def is_delivered(federated: Mapping[str, Any]) -> bool:
+    """Return True if sync has reported that every cluster has the object as it is now."""
+    status = federated.get("status") or {}
+    propagated = conditions.find(status.get("conditions"), names.PROPAGATED) or {}
+    is_synced = status.get("syncedGeneration") == federated["metadata"].get("generation")
+    return is_synced and propagated.get("status") == "True"
 
 
 def is_in_progress(source: Mapping[str, Any], status: Mapping[str, Any]) -> bool:

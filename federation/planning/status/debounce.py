@@ -1,11 +1,13 @@
-"""Debounce writes per key: wait until changes pause, up to a limit, and keep a minimum interval. Pure.
+"""Debounce writes per key: wait until changes pause, up to a limit, and limit the writes over time. Pure.
 
-A change is due after `quiet_s` without another one, at the latest `wait_s_max` after the first, and at the earliest
-`interval_s_min` after the previous write. An urgent change does not wait for a pause. With `is_leading`, neither does a
-change that follows the previous write after more than the interval: only bursts wait. The caller brings the monotonic
-time and owns the timer.
+A change is due after `quiet_s` without another one, at the latest `wait_s_max` after the first. An urgent change does
+not wait for a pause. With a `burst` of several writes, neither does a change of a settled key: one whose changes so far
+have all been processed. Writes of a key are at least `spacing_s` apart, and more than `burst` of them `interval_s` on
+average: a single change is written at once, and a long series of changes costs one write per interval. The caller
+brings the monotonic time and owns the timer.
 """
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -19,17 +21,25 @@ class Pace:
 
     quiet_s: float
     wait_s_max: float
-    interval_s_min: float = 0.0
-    is_leading: bool = False
+    interval_s: float = 0.0
+    burst: int = 1
+    """Writes that need not keep the interval. After a pause of `burst * interval_s` there are as many again."""
+    spacing_s: float = 0.0
 
 
 @dataclass(slots=True)
 class _Changes:
     first_s: float
     last_s: float
-    is_urgent: bool
-    is_alone: bool
-    """Whether it is one change that follows the previous write after a while."""
+    is_prompt: bool
+    """Whether they do not wait for a pause."""
+
+
+@dataclass(slots=True)
+class _Writes:
+    last_s: float = -math.inf
+    paid_s: float = -math.inf
+    """When the writes so far would have ended at one per interval."""
 
 
 class Coalescer(Generic[K]):
@@ -38,19 +48,17 @@ class Coalescer(Generic[K]):
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
         self._open: dict[K, _Changes] = {}
-        self._written_s: dict[K, float] = {}
+        self._writes: dict[K, _Writes] = {}
 
     def note(self, key: K, now_s: float, *, is_urgent: bool = False) -> float:
         """Record a change; return the seconds until the key is due."""
         changes = self._open.get(key)
         if changes is None:
-            written_s = self._written_s.get(key)
-            is_alone = written_s is not None and now_s >= written_s + self._pace.interval_s_min
-            self._open[key] = _Changes(now_s, now_s, is_urgent, self._pace.is_leading and is_alone)
+            is_prompt = is_urgent or (self._pace.burst > 1 and key in self._writes)
+            self._open[key] = _Changes(now_s, now_s, is_prompt)
         else:
             changes.last_s = now_s
-            changes.is_alone = False
-            changes.is_urgent = changes.is_urgent or is_urgent
+            changes.is_prompt = changes.is_prompt or is_urgent
         return self.remaining_s(key, now_s)
 
     def remaining_s(self, key: K, now_s: float) -> float:
@@ -58,11 +66,11 @@ class Coalescer(Generic[K]):
         changes = self._open.get(key)
         if changes is None:
             return 0.0
-        due_s = now_s
-        if not (changes.is_urgent or changes.is_alone):
-            due_s = min(changes.last_s + self._pace.quiet_s, changes.first_s + self._pace.wait_s_max)
-        if (written_s := self._written_s.get(key)) is not None:
-            due_s = max(due_s, written_s + self._pace.interval_s_min)
+        pace, due_s = self._pace, now_s
+        if not changes.is_prompt:
+            due_s = min(changes.last_s + pace.quiet_s, changes.first_s + pace.wait_s_max)
+        if (writes := self._writes.get(key)) is not None:
+            due_s = max(due_s, writes.last_s + pace.spacing_s, writes.paid_s - (pace.burst - 1) * pace.interval_s)
         return max(due_s - now_s, 0.0)
 
     def open_s(self, key: K, now_s: float) -> float | None:
@@ -70,16 +78,26 @@ class Coalescer(Generic[K]):
         changes = self._open.get(key)
         return now_s - changes.first_s if changes is not None else None
 
+    def hold(self, key: K) -> None:
+        """Keep the key's changes open: further ones wait for a pause."""
+        if (changes := self._open.get(key)) is not None:
+            changes.is_prompt = False
+
     def take(self, key: K) -> None:
         """Close the key's changes at the start of their processing."""
         self._open.pop(key, None)
 
+    def settle(self, key: K) -> None:
+        """Record that the key's changes so far have been processed, with or without a write."""
+        self._writes.setdefault(key, _Writes())
+
     def wrote(self, key: K, now_s: float) -> None:
         """Record a write."""
-        if self._pace.interval_s_min > 0:
-            self._written_s[key] = now_s
+        if self._pace.interval_s > 0:
+            writes = self._writes.setdefault(key, _Writes())
+            writes.last_s, writes.paid_s = now_s, max(writes.paid_s, now_s) + self._pace.interval_s
 
     def forget(self, key: K) -> None:
         """Remove a key."""
         self._open.pop(key, None)
-        self._written_s.pop(key, None)
+        self._writes.pop(key, None)

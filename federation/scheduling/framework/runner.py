@@ -50,6 +50,9 @@ class Framework:
         filters, scores, self._selects, self._replicas = (
             enable_plugins(profile, registry, made, point) for point in POINTS
         )
+        enabled = (*filters, *scores, *self._selects, *self._replicas)
+        self.is_local = all(each.remote is None for each in enabled)
+        """Whether it makes no requests."""
         self._filter_runner = FilterRunner(filters, self._cluster_list, self._metrics)
         self._score_runner = ScoreRunner(scores, self._cluster_list, self._metrics)
 

@@ -14,6 +14,7 @@ from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NAMESPACE
 from federation.client.client import PatchType
 from federation.controllers.federate import controller
 from federation.controllers.federate.policyselection import PolicySelection
+from federation.runtime.controller import Key
 
 FED = "web-deployments.apps"
 
@@ -40,10 +41,21 @@ def a_selected_deployment(name: str = "web", **metadata: Any) -> dict[str, Any]:
     return a_deployment(name, labels=labels, **metadata)
 
 
+async def undecided(key: Key, draft: dict[str, Any]) -> bool:
+    """Place nothing: these tests have no scheduler."""
+    return False
+
+
 async def started(host: Host, *kinds: str) -> controller.FederateController:
     await host.federate(*(kinds or ("Deployment",)))
     federate = controller.FederateController(
-        host.client, host.objects, host.informers, host.recorder, PolicySelection(host.informers), clock=host.clock
+        host.client,
+        host.objects,
+        host.informers,
+        host.recorder,
+        PolicySelection(host.informers),
+        undecided,
+        clock=host.clock,
     )
     host.start(federate.run)
     return federate
@@ -224,7 +236,13 @@ async def test_a_restart_writes_nothing(host: Host) -> None:
     host.client.writes.clear()
 
     again = controller.FederateController(
-        host.client, host.objects, host.informers, host.recorder, PolicySelection(host.informers), clock=host.clock
+        host.client,
+        host.objects,
+        host.informers,
+        host.recorder,
+        PolicySelection(host.informers),
+        undecided,
+        clock=host.clock,
     )
     host.start(again.run)
     await host.settle(federate, again)

@@ -80,6 +80,52 @@ async def test_a_burst_of_changes_is_one_write_and_no_change_is_none() -> None:
         assert world.plane.line.writes() == []
 
 
+async def _delay_s(world: World, report: Any, available: int) -> float:
+    """Return the virtual seconds until the host's object shows the number after the report of a member."""
+    began_s = world.clock.monotonic()
+    await report
+    await world.until(lambda: _is_available(world, available), step_s=0.001)
+    return world.clock.monotonic() - began_s
+
+
+async def _is_available(world: World, replicas: int) -> bool:
+    return (await _status(world)).get("availableReplicas", 0) == replicas
+
+
+async def test_a_lost_and_a_recovered_replica_are_shown_without_a_wait() -> None:
+    async with member_world(2) as world:
+        await _placed(world, {"m1": 2, "m2": 1})
+        await _run(world, "m1", 2)
+        assert await _delay_s(world, _run(world, "m2", 1), 3) < 0.01, "the rollout is complete"
+        for _ in range(3):
+            await world.pass_time(1)
+            assert await _delay_s(world, _run(world, "m1", 1), 2) < 0.01
+            await world.pass_time(1)
+            assert await _delay_s(world, _run(world, "m1", 2), 3) < 0.01
+
+
+async def test_a_change_soon_after_a_restart_is_shown_without_a_wait() -> None:
+    async with member_world(2) as world:
+        await _placed(world, {"m1": 2, "m2": 1})
+        await _run(world, "m1", 2)
+        await _run(world, "m2", 1)
+        await _until_available(world, 3)
+        await world.restart()
+        await world.pass_time(15)
+        assert await _delay_s(world, _run(world, "m1", 1), 2) < 0.01
+
+
+async def test_replicas_that_are_lost_one_after_the_other_are_shown_within_a_fifth_of_a_second() -> None:
+    async with member_world(2) as world:
+        await _placed(world, {"m1": 2, "m2": 1})
+        await _run(world, "m1", 2)
+        await _run(world, "m2", 1)
+        await _until_available(world, 3)
+        await world.pass_time(6)
+        for left, member, replicas in ((2, "m1", 1), (1, "m2", 0), (0, "m1", 0)):
+            assert await _delay_s(world, _run(world, member, replicas), left) <= 0.21
+
+
 async def test_a_cluster_that_does_not_answer_counts_with_its_last_status() -> None:
     async with member_world(2) as world:
         await _placed(world, {"m1": 2, "m2": 1})

@@ -1,9 +1,11 @@
 """Whether a merged status is worth a write now."""
 
+from typing import Any
+
 import pytest
 from tests.support.manifests import a_deployment
 
-from federation.planning.status.completeness import is_degraded, is_first_of_rollout, is_in_progress
+from federation.planning.status.completeness import is_completed, is_degraded, is_in_progress, is_worth_waiting
 
 
 @pytest.mark.parametrize(
@@ -22,6 +24,12 @@ def test_fewer_ready_or_available_replicas_are_a_degradation(
     old: dict[str, int], new: dict[str, int], expected: bool
 ) -> None:
     assert is_degraded(old, new) is expected
+
+
+_DELIVERED = {
+    "metadata": {"generation": 4},
+    "status": {"syncedGeneration": 4, "conditions": [{"type": "Propagated", "status": "True"}]},
+}
 
 
 def test_a_rollout_without_all_replicas_is_in_progress() -> None:
@@ -47,4 +55,28 @@ def test_only_the_first_status_of_a_rollout_may_wait(
 ) -> None:
     source = a_deployment("web", replicas=3)
     source["metadata"]["generation"] = 2
-    assert is_first_of_rollout({**source, "status": present}, status) is expected
+    assert is_worth_waiting({**source, "status": present}, _DELIVERED, status) is expected
+
+
+def test_a_complete_status_waits_until_sync_has_reported_the_delivery() -> None:
+    source, undelivered = a_deployment("web", replicas=3), {**_DELIVERED, "status": {"syncedGeneration": 3}}
+    source["metadata"]["generation"] = 2
+    assert is_worth_waiting(source, undelivered, {"readyReplicas": 3})
+    assert not is_worth_waiting({**source, "status": {"observedGeneration": 2}}, undelivered, {"readyReplicas": 3})
+
+
+def test_the_status_of_a_deletion_waits_for_its_end() -> None:
+    source = a_deployment("web", replicas=3)
+    source["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert is_worth_waiting(source, _DELIVERED, {"readyReplicas": None})
+
+
+def test_a_member_with_all_replicas_of_its_newest_generation_is_completed() -> None:
+    def member(ready: int, observed: int = 2) -> dict[str, Any]:
+        status = {"readyReplicas": ready, "observedGeneration": observed}
+        return {"metadata": {"generation": 2}, "spec": {"replicas": 3}, "status": status}
+
+    assert is_completed(member(2), member(3))
+    assert is_completed(member(3, observed=1), member(3))
+    assert not is_completed(member(3), member(3))
+    assert not is_completed({}, member(2))

@@ -20,7 +20,7 @@ def test_a_change_waits_for_quiet_but_not_for_ever() -> None:
 
 
 def test_writes_keep_a_minimum_interval() -> None:
-    pace: Coalescer[str] = Coalescer(Pace(quiet_s=0.1, wait_s_max=1.0, interval_s_min=2.0))
+    pace: Coalescer[str] = Coalescer(Pace(quiet_s=0.1, wait_s_max=1.0, interval_s=2.0))
     pace.wrote("a", 10.0)
     assert pace.note("a", 10.5) == 1.5
     pace.forget("a")
@@ -28,7 +28,7 @@ def test_writes_keep_a_minimum_interval() -> None:
 
 
 def test_an_urgent_change_does_not_wait_for_quiet_but_keeps_the_interval() -> None:
-    pace: Coalescer[str] = Coalescer(Pace(quiet_s=0.5, wait_s_max=2.0, interval_s_min=1.0))
+    pace: Coalescer[str] = Coalescer(Pace(quiet_s=0.5, wait_s_max=2.0, interval_s=1.0))
     assert pace.note("a", 0.0) == 0.5
     assert pace.note("a", 0.1, is_urgent=True) == 0.0
     assert pace.note("a", 0.2) == 0.0
@@ -37,17 +37,47 @@ def test_an_urgent_change_does_not_wait_for_quiet_but_keeps_the_interval() -> No
     assert pace.note("a", 0.7, is_urgent=True) == 0.5
 
 
-def test_a_single_change_does_not_wait_and_a_burst_does() -> None:
-    pace: Coalescer[str] = Coalescer(Pace(quiet_s=0.2, wait_s_max=2.0, interval_s_min=0.5, is_leading=True))
-    assert pace.note("a", 0.0) == 0.2, "nothing was written yet: more changes follow"
+_BURST = Pace(quiet_s=0.2, wait_s_max=2.0, interval_s=1.0, burst=3, spacing_s=0.1)
+
+
+def test_a_change_of_a_settled_key_is_due_at_once() -> None:
+    pace: Coalescer[str] = Coalescer(_BURST)
+    assert pace.note("a", 0.0) == 0.2, "nothing was processed yet: more changes follow"
     pace.take("a")
-    pace.wrote("a", 0.2)
-    assert pace.note("a", 0.3) == pytest.approx(0.4)
+    pace.settle("a")
+    assert pace.note("a", 0.3) == 0.0
+    assert pace.note("a", 0.31) == 0.0, "another change does not delay the first one"
+
+
+def test_changes_that_follow_a_write_share_the_next_one() -> None:
+    pace: Coalescer[str] = Coalescer(_BURST)
+    pace.wrote("a", 1.0)
+    assert pace.note("a", 1.02) == pytest.approx(0.08)
+    assert pace.note("a", 1.04) == pytest.approx(0.06)
+
+
+def test_a_series_of_changes_has_a_burst_of_writes_and_then_one_per_interval() -> None:
+    pace: Coalescer[str] = Coalescer(_BURST)
+    pace.settle("a")
+    written = []
+    for tenth in range(60):
+        now_s = tenth / 10
+        if pace.note("a", now_s) == 0.0:
+            pace.take("a")
+            pace.wrote("a", now_s)
+            written.append(now_s)
+    assert written == [0.0, 0.1, 0.2, 1.0, 2.0, 3.0, 4.0, 5.0]
     pace.take("a")
-    pace.wrote("a", 0.7)
-    assert pace.note("a", 1.3) == 0.0
-    assert pace.note("a", 1.31) == pytest.approx(0.2)
-    assert pace.remaining_s("a", 1.4) == pytest.approx(0.11)
+    assert pace.note("a", 9.0) == 0.0, "after a pause the next one is due at once"
+
+
+def test_changes_that_are_held_wait_for_a_pause_or_an_urgent_one() -> None:
+    pace: Coalescer[str] = Coalescer(_BURST)
+    pace.settle("a")
+    pace.note("a", 0.0)
+    pace.hold("a")
+    assert pace.note("a", 0.1) == pytest.approx(0.2)
+    assert pace.note("a", 0.2, is_urgent=True) == 0.0
 
 
 def test_missing_fields_are_named_and_the_others_kept() -> None:
