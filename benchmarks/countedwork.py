@@ -21,6 +21,10 @@ class CountedWork:
     conflicts: float = 0
     host_writes: float = 0
     """Each write takes one revision of the store, without gaps."""
+    commits: float = 0
+    """Transactions of the store; writes share them."""
+    commit_seconds: float = 0
+    """Not a count: how long the commits took, with the disk's sync. It tells a slow disk from a slow process."""
     member_reads: float = 0
     """Gets and lists; health probes are not among them."""
     member_writes: float = 0
@@ -36,7 +40,7 @@ class CountedWork:
     def since(self, before: "CountedWork", count: int) -> dict[str, float]:
         """Return what each of `count` objects took since an earlier reading."""
         names = [each.name for each in fields(self)]
-        return {name: round((getattr(self, name) - getattr(before, name)) / count, 2) for name in names}
+        return {name: round((getattr(self, name) - getattr(before, name)) / count, 4) for name in names}
 
 
 async def read_counted_work(host: HTTPClient) -> CountedWork:
@@ -55,6 +59,8 @@ async def read_counted_work(host: HTTPClient) -> CountedWork:
         reconciles=total("federation_runtime_reconciles_total"),
         conflicts=total("federation_runtime_reconciles_total", outcome=frozenset({"conflict"})),
         host_writes=int((await host.list(FEDERATED_CLUSTERS)).resource_version),
+        commits=total("federation_store_commits_total"),
+        commit_seconds=total("federation_store_commit_seconds_sum"),
         member_reads=total(requests, verb=frozenset({"get", "list"})),
         member_writes=total(requests, verb=_WRITES),
         stored_bytes=total("federation_store_used_bytes"),

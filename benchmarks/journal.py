@@ -203,7 +203,8 @@ async def run(options: argparse.Namespace, directory: Path) -> Results:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         await sql.close()
-        results["database_mb"] = sum(file.stat().st_size for file in folder.glob("state.db*")) / 1e6
+        if not store.url:
+            results["database_mb"] = sum(file.stat().st_size for file in folder.glob("state.db*")) / 1e6
         return results | await measure_requests(directory, store, count)
 
 

@@ -45,6 +45,16 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "s",
                 ((_quantile("federation_delivery_seconds", "stage"), "{{stage}}"),),
             ),
+            Panel(
+                "Each stage of a delivery (99 %)",
+                "s",
+                ((_quantile("federation_delivery_stage_seconds", "stage"), "{{stage}}"),),
+            ),
+            Panel(
+                "Stages of a delivery that end",
+                "ops",
+                ((_rate("federation_delivery_stage_seconds_count", "stage"), "{{stage}}"),),
+            ),
         ),
     ),
     (
@@ -55,6 +65,22 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "Age of the oldest key",
                 "s",
                 (("max by (queue) (federation_runtime_queue_oldest_seconds)", "{{queue}}"),),
+            ),
+            Panel(
+                "Time in the queue (99 %)",
+                "s",
+                ((_quantile("federation_runtime_queue_wait_seconds", "queue"), "{{queue}}"),),
+            ),
+            Panel(
+                "Time of a reconcile (99 %)",
+                "s",
+                ((_quantile("federation_runtime_reconcile_seconds", "controller"), "{{controller}}"),),
+            ),
+            Panel("Keys added", "ops", ((_rate("federation_runtime_queue_adds_total", "queue"), "{{queue}}"),)),
+            Panel(
+                "Keys added again after a failure",
+                "ops",
+                ((_rate("federation_runtime_queue_retries_total", "queue"), "{{queue}}"),),
             ),
             Panel(
                 "Reconciles that failed",
@@ -149,6 +175,15 @@ ALERTS = (
         "max by (queue) (federation_runtime_queue_oldest_seconds) > 60",
         "Keys of {{ $labels.queue }} wait for more than a minute",
         "The process has too little CPU, or a reconcile hangs: see federation_runtime_workers_active.",
+    ),
+    Alert(
+        "FederationStageSlow",
+        "warning",
+        "10m",
+        "histogram_quantile(0.9, sum by (le, stage)"
+        ' (rate(federation_delivery_stage_seconds_bucket{stage=~"federated|placed|overridden"}[5m]))) > 5',
+        "One new object in ten takes more than 5 seconds until it is {{ $labels.stage }}",
+        "Compare the queues of the controllers; `fedctl serve --profile` shows where the CPU time goes.",
     ),
     Alert(
         "FederationStoreDamaged",

@@ -1,5 +1,6 @@
 """The metrics of the fleet follow clusters and objects through a delivery."""
 
+import pytest
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 from tests.support.manifests import a_deployment, a_policy
@@ -17,17 +18,30 @@ def delivered(stage: str) -> float:
     return value("federation_delivery_seconds_count", stage=stage)
 
 
+def of_stage(stage: str, part: str = "count") -> float:
+    return value(f"federation_delivery_stage_seconds_{part}", stage=stage)
+
+
 async def test_a_delivery_is_counted_stage_by_stage() -> None:
     stages = ("placed", "applied", "ready")
+    each_stage = ("federated", "placed", "overridden", "applied", "ready")
     with capture_logs() as logs:
         async with a_world(members=("east", "west")) as world:
             assert value("federation_cluster_ready", cluster="east") == 1
             before = {stage: delivered(stage) for stage in stages}
+            alone = {stage: of_stage(stage) for stage in each_stage}
+            took_s = {stage: of_stage(stage, "sum") for stage in each_stage}
+            since_creation_s = value("federation_delivery_seconds_sum", stage="ready")
             await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "west": 1}))
             await world.create(DEPLOYMENTS, a_deployment("web", replicas=4))
             await world.until_available("web", 4)
             await world.settle()
             assert {stage: delivered(stage) - before[stage] for stage in stages} == dict.fromkeys(stages, 1)
+            assert {stage: of_stage(stage) - alone[stage] for stage in each_stage} == dict.fromkeys(each_stage, 1)
+            later = [of_stage(stage, "sum") - took_s[stage] for stage in each_stage[1:]]
+            total_s = value("federation_delivery_seconds_sum", stage="ready") - since_creation_s
+            assert sum(later) == pytest.approx(total_s)
+            assert total_s > 0
             assert value("federation_replicas_unplaced") == 0
 
             applied = value("federation_objects", state="applied")

@@ -16,7 +16,7 @@ from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.metrics import DELIVERY_BUCKETS_S
+from federation.apimachinery.metrics import DELIVERY_BUCKETS_S, LATENCY_BUCKETS_S
 from federation.apimachinery.resources import Object
 from federation.planning.diagnosis.deliverystage import Stage, is_ready, stage_of, unplaced_replicas
 from federation.planning.federatedobject.placements import effective_placement
@@ -38,11 +38,25 @@ _seconds = Histogram(
 )
 for _stage in Stage:
     _objects.labels(_stage.value)
-PLACED, APPLIED, READY = "placed", "applied", "ready"
-for _name in (PLACED, APPLIED, READY):
+_stage_seconds = Histogram(
+    "federation_delivery_stage_seconds",
+    "Time of one stage of the delivery of a new object: from its creation to the federated object, then until placed, "
+    "overridden (no controller is pending), applied in all clusters, and ready there",
+    ["stage"],
+    buckets=LATENCY_BUCKETS_S,
+)
+FEDERATED, PLACED, OVERRIDDEN, APPLIED, READY = "federated", "placed", "overridden", "applied", "ready"
+_SINCE_CREATION = (PLACED, APPLIED, READY)
+for _name in _SINCE_CREATION:
     _seconds.labels(_name)
+for _name in (FEDERATED, PLACED, OVERRIDDEN, APPLIED, READY):
+    _stage_seconds.labels(_name)
 _FOLLOWED_MAX = 100_000
 """New objects whose latencies are being measured."""
+_CREATED_MAX = 10_000
+"""Sources without a federated object whose creation is remembered; beyond it the oldest is forgotten."""
+_FEDERATED_S_MAX = 60.0
+"""An object that is federated later waited for a policy that selects it, not for a controller."""
 
 
 @dataclass(slots=True)
@@ -50,6 +64,8 @@ class _Delivery:
     """A new object on its way."""
 
     since_s: float
+    last_s: float
+    """When it reached its last stage."""
     reached: set[str] = field(default_factory=set)
 
 
@@ -64,6 +80,7 @@ class FleetMetrics:
         self._counts: Tally[Stage] = Tally()
         self._replicas = 0
         self._deliveries: dict[Key, _Delivery] = {}
+        self._created_s: dict[Key, float] = {}
         self._sources = SourceInformers(informers, self._on_source)
         objects.types.add_listener(self._sources.follow, self._sources.unfollow)
         objects.subscribe(self._on_federated, None)
@@ -112,7 +129,11 @@ class FleetMetrics:
 
     def _measure(self, key: Key, old: Object | None, new: Object | None, stage: Stage | None) -> None:
         if old is None and new is not None and self._objects.has_synced and len(self._deliveries) < _FOLLOWED_MAX:
-            self._deliveries[key] = _Delivery(self._clock.monotonic())
+            now_s = self._clock.monotonic()
+            created_s = self._created_s.pop(key, now_s - 2 * _FEDERATED_S_MAX)
+            if now_s - created_s <= _FEDERATED_S_MAX:
+                _stage_seconds.labels(FEDERATED).observe(now_s - created_s)
+            self._deliveries[key] = _Delivery(now_s, now_s)
         if new is None or stage is Stage.DELETING:
             self._deliveries.pop(key, None)
             return
@@ -120,6 +141,8 @@ class FleetMetrics:
             return
         if effective_placement(new):
             self._reach(delivery, PLACED)
+            if stage is not Stage.PENDING:
+                self._reach(delivery, OVERRIDDEN)
         if stage is Stage.APPLIED:
             self._reach(delivery, APPLIED)
             type_ = self._objects.type_of(new)
@@ -127,10 +150,13 @@ class FleetMetrics:
                 self._deliveries.pop(key)  # nothing tells when it is ready
 
     def _on_source(self, type_: FederatedType, old: Object | None, new: Object | None) -> None:
-        del old
-        if new is None or not self._deliveries:
+        if new is None or (old is not None and not self._deliveries):
             return
         key = self._objects.key_of_source(type_, new)
+        if old is None and key not in self._stages and self._objects.has_synced:
+            if len(self._created_s) >= _CREATED_MAX:
+                del self._created_s[next(iter(self._created_s))]
+            self._created_s[key] = self._clock.monotonic()
         delivery = self._deliveries.get(key)
         if delivery is not None and APPLIED in delivery.reached and is_ready(new):
             self._reach(delivery, READY)
@@ -139,7 +165,11 @@ class FleetMetrics:
     def _reach(self, delivery: _Delivery, stage: str) -> None:
         if stage not in delivery.reached:
             delivery.reached.add(stage)
-            _seconds.labels(stage).observe(self._clock.monotonic() - delivery.since_s)
+            now_s = self._clock.monotonic()
+            _stage_seconds.labels(stage).observe(now_s - delivery.last_s)
+            delivery.last_s = now_s
+            if stage in _SINCE_CREATION:
+                _seconds.labels(stage).observe(now_s - delivery.since_s)
 
 
 def _why(federated: Object) -> str:

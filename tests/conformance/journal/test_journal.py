@@ -8,6 +8,7 @@ import pytest_asyncio
 from federation.apimachinery.clock import ManualClock
 from federation.apiserver.store.database import Database
 from federation.apiserver.store.databases import open_database
+from federation.apiserver.store.migrate import downgrade, migrate
 from federation.apiserver.store.options import StoreOptions
 from federation.journal.decisions import DecisionFilter, DecisionRecord, JournalOptions
 from federation.journal.sqljournal import SQLJournal
@@ -55,3 +56,16 @@ async def test_decisions_are_recorded_counted_selected_and_pruned(database: Data
     for _ in range(5):
         await journal.prune()
     assert sorted(await minutes(journal)) == [5, 6, 7, 8, 9], "the newest decision of each object is kept"
+
+
+async def test_decisions_of_an_earlier_schema_are_found_and_limited(database: Database) -> None:
+    journal = SQLJournal(database, JournalOptions(bytes_max=2 * 4_096), clock=ManualClock(START))
+    for minute in range(3):
+        await journal.append(a_record(minute, f"web-{minute}"))
+    await journal.flush()
+    await database.write(lambda connection: downgrade(connection, "0004"))
+    await database.write(lambda connection: migrate(connection, database.name))
+    assert await minutes(journal, name="web-1", namespace="default", kind="Deployment", group="apps") == [1]
+    assert await minutes(journal, outcome="Scheduled") == [2, 1, 0]
+    await journal.prune()
+    assert await minutes(journal) == [2, 1], "their size is not known, so each counts as 4 KiB"
