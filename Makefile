@@ -68,6 +68,7 @@ bench: env ## Run all benchmarks: store, API server, scheduling, propagation, ut
 	$(BIN)/python benchmarks/apiserver.py
 	$(BIN)/python benchmarks/scheduling.py
 	$(BIN)/python benchmarks/propagation.py
+	$(BIN)/python benchmarks/status.py
 	$(BIN)/python benchmarks/utilisation.py
 	$(BIN)/python benchmarks/spread.py
 	$(BIN)/python benchmarks/failover.py

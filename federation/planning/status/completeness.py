@@ -27,12 +27,8 @@ def is_degraded(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return any(_count(new.get(field)) < _count(old.get(field)) for field in _READY)
 
 
-def is_completed(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Return True if a workload in a member has all of its replicas ready now, and had not before."""
-    return _is_complete(new) and not _is_complete(old)
-
-
-def _is_complete(workload: Mapping[str, Any]) -> bool:
+def is_complete(workload: Mapping[str, Any]) -> bool:
+    """Return True if a workload in a member has all replicas of its newest generation ready."""
     wanted, status = (workload.get("spec") or {}).get("replicas"), workload.get("status") or {}
     is_observed = status.get("observedGeneration") == (workload.get("metadata") or {}).get("generation")
     return isinstance(wanted, int) and is_observed and _count(status.get("readyReplicas")) >= wanted
@@ -53,7 +49,8 @@ def is_worth_waiting(source: Mapping[str, Any], federated: Mapping[str, Any], st
     present, generation = source.get("status") or {}, source["metadata"].get("generation")
     if present.get("observedGeneration") == generation or is_degraded(present, {**present, **status}):
         return False
-    return is_in_progress(source, status) or not is_delivered(federated)
+    has_replicas = isinstance((source.get("spec") or {}).get("replicas"), int)
+    return has_replicas and (is_in_progress(source, status) or not is_delivered(federated))
 
 
 def is_delivered(federated: Mapping[str, Any]) -> bool:

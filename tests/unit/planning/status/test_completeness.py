@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.support.manifests import a_deployment
 
-from federation.planning.status.completeness import is_completed, is_degraded, is_in_progress, is_worth_waiting
+from federation.planning.status.completeness import is_complete, is_degraded, is_in_progress, is_worth_waiting
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,12 @@ def test_the_status_of_a_deletion_waits_for_its_end() -> None:
     assert is_worth_waiting(source, _DELIVERED, {"readyReplicas": None})
 
 
-def test_a_member_with_all_replicas_of_its_newest_generation_is_completed() -> None:
-    def member(ready: int, observed: int = 2) -> dict[str, Any]:
+def test_a_member_with_all_replicas_of_its_newest_generation_is_complete() -> None:
+    def member(ready: int, observed: int) -> dict[str, Any]:
         status = {"readyReplicas": ready, "observedGeneration": observed}
         return {"metadata": {"generation": 2}, "spec": {"replicas": 3}, "status": status}
 
-    assert is_completed(member(2), member(3))
-    assert is_completed(member(3, observed=1), member(3))
-    assert not is_completed(member(3), member(3))
-    assert not is_completed({}, member(2))
+    assert is_complete(member(3, 2))
+    assert not is_complete(member(2, 2))
+    assert not is_complete(member(3, 1))
+    assert not is_complete({})
