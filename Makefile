@@ -13,7 +13,7 @@ WORKERS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test check kubernetes test-kubernetes lint types contracts format generate bench clean
+.PHONY: help env demo test check kubernetes test-kubernetes lint types contracts format generate bench bench-quick clean
 
 help: ## Print the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -63,16 +63,11 @@ generate: env ## Regenerate committed data: built-in schemas, CRD manifests, JSO
 	$(BIN)/python tools/generate_monitoring.py
 	$(BIN)/python tools/generate_references.py
 
-bench: env ## Run all benchmarks: store, API server, scheduling, propagation, utilisation, WorkloadSpreads, failover, sizing
-	$(BIN)/python benchmarks/store.py
-	$(BIN)/python benchmarks/apiserver.py
-	$(BIN)/python benchmarks/scheduling.py
-	$(BIN)/python benchmarks/propagation.py
-	$(BIN)/python benchmarks/status.py
-	$(BIN)/python benchmarks/utilisation.py
-	$(BIN)/python benchmarks/spread.py
-	$(BIN)/python benchmarks/failover.py
-	$(BIN)/python benchmarks/sizing.py
+bench: env ## Run the benchmarks and print goals, results and ratios, in at most ten minutes (TURNS=3, FULL=1)
+	$(BIN)/python benchmarks/table.py $(if $(TURNS),--turns $(TURNS)) $(if $(FULL),--full)
+
+bench-quick: env ## Check counted work against benchmarks/limits.json, in a minute
+	@$(BIN)/python benchmarks/quick.py
 
 clean: ## Remove the environment, caches and the demo's state
 	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -34,7 +34,7 @@ from federation.apiserver.verbs.requestoptions import SYSTEM_NAMESPACES, Registr
 from federation.client.client import Client
 from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool
-from federation.componentoptions import pool_options, registration_options
+from federation.componentoptions import journal_options, pool_options, registration_options
 from federation.controllers.federate.controller import first_finalizers
 from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.journal.sqljournal import SQLJournal
@@ -82,7 +82,9 @@ class ControlPlane:
         self._oidc_login = settings.oidc_login
         store_options = StoreOptions(encryption=settings.encryption, bytes_max=settings.store_bytes_max)
         self._store = SQLStore(settings.database_url, store_options, clock=clock)
-        self._journal = SQLJournal(self._store.database, settings.journal, clock=clock, cipher=self._store.cipher)
+        self._journal = SQLJournal(
+            self._store.database, journal_options(settings), clock=clock, cipher=self._store.cipher
+        )
         self._server = APIServer(
             self._store,
             options=APIServerOptions(

@@ -8,6 +8,7 @@ from federation.controllers.cluster.controller import ClusterOptions
 from federation.controllers.cluster.monitor import MonitorOptions
 from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, TokenOptions
 from federation.controllers.schedule.controller import ScheduleOptions
+from federation.journal.decisions import JournalOptions
 from federation.settings import Settings
 from federation.web.registration import RegistrationOptions
 
@@ -40,6 +41,16 @@ def registration_options(settings: Settings) -> RegistrationOptions:
             f"agent-certificate-lifetime-s: {settings.agent_certificate_lifetime_s} is below {_AGENT_CERTIFICATE_S_MIN}"
         )
     return RegistrationOptions(settings.agent_certificate_lifetime_s)
+
+
+def journal_options(settings: Settings) -> JournalOptions:
+    """Return the limits of the journal of decisions."""
+    return JournalOptions(
+        age_days_max=settings.decisions_age_days_max,
+        rows_per_object_max=settings.decisions_per_object_max,
+        rows_max=settings.decisions_max,
+        bytes_max=settings.decisions_bytes_max,
+    )
 
 
 def pool_options(settings: Settings) -> PoolOptions:

@@ -33,7 +33,7 @@ from federation.apiserver.store.options import StoreOptions
 from federation.client.http import HTTPClient
 from federation.client.kubeconfig import in_cluster, load_kubeconfig
 from federation.client.pool import ClusterPool
-from federation.componentoptions import pool_options
+from federation.componentoptions import journal_options, pool_options
 from federation.controllers.federate.controller import first_finalizers
 from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.hosting import installation, reachability
@@ -104,7 +104,7 @@ class ExistingHost:
         self._url = reachability.check_url(settings.host_url, settings.host)
         self._database = open_database(settings.database_url, StoreOptions())
         self._cipher = ValueCipher(settings.encryption)
-        self._journal = SQLJournal(self._database, settings.journal, clock=clock, cipher=self._cipher)
+        self._journal = SQLJournal(self._database, journal_options(settings), clock=clock, cipher=self._cipher)
         self._leadership = Leadership(client, settings.leader_election, clock)
         self._led = led_client(client, self._leadership.may_act)
         self._pool = ClusterPool(clock=clock, options=pool_options(settings), may_write=self._leadership.may_act)

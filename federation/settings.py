@@ -19,7 +19,7 @@ from federation.apiserver.audit.auditoptions import AuditOptions, to_mode
 from federation.apiserver.auth.oidcclaims import OIDCOptions, to_required_claims
 from federation.apiserver.auth.serveridentity import ServerIdentity, to_server_identity
 from federation.apiserver.store.encryptionkeys import EncryptionOptions
-from federation.journal.decisions import ENCRYPTION_PREFIX, JournalOptions
+from federation.journal.decisions import ENCRYPTION_PREFIX
 from federation.planning.clusters.health import Cadence, Damping
 from federation.planning.cost.ratelist import RateOptions, to_rate_options
 from federation.planning.failover.failoveroptions import FailoverOptions
@@ -173,8 +173,10 @@ class Settings:
     """How long scheduling decisions are kept for `fedctl why`; the newest of an object is kept longer."""
     decisions_per_object_max: int = 20
     """Decisions kept per object."""
-    decisions_max: int = 50_000
-    """Decisions kept in total: about 200 MB at 4 kB each."""
+    decisions_max: int = 200_000
+    """Decisions kept in total."""
+    decisions_bytes_max: int = 512 * 1024 * 1024
+    """Bytes of all explanations: one has 1.5 kB with 3 clusters, 14 kB with 100, 120 kB with 1,000."""
 
     oidc_issuer_url: str = ""
     """OIDC issuer whose ID tokens are accepted as bearer tokens; empty for none. Names are kube-apiserver's flags."""
@@ -224,15 +226,6 @@ class Settings:
                 name = field.name.replace("_", "-")
                 raise ConfigurationError(f"{name} is for the embedded API server; set it up on the host instead")
         return True
-
-    @property
-    def journal(self) -> JournalOptions:
-        """The limits of the journal of decisions."""
-        return JournalOptions(
-            age_days_max=self.decisions_age_days_max,
-            rows_per_object_max=self.decisions_per_object_max,
-            rows_max=self.decisions_max,
-        )
 
     @property
     def database_url(self) -> str:

@@ -45,7 +45,7 @@ from federation.apiserver.http.health import Check
 from federation.apiserver.http.nonresource import Mount, Mounts
 from federation.apiserver.http.podcommands import Locate
 from federation.apiserver.http.readers import Reader
-from federation.apiserver.http.serving import serve
+from federation.apiserver.http.serving import Listen, serve
 from federation.apiserver.registry.capublisher import CAPublisher, FrontProxyTrust
 from federation.apiserver.registry.kubernetesservice import KubernetesService, advertised_address
 from federation.apiserver.registry.registry import Registry
@@ -90,8 +90,9 @@ class APIServerOptions:
 class APIServer:
     """A Kubernetes API over `store`. `prepare` makes it ready for in-process clients, `run` serves until cancelled."""
 
-    def __init__(self, store: Store, *, options: APIServerOptions, clock: Clock) -> None:
+    def __init__(self, store: Store, *, options: APIServerOptions, clock: Clock, listen: Listen = serve) -> None:
         self._store = store
+        self._listen = listen
         self._mounts = Mounts()
         self._middleware: Callable[[ASGIApp], ASGIApp] | None = None
         self._locate_pods: Locate | None = None
@@ -215,7 +216,7 @@ class APIServer:
             # Before that, requests of all users but administrators would wait for roles.
             await self.authorizer.wait_synced()
             try:
-                await serve(
+                await self._listen(
                     app if self._middleware is None else self._middleware(app),
                     host=options.host,
                     port=options.port,

@@ -51,6 +51,14 @@ OTLPEndpoint = Annotated[
         help="OpenTelemetry collector for traces, over OTLP/HTTP [OTEL_EXPORTER_OTLP_ENDPOINT].",
     ),
 ]
+Profile = Annotated[
+    bool,
+    typer.Option("--profile", help="Write a CPU profile to DIR/profile.collapsed at the end and at SIGUSR1."),
+]
+ProfileFile = Annotated[
+    Path | None,
+    typer.Option("--profile-file", metavar="FILE", help="The same to another file; its summary goes to FILE.txt."),
+]
 AdvertiseAddress = Annotated[
     str | None,
     typer.Option(

@@ -104,8 +104,13 @@ def demo_command(
 def up(
     directory: flags.Dir,
     members: Annotated[
-        int, typer.Option("--members", metavar="N", min=0, max=100, help="Number of simulated members.")
+        int,
+        typer.Option("--members", metavar="N", min=0, max=1000, help="Number of simulated members."),
     ] = 3,
+    light: Annotated[
+        bool,
+        typer.Option("--light", help="Run all members in one process, behind one port, without saving their state."),
+    ] = False,
     port: flags.Port = None,
     host: flags.Host = None,
     pod_start: Annotated[
@@ -122,7 +127,8 @@ def up(
 ) -> None:
     """Run a control plane with simulated members.
 
-    Runs in the foreground until Ctrl-C. State is kept in DIR; the next start continues from it.
+    Runs in the foreground until Ctrl-C. State is kept in DIR; the next start continues from it. More than 100 members
+    need --light, whose members are new at every start and need a new DIR.
     """
     from federation.apimachinery import logs
     from federation.cli import run
@@ -133,6 +139,7 @@ def up(
     settings = from_environment(given)
     fleet = run.FleetOptions(
         members,
+        is_light=light,
         pod_start_s=pod_start,
         has_workload_spreads=workload_spreads,
         log_format=log_format,
@@ -178,6 +185,8 @@ def serve(
     audit_log_mode: flags.AuditLogMode = None,
     otlp_endpoint: flags.OTLPEndpoint = None,
     spread_webhook: flags.SpreadWebhook = None,
+    profile: flags.Profile = False,
+    profile_file: flags.ProfileFile = None,
     log_format: flags.LogFormat = "text",
     log_level: flags.LogLevel = "info",
 ) -> None:
@@ -193,7 +202,9 @@ def serve(
     from federation.settings import from_environment
 
     logs.configure(log_format, log_level)
-    _execute(run.serve(from_environment(given), spread_webhook or ()))
+    if profile and profile_file is None:
+        profile_file = directory / "profile.collapsed"
+    _execute(run.serve(from_environment(given), spread_webhook or (), profile_file))
 
 
 app.command("join")(clustercommands.join_command)

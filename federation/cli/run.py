@@ -20,7 +20,7 @@ import structlog
 
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
-from federation.apimachinery.errors import FederationError
+from federation.apimachinery.errors import ConfigurationError, FederationError
 from federation.apimachinery.tasks import Supervisor
 from federation.assembly import ControlPlane
 from federation.cli import joining
@@ -40,6 +40,12 @@ if TYPE_CHECKING:
 
 _READY_S = 120.0
 """Patience with simulated members; a dozen of them on a busy machine take a minute."""
+_READY_LIGHT_S = 1.0
+"""More patience for each light member."""
+_PROCESSES_MAX = 100
+"""Members with a process each: 100 of them take about 10 GB."""
+_JOINS_MAX = 8
+"""Members that join at the same time: light ones share one core, and each step of a join has a deadline."""
 _log = structlog.get_logger(__name__)
 
 
@@ -49,6 +55,8 @@ class FleetOptions:
 
     members: int
     pod_start_s: float
+    is_light: bool = False
+    """Whether all members share one process and one port, and keep nothing."""
     """Time from a pod's binding to Running."""
     has_workload_spreads: bool = False
     """Whether the members serve WorkloadSpreads and UnitedDeployments."""
@@ -56,9 +64,17 @@ class FleetOptions:
     log_level: str = "warning"
 
 
-async def serve(settings: Settings, spread_webhooks: Sequence[str] = ()) -> int:
-    """Run a control plane until a signal, and the WorkloadSpread service of some clusters; return the exit code."""
-    return await until_signal(_serve(settings, _to_mounts(spread_webhooks)))
+async def serve(settings: Settings, spread_webhooks: Sequence[str] = (), profile: Path | None = None) -> int:
+    """Run a control plane until a signal, and the WorkloadSpread service of some clusters; return the exit code.
+
+    With a `profile`, write a CPU profile of the process to that file.
+    """
+    work = _serve(settings, _to_mounts(spread_webhooks))
+    if profile is not None:
+        from federation.cli import profiling
+
+        work = profiling.profiled(work, profile)
+    return await until_signal(work)
 
 
 def _to_mounts(texts: Sequence[str]) -> "list[Mount]":
@@ -91,13 +107,16 @@ async def _serve(settings: Settings, mounts: "Sequence[Mount]") -> None:
 
 
 async def _up(settings: Settings, fleet: FleetOptions) -> None:
+    members = settings.directory / "members"
+    _check_fleet(fleet, members)
     async with (
         _running(settings, _embedded) as (plane, url, task),
-        _fleet(settings.directory / "members", fleet) as (process, described),
+        _fleet(members, fleet) as (process, described),
     ):
+        places = asyncio.Semaphore(_JOINS_MAX)
         async with asyncio.TaskGroup() as group:
             for member in described:
-                group.create_task(_join(plane.client, member))
+                group.create_task(_join(plane.client, member, places))
         _announce(url, plane.kubeconfig, f" with {to_count(fleet.members, 'simulated member')}")
         died = asyncio.ensure_future(process.wait())
         await asyncio.wait((task, died), return_when=asyncio.FIRST_COMPLETED)
@@ -107,6 +126,19 @@ async def _up(settings: Settings, fleet: FleetOptions) -> None:
             )
         died.cancel()
         task.result()
+
+
+def _check_fleet(fleet: FleetOptions, members: Path) -> None:
+    """Raise ConfigurationError for a fleet that cannot run in this directory."""
+    if fleet.members > _PROCESSES_MAX and not fleet.is_light:
+        raise ConfigurationError(
+            f"--members {fleet.members}: at most {_PROCESSES_MAX} members can have a process each; add --light"
+        )
+    if fleet.is_light and members.exists():
+        raise ConfigurationError(
+            f"--light: {members.parent} holds an earlier fleet, and light members keep nothing;"
+            " give another --dir, or delete that directory"
+        )
 
 
 class _Plane(Protocol):
@@ -192,6 +224,7 @@ async def _fleet(
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, list[dict[str, object]]]]:
     command = ["-m", "federation.simulator", "--dir", str(directory), "--members", str(options.members)]
     command += ["--pod-start", str(options.pod_start_s)]
+    command += ["--light"] if options.is_light else []
     command += ["--workload-spreads"] if options.has_workload_spreads else []
     command += ["--log-format", options.log_format, "--log-level", options.log_level]
     process = await asyncio.create_subprocess_exec(
@@ -205,7 +238,7 @@ async def _fleet(
     assert process.stdin is not None
     described = []
     try:
-        async with asyncio.timeout(_READY_S):
+        async with asyncio.timeout(_READY_S + (_READY_LIGHT_S * options.members if options.is_light else 0)):
             while not (line := await process.stdout.readline()).startswith(b"ready"):
                 if not line:
                     raise FederationError(f"the simulated members did not start (exit code {await process.wait()})")
@@ -221,12 +254,13 @@ async def _fleet(
             await process.wait()
 
 
-async def _join(host: Client, member: dict[str, object]) -> None:
+async def _join(host: Client, member: dict[str, object], places: asyncio.Semaphore) -> None:
     name, labels = str(member["name"]), member["labels"]
     assert isinstance(labels, dict)
-    connection = load_kubeconfig(Path(str(member["kubeconfig"])), "")
-    await joining.ensure_joined(host, JoinRequest(name, connection, labels))
-    await joining.wait_ready(host, name, SystemClock(), _READY_S)
+    async with places:
+        connection = load_kubeconfig(Path(str(member["kubeconfig"])), "")
+        await joining.ensure_joined(host, JoinRequest(name, connection, labels))
+        await joining.wait_ready(host, name, SystemClock(), _READY_S)
 
 
 def _announce(url: str, kubeconfig: Path, what: str) -> None:

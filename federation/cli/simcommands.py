@@ -57,6 +57,19 @@ def slow_command(
     execute(_simulate(directory, command, f"is slow: it answers {latency} later"))
 
 
+@app.command("fail")
+def fail_command(
+    member: _Member,
+    percent: Annotated[
+        float, typer.Option("--percent", metavar="P", min=0, max=100, help="Share of the requests that fail.")
+    ] = 100,
+    directory: _Dir = None,
+) -> None:
+    """Answer requests of a member with errors (503); open watches go on."""
+    command = FailureCommand(Verb.FAIL, member, error_share=percent / 100)
+    execute(_simulate(directory, command, f"fails: {percent:g} % of its requests get an error"))
+
+
 @app.command("flap")
 def flap_command(
     member: _Member,

@@ -97,8 +97,10 @@ class Transport(Protocol):
         """Yield an empty batch when the watch is established, then batches of events in order."""
         ...
 
-    async def raw(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
-        """Return status code and body of any request, whatever the status."""
+    async def raw(
+        self, method: str, path: str, body: bytes | None, timeout_s: float, accept: str = ""
+    ) -> tuple[int, bytes]:
+        """Return status code and body of any request, whatever the status; `accept` replaces "application/json"."""
         ...
 
     async def close(self) -> None:
@@ -297,12 +299,16 @@ class Client:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         timeout_s: float = 30.0,
+        accept: str = "",
     ) -> tuple[int, bytes]:
-        """Send any request (health, version, discovery) and return status code and body, whatever the status."""
+        """Send any request (health, version, discovery) and return status code and body, whatever the status.
+
+        `accept` names the wanted forms of the answer, in place of "application/json".
+        """
         if query:
             path += ("&" if "?" in path else "?") + urlencode(query)
         data = body if isinstance(body, bytes) or body is None else orjson.dumps(body)
-        return await self.transport.raw(method, path, data, timeout_s)
+        return await self.transport.raw(method, path, data, timeout_s, accept)
 
     async def close(self) -> None:
         """Release connections; later calls fail."""

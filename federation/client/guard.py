@@ -208,11 +208,13 @@ class GuardedTransport:
         finally:
             await batches.aclose()
 
-    async def raw(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
+    async def raw(
+        self, method: str, path: str, body: bytes | None, timeout_s: float, accept: str = ""
+    ) -> tuple[int, bytes]:
         """Send any request, even while the circuit is open, without a slot."""
         breaker = self.breaker
         try:
-            answer = await self._transport.raw(method, path, body, timeout_s)
+            answer = await self._transport.raw(method, path, body, timeout_s, accept)
         except (ApiError, ClusterError) as failure:
             self._record("raw", _code(failure), breaker, failure)
             raise

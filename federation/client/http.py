@@ -112,10 +112,13 @@ class HTTPTransport:
                 if failure is not None:
                     raise failure
 
-    async def raw(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
+    async def raw(
+        self, method: str, path: str, body: bytes | None, timeout_s: float, accept: str = ""
+    ) -> tuple[int, bytes]:
         """Send any request and return status code and body."""
+        content_type = _JSON if body is not None else ""
         return await self._session.request(
-            method, path, body, content_type=_JSON if body is not None else "", timeout_s=timeout_s
+            method, path, body, content_type=content_type, timeout_s=timeout_s, accept=accept
         )
 
     def exchange(

@@ -98,6 +98,7 @@ class LocalTransport:
         path: str,
         body: bytes | None,  # noqa: ARG002  # only GET is served
         timeout_s: float,  # noqa: ARG002  # nothing here can hang
+        accept: str = "",  # noqa: ARG002  # documents are in the classic form
     ) -> tuple[int, bytes]:
         """Serve health, version and discovery, and GET of objects; anything else is a 404 or 405 Status."""
         parts = urlsplit(path)

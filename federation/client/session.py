@@ -114,6 +114,7 @@ class Session:
         timeout_s: float = 0.0,
         compressed: bool = False,
         impersonate: str = "",
+        accept: str = "",
     ) -> tuple[int, bytes]:
         """Send a request and return status code and body; ClusterUnreachable, RequestTimeout. `path` is encoded."""
         limit_s = timeout_s or self._options.request_timeout_s
@@ -123,6 +124,8 @@ class Session:
                 headers = self._headers.copy()
                 if content_type:
                     headers["Content-Type"] = content_type
+                if accept:
+                    headers["Accept"] = accept
                 headers["Accept-Encoding"] = "gzip" if compressed else "identity"
                 if impersonate:
                     headers["Impersonate-User"] = impersonate

@@ -32,9 +32,11 @@ class LedTransport:
         """Pass a watch through."""
         return self._transport.stream(request)
 
-    async def raw(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
+    async def raw(
+        self, method: str, path: str, body: bytes | None, timeout_s: float, accept: str = ""
+    ) -> tuple[int, bytes]:
         """Pass the request through."""
-        return await self._transport.raw(method, path, body, timeout_s)
+        return await self._transport.raw(method, path, body, timeout_s, accept)
 
     async def close(self) -> None:
         """Leave the transport open: its owner closes it."""

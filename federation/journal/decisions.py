@@ -27,8 +27,11 @@ class JournalOptions:
     rows_per_object_max: int = 20
     """Decisions kept of one object; `fedctl why` shows the newest, older ones show what changed."""
 
-    rows_max: int = 50_000
-    """Decisions kept in total, about 200 MB at 4 kB of explanation each."""
+    rows_max: int = 200_000
+    """Decisions kept in total: one of every object, and more."""
+
+    bytes_max: int = 512 * 1024 * 1024
+    """Bytes of all explanations. One has 1.5 kB with 3 clusters, 14 kB with 100 and 120 kB with 1,000."""
 
     pending_max: int = 10_000
     """Decisions that may wait to be written; beyond it the oldest waiting one is dropped and counted."""
@@ -43,7 +46,7 @@ class JournalOptions:
     """Time between two checks of age and total."""
 
     rows_per_prune_max: int = 2_000
-    """Old decisions that one check examines, some milliseconds of work; the next check continues after them."""
+    """Old decisions that one check examines; the next check continues after them."""
 
 
 @dataclass(frozen=True, slots=True)

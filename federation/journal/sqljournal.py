@@ -2,7 +2,11 @@
 
 Decisions are buffered and written a few times a second: a crash may lose the last half second, and a full buffer drops
 its oldest decisions. Pruning proceeds in small steps, so that no statement blocks for long: by records per object after
-some new ones, by age through a window that advances at every check, and by total. `decisions.py` defines a journal.
+some new ones, by total, and by age through a window that advances at every check. `decisions.py` defines a journal.
+
+Explanations are large, and SQLite keeps them beside the other columns. Queries and checks therefore read the index
+`ix_decision_filters`, which has every column that they compare, and fetch only the rows that they return. That index is
+in the order of the answers, so a query stops as soon as it has enough.
 """
 
 import asyncio
@@ -10,6 +14,7 @@ from collections import Counter as Tally
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from prometheus_client import Counter
@@ -23,6 +28,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     Row,
+    Select,
     Table,
     Text,
     delete,
@@ -50,6 +56,8 @@ from federation.journal.decisions import (
 _written = Counter("federation_store_decisions_total", "Decisions written to the journal")
 _dropped = Counter("federation_store_decisions_dropped_total", "Decisions that a full buffer dropped")
 
+_BYTES_UNKNOWN = 4_096
+"""Assumed size of an explanation that an earlier version wrote."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -67,10 +75,17 @@ decision = Table(
     Column("explanation", LargeBinary, nullable=False),
     Column("repeats", Integer, nullable=False, server_default="0"),
     Column("last_at_us", BigInteger, nullable=True),
-    Index(None, "kind", "namespace", "name", "id"),
-    Index(None, "at_us"),
+    # NULL in rows of versions before schema 5.
+    Column("explanation_bytes", Integer, nullable=True),
+    # The name first: without it, a query reads the other index.
+    Index(None, "name", "namespace", "kind", "id"),
+    Index(
+        "ix_decision_filters", "id", "api_group", "kind", "namespace", "name", "outcome", "at_us", "explanation_bytes"
+    ),
 )
 _newer = decision.alias("newer")
+_number = decision.c.id + 0
+"""The id in comparisons. With the column itself, SQLite would read the table in the order of its row numbers."""
 
 
 class SQLJournal:
@@ -114,8 +129,9 @@ class SQLJournal:
         await self.flush()
         conditions = _to_conditions(selection)
         if below is not None:
-            conditions.append(decision.c.id < below)
-        return await self._database.read(lambda connection: _select(connection, self._cipher, conditions, limit))
+            conditions.append(_number < below)
+        found = select(decision.c.id).where(*conditions).order_by(decision.c.id.desc()).limit(limit)
+        return await self._database.read(lambda connection: _fetch(connection, self._cipher, found))
 
     async def run(self) -> None:
         """Write buffered decisions every `flush_interval_s` and prune old ones, until cancelled."""
@@ -147,15 +163,22 @@ class SQLJournal:
                 await self._write_repeats()
 
     async def prune(self) -> None:
-        """Delete decisions older than `age_days_max`, except each object's newest, and the oldest beyond `rows_max`."""
-        oldest = _to_us(self._clock.now() - timedelta(days=self._options.age_days_max))
+        """Delete the oldest beyond `rows_max` and `bytes_max`, and aged decisions except each object's newest."""
         options, cursor = self._options, self._age_cursor
+        excess = await self._database.read(lambda connection: _beyond(connection, options.rows_max, options.bytes_max))
+        await self._delete(excess)
+        oldest = _to_us(self._clock.now() - timedelta(days=options.age_days_max))
+        aged, self._age_cursor = await self._database.read(
+            lambda connection: _aged(connection, oldest, cursor, options.rows_per_prune_max)
+        )
+        await self._delete(aged)
 
-        def prune(connection: Connection) -> int:
-            _prune_by_total(connection, options.rows_max)
-            return _prune_by_age(connection, oldest, cursor, options.rows_per_prune_max)
-
-        self._age_cursor = await self._database.write(prune, is_durable=False)
+    async def _delete(self, numbers: Sequence[int]) -> None:
+        # In the writer's transactions, which run on the event loop with SQLite: a few rows at a time.
+        size = self._options.rows_per_transaction_max
+        for start in range(0, len(numbers), size):
+            await self._database.write(partial(_remove, numbers=numbers[start : start + size]), is_durable=False)
+            await asyncio.sleep(0)
 
     async def _write(self, batch: Sequence[DecisionRecord]) -> None:
         try:
@@ -239,8 +262,10 @@ def _to_conditions(selection: DecisionFilter) -> list[ColumnElement[bool]]:
 
 
 def _insert(connection: Connection, cipher: ValueCipher, records: Sequence[DecisionRecord]) -> None:
-    rows = [
-        {
+    rows = []
+    for record in records:
+        explanation = cipher.encrypt(_to_name(*record.identity, _to_us(record.at)), record.explanation)
+        row = {
             "at_us": _to_us(record.at),
             "api_group": record.group,
             "kind": record.kind,
@@ -248,10 +273,10 @@ def _insert(connection: Connection, cipher: ValueCipher, records: Sequence[Decis
             "name": record.name,
             "outcome": record.outcome,
             "duration_ms": record.duration_ms,
-            "explanation": cipher.encrypt(_to_name(*record.identity, _to_us(record.at)), record.explanation),
+            "explanation": explanation,
+            "explanation_bytes": len(explanation),
         }
-        for record in records
-    ]
+        rows.append(row)
     connection.execute(insert(decision), rows)
 
 
@@ -263,10 +288,9 @@ def _update_repeats(connection: Connection, repeats: Mapping[tuple[Identity, dat
         )
 
 
-def _select(
-    connection: Connection, cipher: ValueCipher, conditions: Sequence[ColumnElement[bool]], limit: int
-) -> list[DecisionRecord]:
-    query = select(decision).where(*conditions).order_by(decision.c.id.desc()).limit(limit)
+def _fetch(connection: Connection, cipher: ValueCipher, found: Select[tuple[int]]) -> list[DecisionRecord]:
+    """Return the records of the ids that the query finds, newest first."""
+    query = select(decision).where(decision.c.id.in_(found.scalar_subquery())).order_by(decision.c.id.desc())
     return [
         DecisionRecord(
             _from_us(row.at_us),
@@ -285,33 +309,49 @@ def _select(
     ]
 
 
-def _prune_by_total(connection: Connection, rows_max: int) -> None:
-    count = connection.execute(select(func.count()).select_from(decision)).scalar_one()
-    if count > rows_max:
-        last = select(decision.c.id).order_by(decision.c.id).offset(count - rows_max - 1).limit(1)
-        connection.execute(delete(decision).where(decision.c.id <= last.scalar_subquery()))
+def _beyond(connection: Connection, rows_max: int, bytes_max: int) -> list[int]:
+    """Return the ids of the oldest records, without which the journal keeps its limits."""
+    size = func.coalesce(decision.c.explanation_bytes, _BYTES_UNKNOWN)
+    rows, total = connection.execute(select(func.count(), func.coalesce(func.sum(size), 0))).one()
+    found: list[int] = []
+    if rows > rows_max or total > bytes_max:
+        oldest = connection.execute(select(decision.c.id, size).order_by(decision.c.id))
+        for number, length in oldest:
+            if rows <= rows_max and total <= bytes_max:
+                break
+            found.append(number)
+            rows, total = rows - 1, total - length
+        oldest.close()
+    return found
 
 
-def _prune_by_age(connection: Connection, oldest_us: int, cursor: int, rows_max: int) -> int:
-    """Examine up to `rows_max` records after `cursor`; return the next cursor, 0 to start over."""
-    aged = select(decision.c.id).where(decision.c.id > cursor, decision.c.at_us < oldest_us)
-    found = list(connection.execute(aged.order_by(decision.c.id).limit(rows_max)).scalars())
-    if found:
-        # The newest record of an object stays, whatever its age.
-        is_superseded = (
-            select(_newer.c.id)
-            .where(
-                _newer.c.kind == decision.c.kind,
-                _newer.c.namespace == decision.c.namespace,
-                _newer.c.name == decision.c.name,
-                _newer.c.api_group == decision.c.api_group,
-                _newer.c.id > decision.c.id,
-            )
-            .exists()
+def _aged(connection: Connection, oldest_us: int, cursor: int, rows_max: int) -> tuple[list[int], int]:
+    """Examine up to `rows_max` aged records after `cursor`.
+
+    Return the ids of those that a newer record of the same object supersedes, and the next cursor, 0 to start over.
+    """
+    aged = select(decision.c.id).where(_number > cursor, decision.c.at_us < oldest_us)
+    examined = list(connection.execute(aged.order_by(decision.c.id).limit(rows_max)).scalars())
+    if not examined:
+        return [], 0
+    # The newest record of an object stays, whatever its age.
+    is_superseded = (
+        select(_newer.c.id)
+        .where(
+            _newer.c.kind == decision.c.kind,
+            _newer.c.namespace == decision.c.namespace,
+            _newer.c.name == decision.c.name,
+            _newer.c.api_group == decision.c.api_group,
+            _newer.c.id > decision.c.id,
         )
-        window = (decision.c.id > cursor, decision.c.id <= found[-1], decision.c.at_us < oldest_us)
-        connection.execute(delete(decision).where(*window, is_superseded))
-    return found[-1] if len(found) == rows_max else 0
+        .exists()
+    )
+    superseded = list(connection.execute(aged.where(_number <= examined[-1], is_superseded)).scalars())
+    return superseded, examined[-1] if len(examined) == rows_max else 0
+
+
+def _remove(connection: Connection, numbers: Sequence[int]) -> None:
+    connection.execute(delete(decision).where(decision.c.id.in_(numbers)))
 
 
 def _prune_by_object(connection: Connection, identities: Sequence[Identity], rows_max: int) -> None:

@@ -11,7 +11,8 @@ import orjson
 import structlog
 from prometheus_client import Counter, Gauge
 
-from federation.apimachinery.errors import ClusterLimitExceeded
+from federation.apimachinery.errors import BadRequest, ClusterLimitExceeded, Expired, Timeout
+from federation.apimachinery.objectshape import REVISION_LENGTH_MAX
 from federation.apimachinery.resources import Object, Resource
 from federation.runtime.indexer import CacheKey
 
@@ -38,6 +39,22 @@ def estimate_bytes(obj: Object) -> int:
     """Return the estimated memory of the object; many small values need more memory than their text."""
     text = orjson.dumps(obj)
     return len(text) + _VALUE_BYTES * text.count(b",") + _CONTAINER_BYTES * (text.count(b"{") + text.count(b"["))
+
+
+def bookmark_revision(obj: object) -> str:
+    """Return the revision of a bookmark, "" when it has none."""
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
+    revision = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+    return revision if isinstance(revision, str) and len(revision) <= REVISION_LENGTH_MAX else ""
+
+
+def needs_list(failure: Exception) -> bool:
+    """Return whether the server cannot watch from our revision: it is too old, or from another server."""
+    if isinstance(failure, Expired | BadRequest):
+        return True
+    if isinstance(failure, Timeout):
+        return any(cause.get("reason") == "ResourceVersionTooLarge" for cause in failure.details.get("causes") or ())
+    return False
 
 
 class CacheBudget:

@@ -19,6 +19,8 @@ from prometheus_client import Counter, Gauge, Histogram
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.errors import AlreadyExists, ApiError, Conflict, FederationError
 from federation.apimachinery.metrics import LATENCY_BUCKETS_S
+from federation.runtime.replay import priority_offset
+from federation.runtime.timeslice import TimeSlice
 from federation.runtime.workqueue import Jitter, QueueOptions, WorkQueue
 
 _log = structlog.get_logger(__name__)
@@ -72,8 +74,8 @@ class ControllerOptions:
     conflict_backoff_s_max: float = 1.0
     """Longest back-off after a conflict: a new read resolves it."""
     slice_s: float = 0.005
-    """Workers yield to the event loop at least this often, even if no reconcile awaits anything."""
-    slice_items_max: int = 64
+    """The time of all workers together in one iteration of the event loop. A reconcile that has begun is not cut."""
+    slice_keys_max: int = 64
     """The same, counted in reconciles."""
     queue: QueueOptions = field(default_factory=QueueOptions)
 
@@ -116,6 +118,7 @@ class Controller(Generic[K]):
         self._resync = resync
         self.queue: WorkQueue[K] = WorkQueue(name, clock=self._clock, options=self._options.queue, jitter=jitter)
         self._workers = [_Worker() for _ in range(workers)]
+        self._slice = TimeSlice(self._clock, self._options.slice_s, self._options.slice_keys_max)
         self._busy = asyncio.Event()
         self._log: Any = _log
         self._counts = {outcome: _outcomes.labels(name, outcome) for outcome in OUTCOMES}
@@ -129,7 +132,8 @@ class Controller(Generic[K]):
         return sum(worker.started_s is not None for worker in self._workers)
 
     def enqueue(self, key: K, *, after_s: float = 0.0, priority: int = 0) -> None:
-        """Queue the key now, or in `after_s` seconds."""
+        """Queue the key now, or in `after_s` seconds; behind all others while existing objects are replayed."""
+        priority += priority_offset()
         if after_s > 0:
             self.queue.add_after(key, after_s, priority)
         else:
@@ -151,9 +155,12 @@ class Controller(Generic[K]):
     async def _work(self, worker: _Worker) -> None:
         worker.task = asyncio.current_task()
         queue, monotonic = self.queue, self._clock.monotonic
-        slice_end_s, slice_items = 0.0, 0
         while True:
-            key = await queue.get()
+            await queue.wait_ready()
+            if not self._slice.take():
+                await self._slice.wait()
+                continue
+            key = queue.pop()
             worker.started_s, worker.is_expired = monotonic(), False
             if not self._busy.is_set():
                 self._busy.set()
@@ -166,10 +173,6 @@ class Controller(Generic[K]):
                 queue.overflowed = False
                 for every in self._resync():
                     queue.add(every, self._priority_of(every))
-            slice_items += 1
-            if slice_items >= self._options.slice_items_max or monotonic() >= slice_end_s:
-                await asyncio.sleep(0)
-                slice_end_s, slice_items = monotonic() + self._options.slice_s, 0
 
     async def _run_one(self, worker: _Worker, key: K) -> None:
         started_s = self._clock.monotonic()

@@ -15,6 +15,7 @@ from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.resources import Object, Resource
 from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
+from federation.runtime.replay import replay
 
 _log = structlog.get_logger(__name__)
 
@@ -95,8 +96,9 @@ class FederatedTypes:
         """
         pair = (on_add, on_remove)
         self._listeners.append(pair)
-        for type_ in self.all():
-            on_add(type_)
+        with replay():
+            for type_ in self.all():
+                on_add(type_)
         return lambda: self._listeners.remove(pair) if pair in self._listeners else None
 
     def _handle(self, old: Object | None, new: Object | None) -> None:

@@ -7,6 +7,7 @@ read-only. An informer lives as long as the collection has users; `informers.py`
 """
 
 import asyncio
+import contextlib
 import heapq
 import itertools
 import random
@@ -20,19 +21,18 @@ from prometheus_client import Counter, Gauge
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.errors import (
     ApiError,
-    BadRequest,
     ClusterError,
     ClusterLimitExceeded,
     ClusterUnreachable,
     Expired,
     RequestTimeout,
-    Timeout,
 )
-from federation.apimachinery.objectshape import REVISION_LENGTH_MAX, is_storable
+from federation.apimachinery.objectshape import is_storable
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client, ObjectList, Objects, WatchBatch, WatchEventType
-from federation.runtime.admittance import Admittance, CacheBudget, Transform
+from federation.runtime.admittance import Admittance, CacheBudget, Transform, bookmark_revision, needs_list
 from federation.runtime.indexer import Cache, CacheKey, cache_key, to_revision
+from federation.runtime.replay import replay
 from federation.runtime.workqueue import Jitter
 
 _log = structlog.get_logger(__name__)
@@ -52,8 +52,8 @@ Handler = Callable[[Object | None, Object | None], None]
 
 _HEALTHY_S = 1.0
 """A watch that lasted this long is no failure, even without events."""
-_SLICE = 256
-"""Events to apply before the event loop runs other tasks."""
+_SLICE = 100
+"""Objects or events to apply before the event loop runs other tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,7 @@ class Informer:
         *,
         namespace: str = "",
         label_selector: str = "",
+        field_selector: str = "",
         transform: Transform | None = None,
         clock: Clock | None = None,
         cluster: str = "",
@@ -93,6 +94,7 @@ class Informer:
         self.resource = resource
         self.namespace = namespace
         self.label_selector = label_selector
+        self.field_selector = field_selector
         self.cluster = cluster
         self.has_synced = False
         """Whether the first complete list arrived. It stays True: while the server is unreachable, the cache is old."""
@@ -194,8 +196,9 @@ class Informer:
         Returns a function that removes it.
         """
         self._handlers.append(handler)
-        for obj in self._cache.list():
-            self._call(handler, None, obj)
+        with replay():
+            for obj in self._cache.list():
+                self._call(handler, None, obj)
         return lambda: self._handlers.remove(handler) if handler in self._handlers else None
 
     # -- following
@@ -250,7 +253,7 @@ class Informer:
             if isinstance(failure, ClusterLimitExceeded):
                 self._must_list = True
                 self._admittance.record(failure)
-            elif _needs_list(failure):
+            elif needs_list(failure):
                 self._must_list = True
             else:
                 self._failed.inc()
@@ -274,17 +277,28 @@ class Informer:
                 seen.clear()
                 revision = page.resource_version
             self._admittance.check_objects(len(seen) + len(page.items))
-            for obj in page.items:
-                if self._is_admissible(obj):
-                    key = cache_key(obj)
-                    self._take(obj, key, self._cache.get(*key))
-                    seen.add(key)
-                else:
-                    is_complete = False
+            for start in range(0, len(page.items), _SLICE):
+                with contextlib.nullcontext() if self.has_synced else replay():
+                    is_complete &= self._take_listed(page.items[start : start + _SLICE], seen)
+                await asyncio.sleep(0)
         # A malformed item can be any object of the cache, so nothing is known to be deleted.
         absent = [key for key in self._cache.keys() if key not in seen] if is_complete else []  # noqa: SIM118  # no mapping
         for key in absent:
             self._drop(key, None)
+        self._end_list(revision, epoch)
+
+    def _take_listed(self, objects: Objects, seen: set[CacheKey]) -> bool:
+        are_admissible = True
+        for obj in objects:
+            if self._is_admissible(obj):
+                key = cache_key(obj)
+                self._take(obj, key, self._cache.get(*key))
+                seen.add(key)
+            else:
+                are_admissible = False
+        return are_admissible
+
+    def _end_list(self, revision: str, epoch: int) -> None:
         self._must_list = epoch != self._epoch  # True if `invalidate` was called during the list
         self._lists.inc()
         self._admittance.exceeded = ""
@@ -304,6 +318,7 @@ class Informer:
                     self.resource,
                     self.namespace,
                     label_selector=self.label_selector,
+                    field_selector=self.field_selector,
                     limit=limit,
                     continue_token=token,
                 )
@@ -340,6 +355,7 @@ class Informer:
             self.namespace,
             resource_version=self._revision,
             label_selector=self.label_selector,
+            field_selector=self.field_selector,
             timeout_s=self._options.watch_timeout_s,
         )
         try:
@@ -361,27 +377,26 @@ class Informer:
                     continue
                 revision = obj["metadata"]["resourceVersion"]
                 self._progress += 1
-                key = cache_key(obj)
-                known = self._cache.get(*key)
-                age = (
-                    to_revision(revision) - to_revision(known["metadata"]["resourceVersion"])
-                    if known is not None
-                    else 1
-                )
-                if type_ is WatchEventType.DELETED:
-                    # The last state may carry the revision of the deletion or, from old servers, that of the object.
-                    if known is not None and age >= 0:
-                        self._drop(key, obj)
-                elif age > 0:
-                    if known is None:
-                        self._admittance.check_objects(len(self._cache) + 1)
-                    self._take(obj, key, known)
-            elif (revision := _bookmark(obj)) == "":
+                self._apply_change(type_, obj)
+            elif (revision := bookmark_revision(obj)) == "":
                 self._admittance.reject(obj)
                 continue
             self._revision = revision
         if batch:
             self._reach(self._revision)
+
+    def _apply_change(self, type_: WatchEventType, obj: Object) -> None:
+        key = cache_key(obj)
+        known, revision = self._cache.get(*key), to_revision(obj["metadata"]["resourceVersion"])
+        age = revision - to_revision(known["metadata"]["resourceVersion"]) if known is not None else 1
+        if type_ is WatchEventType.DELETED:
+            # The last state may carry the revision of the deletion or, from old servers, that of the object.
+            if known is not None and age >= 0:
+                self._drop(key, obj)
+        elif age > 0:
+            if known is None:
+                self._admittance.check_objects(len(self._cache) + 1)
+            self._take(obj, key, known)
 
     def _is_admissible(self, obj: Object) -> bool:
         """Return whether a handler may get the object. A member can send anything; the host checks what it stores.
@@ -429,19 +444,3 @@ class Informer:
                 waiter = heapq.heappop(self._waiters)[2]
                 if not waiter.done():
                     waiter.set_result(True)
-
-
-def _bookmark(obj: object) -> str:
-    """Return the revision of a bookmark, "" when it has none."""
-    metadata = obj.get("metadata") if isinstance(obj, dict) else None
-    revision = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
-    return revision if isinstance(revision, str) and len(revision) <= REVISION_LENGTH_MAX else ""
-
-
-def _needs_list(failure: Exception) -> bool:
-    """Return whether the server cannot watch from our revision: it is too old, or from another server."""
-    if isinstance(failure, Expired | BadRequest):
-        return True
-    if isinstance(failure, Timeout):
-        return any(cause.get("reason") == "ResourceVersionTooLarge" for cause in failure.details.get("causes") or ())
-    return False

@@ -57,6 +57,7 @@ class Informers:
         *,
         namespace: str = "",
         label_selector: str = "",
+        field_selector: str = "",
         transform: Transform | None = None,
     ) -> Informer:
         """Return the informer of the collection and count one more user.
@@ -65,7 +66,7 @@ class Informers:
         informers.
         """
         transform = transform or self._transform
-        key = (resource, namespace, label_selector, transform)
+        key = (resource, namespace, label_selector, field_selector, transform)
         shared = self._shared.get(key)
         if shared is None:
             informer = Informer(
@@ -73,6 +74,7 @@ class Informers:
                 resource,
                 namespace=namespace,
                 label_selector=label_selector,
+                field_selector=field_selector,
                 transform=transform,
                 clock=self._clock,
                 cluster=self.cluster,

@@ -24,6 +24,7 @@ from federation.client.client import Client
 from federation.runtime.admittance import CacheBudget, Transform
 from federation.runtime.informer import Handler, Informer, InformerOptions
 from federation.runtime.informers import Informers
+from federation.runtime.replay import replay
 from federation.runtime.transforms import drop_managed_fields, slim_node, slim_pod
 
 _ready = prometheus_client.Gauge(
@@ -31,6 +32,12 @@ _ready = prometheus_client.Gauge(
 )
 _health_changes = prometheus_client.Counter(
     "federation_runtime_cluster_health_changes_total", "Published changes of a member's health", ["cluster", "ready"]
+)
+
+_probe_lag = prometheus_client.Histogram(
+    "federation_runtime_cluster_probe_lag_seconds",
+    "Time from the moment at which a member's probe is due to its answer",
+    buckets=(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10),
 )
 
 MemberHandler = Callable[[str, Resource, Object | None, Object | None], None]
@@ -137,6 +144,10 @@ class Members:
         if is_change:
             _health_changes.labels(cluster, ready).inc()
 
+    def record_probe(self, lag_s: float) -> None:
+        """Record in the metrics how long after its due time a member's probe had its answer."""
+        _probe_lag.observe(lag_s)
+
     def add_recovery_listener(self, on_recovered: ClusterListener) -> None:
         """Call `on_recovered` with the name of each cluster whose circuit closes again."""
         self._clients.add_recovery_listener(on_recovered)
@@ -205,10 +216,11 @@ class Members:
     def add_handler(self, handler: MemberHandler) -> None:
         """Call the handler for every change of every watched resource; cached objects are added first."""
         self._handlers.append(handler)
-        for member in self._members.values():
-            for resource, informer in member.by_resource.items():
-                for obj in informer.list():
-                    handler(member.name, resource, None, obj)
+        with replay():
+            for member in self._members.values():
+                for resource, informer in member.by_resource.items():
+                    for obj in informer.list():
+                        handler(member.name, resource, None, obj)
 
     def add_sync_listener(self, listener: SyncListener) -> None:
         """Call the listener when a cluster's cache of a resource becomes complete, and now for complete caches."""
@@ -216,7 +228,8 @@ class Members:
         for member in self._members.values():
             for resource, informer in member.by_resource.items():
                 if informer.has_synced:
-                    listener(member.name, resource)
+                    with replay():
+                        listener(member.name, resource)
 
     # -- capacity
 
@@ -315,8 +328,9 @@ class Members:
         async def notify() -> None:
             await informer.wait_synced()
             if informer in (member.by_resource.get(resource), member.owned.get(resource)):
-                for listener in self._sync_listeners:
-                    listener(member.name, resource)
+                with replay():
+                    for listener in self._sync_listeners:
+                        listener(member.name, resource)
 
         if self._group is not None:
             member.tasks = [task for task in member.tasks if not task.done()]

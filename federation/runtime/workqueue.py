@@ -180,6 +180,11 @@ class WorkQueue(Generic[K]):
 
     async def get(self) -> K:
         """Wait for a key and return it; the caller must call `done` for it."""
+        await self.wait_ready()
+        return self.pop()
+
+    async def wait_ready(self) -> None:
+        """Wait until a key waits for a worker. `pop` must follow without another await."""
         while not self._waiting:
             getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._getters.append(getter)
@@ -189,7 +194,6 @@ class WorkQueue(Generic[K]):
                 if getter.done() and not getter.cancelled():
                     self._wake_one()  # Its key is still queued: wake the next waiter.
                 raise
-        return self._pop()
 
     def done(self, key: K) -> None:
         """Mark the key as finished; it is queued again if it was added during its processing."""
@@ -239,7 +243,8 @@ class WorkQueue(Generic[K]):
             del self._levels[priority]
             del self._order[bisect.bisect_left(self._order, priority)]
 
-    def _pop(self) -> K:
+    def pop(self) -> K:
+        """Return the next key, one must wait; the caller must call `done` for it."""
         self._handed_out += 1
         fair = len(self._order) > 1 and self._handed_out % self._options.fair_every == 0
         entry = self._oldest() if fair else self._most_urgent()

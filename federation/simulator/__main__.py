@@ -5,6 +5,8 @@ import asyncio
 import sys
 from pathlib import Path
 
+import uvloop
+
 from federation.apimachinery import logs, memory
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import FederationError
@@ -17,6 +19,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m federation.simulator", description=__doc__)
     parser.add_argument("--dir", type=Path, required=True, help="directory for the members' state")
     parser.add_argument("--members", type=int, default=3)
+    parser.add_argument("--light", action="store_true", help="all members in this process, in memory, behind one port")
     parser.add_argument("--pod-start", type=float, default=0.3, help="seconds from binding to Running")
     parser.add_argument("--pods-per-node", type=int, default=5000)
     parser.add_argument("--workload-spreads", action="store_true", help="serve WorkloadSpreads and UnitedDeployments")
@@ -31,10 +34,10 @@ def main() -> None:
         pods_per_node=options.pods_per_node,
         has_workload_spreads=options.workload_spreads,
     )
-    # Not uvloop, whose loops do not survive a fork; each member has its own loop.
-    with asyncio.Runner() as runner:
+    # Loops of uvloop do not survive a fork; each member that is a process has its own.
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop if options.light else None) as runner:
         try:
-            runner.run(run_fleet(members, options.dir, SystemClock()))
+            runner.run(run_fleet(members, options.dir, SystemClock(), is_light=options.light))
         except* FederationError as group:
             sys.exit(f"simulator: {group.exceptions[0]}")
         except* (KeyboardInterrupt, asyncio.CancelledError):

@@ -1,11 +1,12 @@
 """One member of the fleet: its process while it has one, and the failure that a user simulates in it.
 
 A failure lasts until the next command. `start` returns to normal from every failure. A process that somebody kills is
-not started again by itself.
+not started again by itself. A light member has no process, but the same life (`lightmember.py`).
 """
 
 import asyncio
 import signal
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, assert_never
@@ -15,7 +16,6 @@ import structlog
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ConfigurationError, FederationError
 from federation.simulator.failures import FailureCommand, MemberState, Verb
-from federation.simulator.memberprocess import MemberProcess, MemberStart, fork_member
 from federation.simulator.options import MemberOptions
 
 _STOP_S = 7.0
@@ -23,28 +23,49 @@ _STOP_S = 7.0
 _log = structlog.get_logger(__name__)
 
 
-class Ports(Protocol):
-    """The ports that members served on before."""
+class RunningMember(Protocol):
+    """A member that runs: a `MemberProcess` or a `LightMember`."""
 
-    def get(self, name: str) -> int:
-        """Return the port of a member, 0 if it has none yet."""
+    url: str
+    pid: int | None
+    """None for a member without a process of its own."""
+
+    def disturb(self, latency_s: float, error_share: float) -> None:
+        """Delay every response and batch of watch events, and answer a share of the requests with 503; 0 ends it."""
         ...
 
-    def save(self, name: str, url: str) -> None:
-        """Record the port in a member's URL."""
+    def set_frozen(self, is_frozen: bool) -> None:
+        """Accept connections and answer nothing while frozen."""
         ...
+
+    def kill(self) -> None:
+        """End at once and break all connections."""
+        ...
+
+    def close(self) -> None:
+        """Begin to stop in an orderly way."""
+        ...
+
+    async def wait(self) -> int:
+        """Return the exit code when the member has ended, negative for the signal that ended it."""
+        ...
+
+
+StartMember = Callable[[MemberOptions, bool], Awaitable[RunningMember]]
+"""Starts a member and returns when it serves; FederationError when it cannot. Only if the flag is set may it serve at
+another address than before."""
 
 
 class FailingMember:
-    """A member whose process can be stopped, started, frozen and slowed down."""
+    """A member that can be stopped, started, frozen and disturbed."""
 
-    def __init__(self, options: MemberOptions, directory: Path, ports: Ports, clock: Clock) -> None:
+    def __init__(self, options: MemberOptions, kubeconfig: Path, start: StartMember, clock: Clock) -> None:
         self._options = options
-        self._directory = directory
-        self._ports = ports
+        self._kubeconfig = kubeconfig
+        self._start = start
         self._clock = clock
         self._lock = asyncio.Lock()
-        self._process: MemberProcess | None = None
+        self._process: RunningMember | None = None
         self._exit: asyncio.Task[None] | None = None
         self._flapping: asyncio.Task[None] | None = None
         self._url = ""
@@ -55,9 +76,8 @@ class FailingMember:
     @property
     def description(self) -> dict[str, Any]:
         """Name, URL, kubeconfig and labels."""
-        kubeconfig = str(self._directory / f"{self._options.name}.kubeconfig")
         labels = dict(self._options.labels)
-        return {"name": self._options.name, "server": self._url, "kubeconfig": kubeconfig, "labels": labels}
+        return {"name": self._options.name, "server": self._url, "kubeconfig": str(self._kubeconfig), "labels": labels}
 
     @property
     def status(self) -> dict[str, Any]:
@@ -73,12 +93,8 @@ class FailingMember:
 
     async def start(self) -> None:
         """Start the process. The first one may take a free port, later ones must serve at the same address."""
-        start = MemberStart(
-            self._options, self._directory, self._ports.get(self._options.name), may_change_port=not self._url
-        )
-        process = await fork_member(start)
+        process = await self._start(self._options, not self._url)
         self._process, self._url = process, process.url
-        self._ports.save(self._options.name, process.url)
         self._exit = asyncio.create_task(self._record_exit(process))
         self._set(MemberState.RUNNING)
 
@@ -99,13 +115,18 @@ class FailingMember:
                 await self._kill()
                 self._set(MemberState.STOPPED)
             case Verb.HANG:
-                self._running().send(signal.SIGSTOP)
+                self._running().set_frozen(True)
                 self._set(MemberState.HANGING)
             case Verb.SLOW:
                 self._running()
                 await self._recover()
-                self._running().set_latency(command.latency_s)
+                self._running().disturb(command.latency_s, 0)
                 self._set(MemberState.SLOW, f"{command.latency_s:g} s")
+            case Verb.FAIL:
+                self._running()
+                await self._recover()
+                self._running().disturb(0, command.error_share)
+                self._set(MemberState.FAILING, f"{command.error_share:.0%} of requests")
             case Verb.FLAP:
                 await self._recover()
                 self._flapping = asyncio.create_task(self._flap(command.period_s, command.count))
@@ -123,17 +144,17 @@ class FailingMember:
         if process is None or self._exit is None:
             return
         if self._state is MemberState.HANGING:
-            process.send(signal.SIGKILL)
+            process.kill()
         process.close()
         await asyncio.wait((self._exit,), timeout=_STOP_S)
         if not self._exit.done():
-            process.send(signal.SIGKILL)
+            process.kill()
             await self._exit
 
     def _set(self, state: MemberState, detail: str = "") -> None:
         self._state, self._detail, self._since = state, detail, self._clock.now()
 
-    def _running(self) -> MemberProcess:
+    def _running(self) -> RunningMember:
         if self._process is None:
             raise ConfigurationError(
                 f"{self._options.name} is stopped; start it with: fedctl sim start {self._options.name}"
@@ -144,17 +165,17 @@ class FailingMember:
         if self._process is None:
             await self.start()
             return
-        self._process.set_latency(0)
-        self._process.send(signal.SIGCONT)
+        self._process.disturb(0, 0)
+        self._process.set_frozen(False)
         self._set(MemberState.RUNNING)
 
     async def _kill(self) -> None:
         process, self._process = self._process, None
         if process is not None and self._exit is not None:
-            process.send(signal.SIGKILL)
+            process.kill()
             await asyncio.wait((self._exit,))
 
-    async def _record_exit(self, process: MemberProcess) -> None:
+    async def _record_exit(self, process: RunningMember) -> None:
         """Wait for the end of the process, and report it unless the fleet caused it."""
         code = await process.wait()
         if self._process is process:

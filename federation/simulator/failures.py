@@ -22,6 +22,7 @@ class Verb(StrEnum):
     STOP = "stop"
     HANG = "hang"
     SLOW = "slow"
+    FAIL = "fail"
     FLAP = "flap"
     STATUS = "status"
 
@@ -31,11 +32,13 @@ class MemberState(StrEnum):
 
     RUNNING = "Running"
     STOPPED = "Stopped"
-    """Its process was killed: connections are refused."""
+    """Its process was killed: connections are refused. Those of a light member break at their first request."""
     HANGING = "Hanging"
     """It accepts connections and never answers."""
     SLOW = "Slow"
     """Every response and every batch of watch events is delayed."""
+    FAILING = "Failing"
+    """A share of the requests is answered with 503."""
     FLAPPING = "Flapping"
     """It is stopped and started periodically."""
 
@@ -48,6 +51,8 @@ class FailureCommand:
     member: str = ""
     latency_s: float = 0.0
     """Of `SLOW`."""
+    error_share: float = 0.0
+    """Of `FAIL`: share of requests that fail, above 0 and at most 1."""
     period_s: float = 0.0
     """Of `FLAP`: the member is stopped for the first half and runs for the second half."""
     count: int = 0
@@ -60,6 +65,7 @@ def to_message(command: FailureCommand) -> dict[str, Any]:
         "verb": command.verb.value,
         "member": command.member,
         "latencyS": command.latency_s,
+        "errorShare": command.error_share,
         "periodS": command.period_s,
         "count": command.count,
     }
@@ -72,6 +78,7 @@ def to_command(message: Any) -> FailureCommand:
             Verb(message["verb"]),
             str(message.get("member") or ""),
             float(message.get("latencyS") or 0),
+            float(message.get("errorShare") or 0),
             float(message.get("periodS") or 0),
             int(message.get("count") or 0),
         )
@@ -79,6 +86,8 @@ def to_command(message: Any) -> FailureCommand:
         raise ConfigurationError(f"not a command: {error}") from None
     if command.verb is Verb.SLOW and not 0 < command.latency_s <= LATENCY_S_MAX:
         raise ConfigurationError(f"the latency must be more than 0 and at most {LATENCY_S_MAX:g} s")
+    if command.verb is Verb.FAIL and not 0 < command.error_share <= 1:
+        raise ConfigurationError("the share of failing requests must be more than 0 and at most 100 %")
     if command.verb is Verb.FLAP and not PERIOD_S_MIN <= command.period_s <= PERIOD_S_MAX:
         raise ConfigurationError(f"the period must be from {PERIOD_S_MIN:g} to {PERIOD_S_MAX:g} s")
     if command.count < 0:

@@ -1,9 +1,10 @@
 """Several simulated members and the failures that a user causes in them: the body of `python -m federation.simulator`.
 
 Prints one JSON line per member when all serve ({"name", "server", "kubeconfig", "labels"}), then a line that starts
-with `ready`. Ports are saved in the directory, so that a restarted member has its previous address. Every member is its
-own process (`memberprocess.py`); `control.py` receives the commands of `fedctl sim`. The process exits when its
-standard input closes, so that it never outlives its parent, even after kill -9, and ends all members before.
+with `ready`. Every member is its own process (`memberprocess.py`) and has its previous address after a restart, or all
+are light members in this process (`lightmember.py`). `control.py` receives the commands of `fedctl sim`. The process
+exits when its standard input closes, so that it never outlives its parent, even after kill -9, and ends all members
+before.
 """
 
 import asyncio
@@ -12,20 +13,32 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from federation.apimachinery import memory
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ConfigurationError
 from federation.simulator.control import ControlServer
-from federation.simulator.failingmember import FailingMember
+from federation.simulator.failingmember import FailingMember, StartMember
 from federation.simulator.failures import FailureCommand, Verb
-from federation.simulator.options import MemberOptions
+from federation.simulator.lightmember import light_members
+from federation.simulator.memberprocess import Processes
+from federation.simulator.options import MemberOptions, kubeconfig_of
 
 
-async def run_fleet(members: list[MemberOptions], directory: Path, clock: Clock) -> None:
+async def run_fleet(members: list[MemberOptions], directory: Path, clock: Clock, *, is_light: bool = False) -> None:
     """Run the members until standard input closes; FederationError when one of them cannot start."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # noqa: ASYNC240  # once, before anything runs
-    fleet = _Fleet(members, directory, clock)
+    if not is_light:
+        await _run(members, directory, Processes(directory).start, clock)
+        return
+    async with light_members(directory, clock) as start:
+        await _run(members, directory, start, clock)
+
+
+async def _run(members: list[MemberOptions], directory: Path, start: StartMember, clock: Clock) -> None:
+    fleet = _Fleet(members, directory, start, clock)
     try:
         await fleet.start()
+        memory.tune_collector()  # a full collection of 1,000 light members takes seconds
         async with ControlServer(directory, fleet.execute):
             for description in fleet.descriptions():
                 print(json.dumps(description), flush=True)  # noqa: T201  # the protocol with the parent
@@ -38,9 +51,11 @@ async def run_fleet(members: list[MemberOptions], directory: Path, clock: Clock)
 class _Fleet:
     """The members by name."""
 
-    def __init__(self, members: list[MemberOptions], directory: Path, clock: Clock) -> None:
-        ports = _Ports(directory / "ports.json")
-        self._members = {options.name: FailingMember(options, directory, ports, clock) for options in members}
+    def __init__(self, members: list[MemberOptions], directory: Path, start: StartMember, clock: Clock) -> None:
+        self._members = {
+            options.name: FailingMember(options, kubeconfig_of(options.name, directory), start, clock)
+            for options in members
+        }
 
     async def start(self) -> None:
         """Start all members; return when they serve."""
@@ -66,26 +81,6 @@ class _Fleet:
             raise ConfigurationError(f'no simulated member "{command.member}"; there are: {known}')
         await member.execute(command)
         return [member.status]
-
-
-class _Ports:
-    """The ports that members served on before."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        try:
-            self._ports: dict[str, int] = json.loads(file.read_text())
-        except (FileNotFoundError, ValueError):
-            self._ports = {}
-
-    def get(self, name: str) -> int:
-        return self._ports.get(name, 0)
-
-    def save(self, name: str, url: str) -> None:
-        self._ports[name] = int(url.rsplit(":", 1)[1])
-        temporary = self._file.with_suffix(".tmp")
-        temporary.write_text(json.dumps(self._ports, indent=1))
-        temporary.replace(self._file)
 
 
 async def _wait_for_stdin_close() -> None:

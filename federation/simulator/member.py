@@ -1,7 +1,7 @@
 """One simulated member: a real API server with real credentials, and the controllers that run its workloads.
 
-State is kept in a directory, so a restarted member has the same CA, credentials, port and objects. Read `workloads.py`
-for the controllers, `memberprocess.py` for its process and `fleet.py` for several members.
+Where it keeps its objects and where it listens is decided by `memberprocess.py`, for a member in a process of its own,
+and by `lightmember.py`, for many members in one process. Read `workloads.py` for the controllers.
 """
 
 import asyncio
@@ -11,15 +11,17 @@ from pathlib import Path
 from federation.admission.uniteddeployments import UnitedDeploymentAdmission
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import NODE_METRICS, PODS
+from federation.apiserver.auth.serveridentity import SELF_ISSUED, ServerIdentity
+from federation.apiserver.http.serving import Listen, serve
 from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.apiserver.server import APIServer, APIServerOptions
-from federation.apiserver.store.sql import SQLStore
+from federation.apiserver.store.interface import Store
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.client.local import LocalClient
 from federation.controllers.uniteddeployment.unitedservice import UnitedDeploymentService
 from federation.memberproxy.hostviews import metrics_kind
-from federation.simulator.delay import Delay
 from federation.simulator.hostusers import admit_host_users
+from federation.simulator.network import Network
 from federation.simulator.nodemetrics import NodeMetricsReader
 from federation.simulator.options import MemberOptions
 from federation.simulator.podconnections import PodExec, PodLogs, PodPorts
@@ -31,26 +33,37 @@ _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 """The namespaces of any new cluster; joining creates the federation's own."""
 
 
+def server_options(
+    options: MemberOptions, directory: Path, kubeconfig: Path, *, port: int = 0, tls: ServerIdentity = SELF_ISSUED
+) -> APIServerOptions:
+    """Return the options of a member's API server, which keeps its keys in the directory."""
+    return APIServerOptions(
+        directory,
+        kubeconfig,
+        name=options.name,
+        port=port,
+        tls=tls,
+        # Without a limit on bytes: a simulated member is as large as the host allows.
+        registry=RegistryOptions(system_namespaces=_NAMESPACES, namespace_bytes_max=0),
+    )
+
+
 class SimulatedMember:
     """A member cluster in this process."""
 
     def __init__(
-        self, options: MemberOptions, directory: Path, kubeconfig: Path, clock: Clock, *, port: int, delay: Delay
+        self,
+        options: MemberOptions,
+        store: Store,
+        server: APIServerOptions,
+        clock: Clock,
+        *,
+        network: Network,
+        listen: Listen = serve,
     ) -> None:
-        self._store = SQLStore(f"sqlite:///{directory / 'state.db'}", clock=clock)
-        self._server = APIServer(
-            self._store,
-            options=APIServerOptions(
-                directory,
-                kubeconfig,
-                name=options.name,
-                port=port,
-                # Without a limit on bytes: a simulated member is as large as the host allows.
-                registry=RegistryOptions(system_namespaces=_NAMESPACES, namespace_bytes_max=0),
-            ),
-            clock=clock,
-        )
-        self._server.wrap(delay.wrap)
+        self._store = store
+        self._server = APIServer(store, options=server, clock=clock, listen=listen)
+        self._server.wrap(network.wrap)
         self._server.connect(PODS, "log", PodLogs(self._server.registry, clock))
         self._server.connect(PODS, "exec", PodExec(self._server.registry, clock))
         self._server.connect(PODS, "portforward", PodPorts(self._server.registry, clock))
@@ -68,10 +81,14 @@ class SimulatedMember:
             client = LocalClient(registry, user_agent="uniteddeployment")
             self._uniteds = UnitedDeploymentService(client, patch_pod=patch_pod, clock=clock, cluster=options.name)
 
-    async def run(self, on_started: Callable[[str], None]) -> None:
-        """Serve and reconcile until cancelled; `on_started` gets the URL."""
+    async def prepare(self) -> None:
+        """Create the objects that a new cluster has, and what the host's users may do."""
         await self._server.prepare(definitions() if self._spreads is not None else ())
         await admit_host_users(LocalClient(self._server.registry, user_agent="simulated-member"))
+
+    async def run(self, on_started: Callable[[str], None]) -> None:
+        """Serve and reconcile until cancelled; `on_started` gets the URL."""
+        await self.prepare()
         await self._workloads.ensure_nodes()
         try:
             async with asyncio.TaskGroup() as group:

@@ -2,9 +2,9 @@
 
 `fork_member` starts one and returns a `MemberProcess`, the fleet's handle: SIGKILL ends the process without a goodbye,
 SIGSTOP makes it accept connections and never answer. Fleet and member are connected by a socket pair. The member sends
-one line when it serves (`{"url": …}`) or cannot (`{"error": …}`), the fleet sends `{"latencyS": …}`, and either side
-sees at once when the other one ends. A fork shares the loaded modules: it takes milliseconds and few megabytes.
-Failures to simulate are chosen in `fleet.py`; the member itself is in `member.py`.
+one line when it serves (`{"url": …}`) or cannot (`{"error": …}`), the fleet sends `{"latencyS": …, "errorShare": …}`,
+and either side sees at once when the other one ends. A fork shares the loaded modules: it takes milliseconds and few
+megabytes. Failures to simulate are chosen in `failingmember.py`; the member itself is in `member.py`.
 """
 
 import asyncio
@@ -24,9 +24,10 @@ import uvloop
 
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ConfigurationError, FederationError
-from federation.simulator.delay import Delay
-from federation.simulator.member import SimulatedMember
-from federation.simulator.options import MemberOptions
+from federation.apiserver.store.sql import SQLStore
+from federation.simulator.member import SimulatedMember, server_options
+from federation.simulator.network import Network
+from federation.simulator.options import MemberOptions, kubeconfig_of
 
 _DESCRIPTORS_MAX = 65_536
 """Descriptors below this number are closed in a new member, except standard output, standard error and the socket."""
@@ -47,39 +48,61 @@ class MemberStart:
     @property
     def kubeconfig(self) -> Path:
         """The kubeconfig of the member's administrator."""
-        return self.directory / f"{self.options.name}.kubeconfig"
+        return kubeconfig_of(self.options.name, self.directory)
+
+
+class Processes:
+    """Starts members as processes, each at its previous port, which is saved in the directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._file = directory / "ports.json"
+        try:
+            self._ports: dict[str, int] = json.loads(self._file.read_text())
+        except (FileNotFoundError, ValueError):
+            self._ports = {}
+
+    async def start(self, options: MemberOptions, may_change_port: bool) -> "MemberProcess":
+        """As `StartMember`."""
+        port = self._ports.get(options.name, 0)
+        process = await fork_member(MemberStart(options, self._directory, port, may_change_port))
+        self._ports[options.name] = int(process.url.rsplit(":", 1)[1])
+        temporary = self._file.with_suffix(".tmp")
+        temporary.write_text(json.dumps(self._ports, indent=1))
+        temporary.replace(self._file)
+        return process
 
 
 class MemberProcess:
-    """The fleet's handle of a running member."""
+    """The fleet's handle of a member's process: a `RunningMember`."""
 
     def __init__(
         self, name: str, pid: int, url: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self.name = name
-        self.pid = pid
+        self.pid: int | None = pid
+        self._pid = pid
         self.url = url
         self._reader = reader
         self._writer = writer
 
-    def set_latency(self, latency_s: float) -> None:
-        """Delay every response and every batch of watch events by this time; 0 ends it."""
-        self._writer.write(json.dumps({"latencyS": latency_s}).encode() + b"\n")
+    def disturb(self, latency_s: float, error_share: float) -> None:
+        self._writer.write(json.dumps({"latencyS": latency_s, "errorShare": error_share}).encode() + b"\n")
 
-    def send(self, number: signal.Signals) -> None:
-        """Send a signal to the process."""
-        os.kill(self.pid, number)
+    def set_frozen(self, is_frozen: bool) -> None:
+        os.kill(self._pid, signal.SIGSTOP if is_frozen else signal.SIGCONT)
+
+    def kill(self) -> None:
+        os.kill(self._pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Ask the member to stop in an orderly way."""
         self._writer.close()
 
     async def wait(self) -> int:
-        """Return the exit code when the process has ended, negative for the signal that ended it."""
         with contextlib.suppress(OSError):
             await self._reader.read()
         self._writer.close()
-        return _reap(self.pid)
+        return _reap(self._pid)
 
 
 async def fork_member(start: MemberStart) -> MemberProcess:
@@ -136,9 +159,9 @@ def _close_inherited(fleet: socket.socket) -> None:
 async def _run(start: MemberStart, fleet: socket.socket) -> int:
     """Run the member until the fleet closes the connection; return the exit code."""
     reader, writer = await asyncio.open_connection(sock=fleet)
-    delay = Delay(SystemClock())
-    serving = asyncio.create_task(_serve(start, delay, lambda url: _say(writer, {"url": url})))
-    ended = asyncio.create_task(_obey(reader, delay))
+    network = Network(SystemClock(), seed=start.options.name)
+    serving = asyncio.create_task(_serve(start, network, lambda url: _say(writer, {"url": url})))
+    ended = asyncio.create_task(_obey(reader, network))
     await asyncio.wait((serving, ended), return_when=asyncio.FIRST_COMPLETED)
     for task in (serving, ended):
         task.cancel()
@@ -165,12 +188,15 @@ def _say(writer: asyncio.StreamWriter, line: dict[str, str]) -> None:
     writer.write(json.dumps(line).encode() + b"\n")
 
 
-async def _serve(start: MemberStart, delay: Delay, on_started: Callable[[str], None]) -> None:
+async def _serve(start: MemberStart, network: Network, on_started: Callable[[str], None]) -> None:
     directory = start.directory / start.options.name
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def member(port: int) -> SimulatedMember:
-        return SimulatedMember(start.options, directory, start.kubeconfig, SystemClock(), port=port, delay=delay)
+        clock = SystemClock()
+        store = SQLStore(f"sqlite:///{directory / 'state.db'}", clock=clock)
+        server = server_options(start.options, directory, start.kubeconfig, port=port)
+        return SimulatedMember(start.options, store, server, clock, network=network)
 
     try:
         await member(start.port).run(on_started)
@@ -181,8 +207,9 @@ async def _serve(start: MemberStart, delay: Delay, on_started: Callable[[str], N
         await member(0).run(on_started)
 
 
-async def _obey(reader: asyncio.StreamReader, delay: Delay) -> None:
-    """Set the delay that each line of the fleet names; return when the fleet closes the connection."""
+async def _obey(reader: asyncio.StreamReader, network: Network) -> None:
+    """Apply the failures that each line of the fleet names; return when the fleet closes the connection."""
     with contextlib.suppress(OSError):
         while line := await reader.readline():
-            delay.seconds = float(json.loads(line)["latencyS"])
+            wanted = json.loads(line)
+            network.latency_s, network.error_share = float(wanted["latencyS"]), float(wanted["errorShare"])

@@ -6,6 +6,7 @@ policies can distinguish them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,11 @@ class MemberOptions:
     """Concurrent reconciles per controller."""
     has_workload_spreads: bool = False
     """Whether the member serves WorkloadSpreads and UnitedDeployments."""
+
+
+def kubeconfig_of(member: str, directory: Path) -> Path:
+    """Return the kubeconfig of a member's administrator in the fleet's directory."""
+    return directory / f"{member}.kubeconfig"
 
 
 _ZONES = (

@@ -32,7 +32,7 @@ def to_app(reviews: Reviews, paths: dict[str, str]) -> FastAPI:
 
     @app.get("/metrics")
     async def show_metrics() -> Response:
-        return Response(metrics.to_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(await metrics.to_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     for path, handler in paths.items():
         app.add_api_route(path, _endpoint(reviews, handler), methods=["POST"], response_class=Response)

@@ -117,7 +117,7 @@ async def _read(
                 size += len(record.explanation)
             examined += 1
             below = record.number
-        if not page:
+        if len(page) < rows:
             return records, None
 
 

@@ -185,7 +185,9 @@ class Hostile:
             yield self.events
         await asyncio.get_running_loop().create_future()
 
-    async def raw(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
+    async def raw(
+        self, method: str, path: str, body: bytes | None, timeout_s: float, accept: str = ""
+    ) -> tuple[int, bytes]:
         raise AssertionError(path)
 
     async def close(self) -> None:

@@ -357,7 +357,9 @@ class Discovery(Hostile):
         self.groups = 500
         self._answer = answer
 
-    async def raw(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
+    async def raw(
+        self, method: str, path: str, body: bytes | None, timeout_s: float, accept: str = ""
+    ) -> tuple[int, bytes]:
         self.paths.append(path)
         await asyncio.sleep(0)
         groups = [{"name": f"g{number}", "versions": [{"version": "v1"}]} for number in range(self.groups)]

@@ -141,10 +141,12 @@ class MemberLine(Line):
         finally:
             self.in_flight -= 1
 
-    async def raw(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
+    async def raw(
+        self, method: str, path: str, body: bytes | None, timeout_s: float, accept: str = ""
+    ) -> tuple[int, bytes]:
         error, _ = self.faults.error_for("raw")
         if error is None:
-            return await super().raw(method, path, body, timeout_s)
+            return await super().raw(method, path, body, timeout_s, accept)
         await self._pass("raw", path, "", timeout_s)
         answer = status_of(error)
         if answer is None:

@@ -98,11 +98,13 @@ class Line(LocalTransport):
         await self._pass(logged(request.verb), request.resource.plural, name)
         return await super().request(request)
 
-    async def raw(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
+    async def raw(
+        self, method: str, path: str, body: bytes | None, timeout_s: float, accept: str = ""
+    ) -> tuple[int, bytes]:
         await self._pass("raw", path, "", timeout_s)
         if path in self.missing:
             return 404, b"404 page not found"
-        return await super().raw(method, path, body, timeout_s)
+        return await super().raw(method, path, body, timeout_s, accept)
 
 
 def logged(verb: str) -> str:

@@ -39,6 +39,9 @@ WHOLE_RESPONSE = "federation.whole_response"
 """An ASGI extension: `(status, headers, body) -> bool` sends a complete response in one write, which halves the cost of
 a small one. False means that nothing was sent and the caller must use `send` (HEAD, or a client that reads slowly)."""
 
+ABORT = "federation.abort"
+"""An ASGI extension: `() -> None` breaks the connection, as a network failure would."""
+
 
 class Trail(Protocol):
     """The audit trail of one request; `audit/trail.py` is the implementation."""

@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection: uvicorn's protocol on httptools with limits on heads, idle time and stalled clients.
 
-It parses the verified client certificate once, into `scope["state"]["peer"]`, and provides the extension
-`WHOLE_RESPONSE` of `asgi.py`. Only this module and `serving.py`, which creates the class for a listener's limits, know
+It parses the verified client certificate once, into `scope["state"]["peer"]`, and provides the extensions of
+`asgi.py`. Only this module and `serving.py`, which creates the class for a listener's limits, know
 uvicorn.
 """
 
@@ -17,7 +17,7 @@ from uvicorn.server import ServerState
 
 from federation.apimachinery.errors import FederationError
 from federation.apiserver.auth.clientcertificates import Peer, to_peer
-from federation.apiserver.http.asgi import WHOLE_RESPONSE, Header
+from federation.apiserver.http.asgi import ABORT, WHOLE_RESPONSE, Header
 
 _stalled = Counter(
     "federation_server_connections_stalled_total", "Connections dropped because the client stopped reading"
@@ -141,7 +141,10 @@ class Connection(HttpToolsProtocol):
         if len(self.pipeline) >= _PIPELINED_MAX:
             raise _Refused
         super().on_headers_complete()
-        self.scope["extensions"] = {WHOLE_RESPONSE: partial(self._send_whole, self.cycle)}  # type: ignore[dict-item]  # not a standard extension
+        self.scope["extensions"] = {
+            WHOLE_RESPONSE: partial(self._send_whole, self.cycle),  # type: ignore[dict-item]  # not a standard extension
+            ABORT: self.transport.abort,  # type: ignore[dict-item]  # neither
+        }
 
     def on_body(self, body: bytes) -> None:
         self._framing_bytes = 0

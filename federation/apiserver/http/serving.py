@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 import uvicorn
@@ -46,6 +47,23 @@ class ServingOptions:
     """Time for requests in flight at shutdown; watches end at once."""
     tls_reload_s: float = 60.0
     """Interval at which the certificate file is checked."""
+
+
+class Listen(Protocol):
+    """Serves an app until cancelled: `serve` on a port of its own, the simulator on a port that members share."""
+
+    async def __call__(
+        self,
+        app: ASGIApp,
+        *,
+        host: str,
+        port: int,
+        tls: TLSFiles | None,
+        on_started: Callable[[str, int], None] | None = None,
+        on_stopping: Callable[[], None] | None = None,
+    ) -> None:
+        """As `serve`."""
+        ...
 
 
 async def serve(

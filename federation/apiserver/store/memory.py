@@ -4,7 +4,7 @@ For tests and scenarios on a virtual clock. A write completes without a suspensi
 same run; there are no threads.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.errors import StoreError, StoreUnavailable, WatchCanceled
@@ -15,13 +15,21 @@ from federation.apiserver.store.writes import Change, check_write, plan_change
 
 
 class MemoryStore:
-    """`Store` in memory, with a history of `options.history_rows_max` changes."""
+    """`Store` in memory, with a history of `options.history_rows_max` changes.
 
-    def __init__(self, options: StoreOptions | None = None, *, clock: Clock | None = None) -> None:
+    It begins with the entries of `seed`. Stores with the same seed share its bytes.
+    """
+
+    def __init__(
+        self, options: StoreOptions | None = None, *, clock: Clock | None = None, seed: Iterable[Entry] = ()
+    ) -> None:
         self._options = options or StoreOptions()
         self._clock = clock or SystemClock()
         self._watch_cache = WatchCache(self._options, changes_max=self._options.history_rows_max, bytes_max=1 << 62)
         self._is_closed = False
+        entries = list(seed)
+        revision = max((entry.revision for entry in entries), default=0)
+        self._watch_cache.load(entries, revision, compacted=revision)
 
     async def run(self) -> None:
         """Send progress to idle watchers until cancelled; reads and writes work without it."""

@@ -22,9 +22,9 @@ from sqlalchemy import (
 
 from federation.apiserver.store.interface import EventType
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 SCHEMA_COMPAT = 1
-MIGRATION_HEAD = "0004"
+MIGRATION_HEAD = "0005"
 
 TYPES = (EventType.CREATED, EventType.UPDATED, EventType.DELETED)
 """`store_log.type` is a position in this tuple."""

@@ -1,5 +1,8 @@
 """Discover the kinds that a member serves: nothing is placed where it cannot exist (docs/reference/clusters.md).
 
+Kubernetes 1.27 and later answer with two aggregated documents, of the core group and of all others. The groups of a
+server without them are requested one by one, as its administrator may have disabled the feature.
+
 If a group version fails to answer (a broken aggregated API is common), its kinds stay as they were last discovered.
 Otherwise the workloads of these kinds would be removed from the cluster.
 """
@@ -18,6 +21,13 @@ from federation.client.client import Client
 
 ServedType: TypeAlias = tuple[str, str, str]
 """Group, version and kind."""
+GroupVersion: TypeAlias = tuple[str, str]
+_Types: TypeAlias = list[dict[str, str]]
+
+_AGGREGATED = "APIGroupDiscoveryList"
+_ACCEPT = ",".join(
+    [*(f"application/json;g=apidiscovery.k8s.io;v={v};as={_AGGREGATED}" for v in ("v2", "v2beta1")), "application/json"]
+)
 
 _PARALLEL = 6
 _TIMEOUT_S = 10.0
@@ -64,11 +74,71 @@ async def discover(client: Client, known: list[dict[str, Any]]) -> Discovered:
 
     `known` are the published types: those of group versions that fail now are kept.
     """
-    group_versions = await _group_versions(client)
+    documents = await _documents(client)
+    answered: dict[GroupVersion, _Types | None] = {}
+    for document in documents:
+        if document.get("kind") == _AGGREGATED:
+            answered |= _aggregated_types(document)
+        else:
+            answered |= await _ask_each(client, _group_versions(document))
+    if len(answered) > _GROUP_VERSIONS_MAX:
+        raise ClusterLimitExceeded(f"the member serves more than {_GROUP_VERSIONS_MAX} API group versions")
+    types: _Types = []
+    failed = []
+    for (group, version), answer in answered.items():
+        if answer is None:
+            failed.append(f"{group}/{version}" if group else version)
+            types += [t for t in known if (t.get("group", ""), t.get("version")) == (group, version)]
+        else:
+            types += answer
+    if len(types) > _TYPES_MAX:
+        raise ClusterLimitExceeded(f"the member serves more than {_TYPES_MAX} types")
+    types.sort(key=lambda type_: (type_.get("group", ""), type_["version"], type_["kind"]))
+    return Discovered(types, tuple(failed), await _kubernetes_version(client))
+
+
+async def _documents(client: Client) -> list[dict[str, Any]]:
+    """Return the documents of the core group and of all others, aggregated where the member can."""
+    answers = await asyncio.gather(*(_get(client, path, accept=_ACCEPT) for path in ("/api", "/apis")))
+    documents = [answer for answer in answers if answer is not None]
+    if len(documents) < len(answers):
+        raise ClusterUnreachable("the API groups cannot be listed")
+    return documents
+
+
+def _aggregated_types(document: dict[str, Any]) -> dict[GroupVersion, _Types | None]:
+    """Return the types of each group version, None for those that the member itself could not discover."""
+    found: dict[GroupVersion, _Types | None] = {}
+    try:
+        for item in document.get("items") or ():
+            group = _name(item["metadata"].get("name") or "")
+            for entry in item.get("versions") or ():
+                version = _name(entry["version"])
+                is_stale = entry.get("freshness") == "Stale"
+                found[group, version] = None if is_stale else _types_in(group, version, entry.get("resources") or ())
+    except (AttributeError, KeyError, TypeError, ValueError) as problem:
+        raise ClusterError("the list of API groups is malformed") from problem
+    return found
+
+
+def _types_in(group: str, version: str, resources: Iterable[dict[str, Any]]) -> _Types | None:
+    """Return the types of an aggregated document's version, None for a malformed one."""
+    try:
+        return [
+            _to_type(group, version, kind, entry["resource"], is_namespaced=entry.get("scope") == "Namespaced")
+            for entry in resources
+            if (kind := (entry.get("responseKind") or {}).get("kind"))  # without one it has only subresources
+        ]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+async def _ask_each(client: Client, group_versions: list[GroupVersion]) -> dict[GroupVersion, _Types | None]:
+    """Request the types of each group version."""
     slots = asyncio.Semaphore(_PARALLEL)
     count = unanswered = 0
 
-    async def ask(group: str, version: str) -> list[dict[str, str]] | None:
+    async def ask(group: str, version: str) -> _Types | None:
         nonlocal count, unanswered
         async with slots:
             if unanswered >= _UNANSWERED_MAX or count > _TYPES_MAX:
@@ -82,18 +152,9 @@ async def discover(client: Client, known: list[dict[str, Any]]) -> Discovered:
         return found if count <= _TYPES_MAX else None
 
     answers = await asyncio.gather(*(ask(*group_version) for group_version in group_versions))
-    types: list[dict[str, str]] = []
-    failed = []
-    for (group, version), answer in zip(group_versions, answers, strict=True):
-        if answer is None:
-            failed.append(f"{group}/{version}" if group else version)
-            types += [t for t in known if (t.get("group", ""), t.get("version")) == (group, version)]
-        else:
-            types += answer
-    if max(count, len(types)) > _TYPES_MAX:
+    if count > _TYPES_MAX:
         raise ClusterLimitExceeded(f"the member serves more than {_TYPES_MAX} types")
-    types.sort(key=lambda type_: (type_.get("group", ""), type_["version"], type_["kind"]))
-    return Discovered(types, tuple(failed), await _kubernetes_version(client))
+    return dict(zip(group_versions, answers, strict=True))
 
 
 async def _kubernetes_version(client: Client) -> str:
@@ -104,13 +165,11 @@ async def _kubernetes_version(client: Client) -> str:
         return ""
 
 
-async def _group_versions(client: Client) -> list[tuple[str, str]]:
-    core, groups = await asyncio.gather(_get(client, "/api"), _get(client, "/apis"))
-    if core is None or groups is None:
-        raise ClusterUnreachable("the API groups cannot be listed")
+def _group_versions(document: dict[str, Any]) -> list[GroupVersion]:
+    """Return the group versions of `/api` or `/apis` in their classic form."""
     try:
-        found = [("", _name(version)) for version in core.get("versions") or ()]
-        for group in groups.get("groups") or ():
+        found = [("", _name(version)) for version in document.get("versions") or ()]
+        for group in document.get("groups") or ():
             found += [(_name(group["name"]), _name(version["version"])) for version in group.get("versions") or ()]
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
         raise ClusterError("the list of API groups is malformed") from problem
@@ -119,14 +178,20 @@ async def _group_versions(client: Client) -> list[tuple[str, str]]:
     return found
 
 
-async def _types_of(client: Client, group: str, version: str) -> list[dict[str, str]] | None:
+async def _types_of(client: Client, group: str, version: str) -> _Types | None:
     """Return the types of a group version, None without a usable answer; ClusterError without any."""
     answer = await _get(client, f"/apis/{group}/{version}" if group else f"/api/{version}")
     if answer is None:
         return None
     try:
         return [
-            _to_type(group, version, resource)
+            _to_type(
+                group,
+                version,
+                resource.get("kind", ""),
+                resource["name"],
+                is_namespaced=bool(resource.get("namespaced")),
+            )
             for resource in answer.get("resources") or ()
             if "/" not in resource.get("name", "/")
         ]
@@ -134,13 +199,13 @@ async def _types_of(client: Client, group: str, version: str) -> list[dict[str, 
         return None
 
 
-def _to_type(group: str, version: str, resource: dict[str, Any]) -> dict[str, str]:
+def _to_type(group: str, version: str, kind: Any, plural: Any, *, is_namespaced: bool) -> dict[str, str]:
     type_ = {"group": group} if group else {}
     return type_ | {
         "version": version,
-        "kind": _name(resource.get("kind", "")),
-        "pluralName": _name(resource["name"]),
-        "scope": "Namespaced" if resource.get("namespaced") else "Cluster",
+        "kind": _name(kind),
+        "pluralName": _name(plural),
+        "scope": "Namespaced" if is_namespaced else "Cluster",
     }
 
 
@@ -151,9 +216,9 @@ def _name(value: Any) -> str:
     return value
 
 
-async def _get(client: Client, path: str) -> dict[str, Any] | None:
+async def _get(client: Client, path: str, *, accept: str = "") -> dict[str, Any] | None:
     """Return the JSON object at the path, None for any other answer."""
-    code, body = await client.raw("GET", path, timeout_s=_TIMEOUT_S)
+    code, body = await client.raw("GET", path, timeout_s=_TIMEOUT_S, accept=accept)
     if code != 200 or len(body) > _ANSWER_BYTES_MAX:
         return None
     try:

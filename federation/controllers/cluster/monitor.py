@@ -141,10 +141,12 @@ class Monitor:
         """Probe and publish until cancelled."""
         self._members.ensure_capacity_informers(self._name)
         while True:
-            now_s = self._clock.monotonic()
-            if now_s >= self._probe_due_s:
+            now_s, due_s = self._clock.monotonic(), self._probe_due_s
+            if now_s >= due_s:
                 self._requested_s = float("inf")
                 await self._probe()
+                if due_s > float("-inf"):
+                    self._members.record_probe(self._probed_s - due_s)
             elif self._is_dirty and now_s >= self._resources_due_s:
                 await self._publish_resources()
             wait_until_s = self._probe_due_s

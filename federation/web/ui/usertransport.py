@@ -42,9 +42,11 @@ class UserTransport:
                 batch.append(event)
             yield batch
 
-    async def raw(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
-        """Return status code and body; the server in this process keeps its own deadlines, not `timeout_s`."""
-        del timeout_s
+    async def raw(
+        self, method: str, path: str, body: bytes | None, timeout_s: float, accept: str = ""
+    ) -> tuple[int, bytes]:
+        """Return status code and body; the server in this process keeps its own deadlines and answers in JSON."""
+        del timeout_s, accept
         path, _, query = path.partition("?")
         return await self._api.answer(method, unquote(path), _pairs(query), body or b"")
 

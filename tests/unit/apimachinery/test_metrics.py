@@ -12,9 +12,9 @@ FLEET = "build_info|certificate_expiry_seconds|cluster_ready|delivery_seconds|ob
 """What alerts are about. These names stay when the code behind them moves to another layer."""
 
 
-def test_metric_names_contain_layer_and_unit() -> None:
+async def test_metric_names_contain_layer_and_unit() -> None:
     assert assembly.Wiring  # imports every layer that records metrics
-    text = metrics.to_text().decode()
+    text = (await metrics.to_text()).decode()
     names = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE federation_")}
 
     assert names

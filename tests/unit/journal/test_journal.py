@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import Engine, event, func, select, update
 from tests.support.memoryjournal import MemoryJournal
 
 from federation.apimachinery.clock import ManualClock
@@ -146,6 +146,51 @@ async def test_the_total_of_decisions_is_bounded(database: Database) -> None:
     assert await outcomes(journal, name="n14") == []
 
 
+async def test_the_bytes_of_all_explanations_are_bounded(database: Database) -> None:
+    size = len(a_record().explanation)
+    journal = SQLJournal(database, JournalOptions(bytes_max=4 * size + 1), clock=ManualClock(START))
+    for number in range(9):
+        await journal.append(a_record(number, name=f"n{number}"))
+    await journal.flush()
+    await journal.prune()
+    assert await rows(database) == 4
+    assert await outcomes(journal, name="n8") == ["8"]
+
+
+async def test_a_record_of_an_earlier_version_counts_with_an_assumed_size(database: Database) -> None:
+    journal = SQLJournal(database, JournalOptions(bytes_max=3 * 4_096), clock=ManualClock(START))
+    for number in range(5):
+        await journal.append(a_record(number))
+    await journal.flush()
+    await database.write(lambda connection: connection.execute(update(decision).values(explanation_bytes=None)))
+    await journal.prune()
+    assert await outcomes(journal) == ["4", "3", "2"]
+
+
+async def test_filters_and_limits_never_read_explanations(database: Database) -> None:
+    """SQLite keeps large explanations in the rows: a query that reads rows to compare them reads them all."""
+    plans: list[str] = []
+
+    def explain(connection: Any, cursor: Any, statement: str, parameters: Any, *_: object) -> None:
+        del connection
+        if statement.lstrip().startswith("SELECT"):
+            plan = cursor.connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters).fetchall()
+            plans.extend(row[3] for row in plan if "decision" in row[3])
+
+    journal = SQLJournal(database, clock=ManualClock(START + timedelta(days=99)))
+    await journal.append(a_record())
+    event.listen(Engine, "before_cursor_execute", explain)
+    try:
+        await journal.query(DecisionFilter(outcome="outcome 0"))
+        await journal.query(DecisionFilter(kind="Deployment", group="apps", until=START), below=99)
+        await journal.prune()
+    finally:
+        event.remove(Engine, "before_cursor_execute", explain)
+    assert sum("COVERING INDEX ix_decision_filters" in plan for plan in plans) >= 5, plans
+    others = [plan for plan in plans if "COVERING INDEX ix_decision_filters" not in plan]
+    assert all("(rowid=?)" in plan or "newer" in plan for plan in others), plans
+
+
 async def test_old_decisions_are_pruned(database: Database) -> None:
     clock = ManualClock(START + timedelta(days=14, seconds=3))
     journal = SQLJournal(database, clock=clock)
@@ -195,16 +240,18 @@ async def test_a_full_buffer_drops_its_oldest_decisions(database: Database) -> N
 
 async def test_run_flushes_and_prunes_at_intervals_and_flushes_when_cancelled(database: Database) -> None:
     clock = ManualClock(START)
-    journal = SQLJournal(database, JournalOptions(flush_interval_s=1, prune_interval_s=3, rows_max=2), clock=clock)
+    journal = SQLJournal(database, JournalOptions(flush_interval_s=1, prune_interval_s=9_000, rows_max=2), clock=clock)
     running = asyncio.create_task(journal.run())
-    await clock.advance(0)
+
+    async def advance_until(count: int, step_s: float) -> None:
+        async with asyncio.timeout(30):
+            while await rows(database) != count:
+                await clock.advance(step_s)
+
     for number in range(5):
         await journal.append(a_record(number, name=f"n{number}"))
-    await clock.advance(1)
-    assert await rows(database) == 5
-    await clock.advance(1)
-    await clock.advance(1)
-    assert await rows(database) == 2
+    await advance_until(5, 1)
+    await advance_until(2, 9_000)
     await journal.append(a_record(9))
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

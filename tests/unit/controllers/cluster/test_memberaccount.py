@@ -194,10 +194,12 @@ class ReviewingLine(Line):
 
     answer = b""
 
-    async def raw(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
+    async def raw(
+        self, method: str, path: str, body: bytes | None, timeout_s: float, accept: str = ""
+    ) -> tuple[int, bytes]:
         if path.endswith("selfsubjectrulesreviews"):
             return 201, self.answer
-        return await super().raw(method, path, body, timeout_s)
+        return await super().raw(method, path, body, timeout_s, accept)
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,12 @@ def test_a_complete_status_waits_until_sync_has_reported_the_delivery() -> None:
     assert not is_worth_waiting({**source, "status": {"observedGeneration": 2}}, undelivered, {"readyReplicas": 3})
 
 
+def test_an_object_that_no_policy_selects_says_so_at_once() -> None:
+    source, undelivered = a_deployment("web", replicas=3), {**_DELIVERED, "status": {"syncedGeneration": 4}}
+    status = {"conditions": [{"type": "Scheduled", "status": "False", "reason": "NoPolicy"}]}
+    assert not is_worth_waiting(source, undelivered, status)
+
+
 def test_the_status_of_a_deletion_waits_for_its_end() -> None:
     source = a_deployment("web", replicas=3)
     source["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"

@@ -1,0 +1,288 @@
+"""Measure a control plane in front of many members: idle, with one object for many of them, and with many objects.
+
+Starts `fedctl serve` on SQLite and light simulated members in another process (real HTTPS and credentials, one port),
+and joins all of them with service accounts. Then it measures, in this order:
+
+- the control plane at rest: CPU, memory, and how late the members are probed (heartbeat lag);
+- single Deployments for `--targets` members: the time from the create request until the object is in all of them and
+  ready, and until the status of the user's object counts all of them;
+- with `--workloads`, Deployments in steps, each in one member: CPU, host writes and memory of the control plane per
+  object. They have no replicas, so that the members' pods do not fill the machine.
+
+The last line on standard output is one JSON object.
+
+    python benchmarks/fleet.py --members 1000                                  idle, and one object for 100 of 1,000
+    python benchmarks/fleet.py --members 100 --workloads 10000 100000          cost per object at both sizes
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import psutil
+from processes import Sampler, process, read_until
+from propagation import NAMESPACE, conduct, in_parallel, percentile, revision, to_deployment
+
+from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object
+from federation.cli import joining
+from federation.client.client import WatchEventType
+from federation.client.http import HTTPClient
+from federation.client.kubeconfig import load_kubeconfig
+
+_JOINS = 8
+"""Members that join at the same time; they share one core, and each step of a join has a deadline."""
+_POLICY_LABEL = "kubeadmiral.io/propagation-policy-name"
+_LAG = "federation_runtime_cluster_probe_lag_seconds_bucket"
+_LOSSES = "federation_runtime_cluster_health_changes_total"
+
+
+@contextlib.asynccontextmanager
+async def light_members(count: int, directory: Path) -> AsyncIterator[tuple[dict[str, Connection], psutil.Process]]:
+    """Run the members; yield their connections by name, and their process."""
+    arguments = ("--light", "--members", str(count), "--pod-start", "0.1")
+    async with process("federation.simulator", "--dir", str(directory / "fleet"), *arguments) as fleet:
+        lines = [json.loads(line) for line in await read_until(fleet, b"ready") if line.startswith(b"{")]
+        connections = {line["name"]: load_kubeconfig(Path(line["kubeconfig"]), "") for line in lines}
+        yield connections, psutil.Process(fleet.pid)
+
+
+async def join_all(host: HTTPClient, connections: dict[str, Connection]) -> None:
+    names = sorted(connections)
+
+    async def join(index: int) -> None:
+        await joining.ensure_joined(host, joining.JoinRequest(names[index], connections[names[index]]))
+        await joining.wait_ready(host, names[index], SystemClock(), 120)
+
+    await in_parallel(len(names), join, writers=_JOINS)
+
+
+async def metrics_of(host: HTTPClient, name: str) -> list[str]:
+    _, text = await host.raw("GET", "/metrics", timeout_s=60)
+    return [line for line in text.decode().splitlines() if line.startswith(name)]
+
+
+async def losses(host: HTTPClient) -> int:
+    """Return how often a member was published as not ready; all members of this benchmark are always well."""
+    lines = await metrics_of(host, _LOSSES)
+    return int(sum(float(line.rpartition(" ")[2]) for line in lines if 'ready="True"' not in line))
+
+
+async def lags(host: HTTPClient) -> dict[float, float]:
+    """Return how many probes were at most so many seconds late, since the start of the control plane."""
+    found: dict[float, float] = {}
+    for line in await metrics_of(host, _LAG):
+        bound, _, value = line.partition('le="')[2].partition('"} ')
+        found[float(bound)] = float(value)
+    return found
+
+
+def quantile(before: dict[float, float], after: dict[float, float], share: float) -> float:
+    """Return the upper bound of the bucket that holds the quantile of the observations in between."""
+    counts = {bound: after[bound] - before.get(bound, 0.0) for bound in sorted(after)}
+    total = counts[max(counts)]
+    return next(bound for bound, count in counts.items() if count >= share * total)
+
+
+async def measure_idle(host: HTTPClient, sampler: Sampler, idle_s: float) -> dict[str, float | int]:
+    await asyncio.sleep(idle_s / 2)
+    before, cpu, members_cpu = await lags(host), sampler.cpu_s("control"), sampler.cpu_s("members")
+    writes, began = await revision(host), time.monotonic()
+    await asyncio.sleep(idle_s)
+    took_s = time.monotonic() - began
+    used, members_used = sampler.cpu_s("control") - cpu, sampler.cpu_s("members") - members_cpu
+    after = await lags(host)
+    return {
+        "idle_cpu_percent": round(100 * used / took_s, 2),
+        "idle_members_cpu_percent": round(100 * members_used / took_s, 2),
+        "idle_host_writes_per_s": round((await revision(host) - writes) / took_s, 3),
+        "idle_rss_mb": round(sampler.rss_mb("control"), 1),
+        "idle_members_rss_mb": round(sampler.rss_mb("members"), 1),
+        "heartbeats_per_s": round((after[float("inf")] - before[float("inf")]) / took_s, 1),
+        "heartbeat_lag_p50_s_max": quantile(before, after, 0.5),
+        "heartbeat_lag_p90_s_max": quantile(before, after, 0.9),
+    }
+
+
+def to_policy(name: str, mode: str, clusters: list[str]) -> Object:
+    return {
+        "apiVersion": PROPAGATION_POLICIES.api_version,
+        "kind": "PropagationPolicy",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"schedulingMode": mode, "placement": [{"cluster": cluster} for cluster in clusters]},
+    }
+
+
+def to_workload(index: int, policy: str, replicas: int) -> Object:
+    obj = to_deployment(index, replicas)
+    obj["metadata"]["labels"][_POLICY_LABEL] = policy
+    return obj
+
+
+async def until(host: HTTPClient, name: str, condition: Callable[[Object], bool], timeout_s: float) -> None:
+    """Wait until a Deployment of the client fulfils the condition."""
+    async with asyncio.timeout(timeout_s):
+        while True:
+            listed = await host.list(DEPLOYMENTS, NAMESPACE)
+            if any(obj["metadata"]["name"] == name and condition(obj) for obj in listed.items):
+                return
+            async for batch in host.watch(DEPLOYMENTS, NAMESPACE, resource_version=listed.resource_version):
+                for event in batch:
+                    obj = event.object
+                    is_news = event.type is not WatchEventType.BOOKMARK
+                    if is_news and obj["metadata"]["name"] == name and condition(obj):
+                        return
+
+
+def has_ready(count: int) -> Callable[[Object], bool]:
+    return lambda obj: (obj.get("status") or {}).get("readyReplicas", 0) == count
+
+
+async def measure_fan_out(
+    host: HTTPClient, members: dict[str, HTTPClient], options: argparse.Namespace
+) -> dict[str, float | int]:
+    """Create Deployments one after the other, each with a replica in every target."""
+    await host.create(PROPAGATION_POLICIES, to_policy("wide", "Duplicate", sorted(members)))
+    ready, counted = [], []
+    for index in range(options.objects + 1):
+        obj = to_workload(900_000 + index, "wide", 1)
+        name = obj["metadata"]["name"]
+        began = time.monotonic()
+        waiting = [until(client, name, has_ready(1), options.timeout) for client in members.values()]
+        in_members = asyncio.gather(*waiting)
+        on_host = asyncio.create_task(_stamp(until(host, name, has_ready(len(members)), options.timeout)))
+        await host.create(DEPLOYMENTS, obj)
+        await in_members
+        at_ready = time.monotonic()
+        at_counted = await on_host
+        if index:  # the first one starts the watches of Deployments in all members
+            ready.append(at_ready - began)
+            counted.append(at_counted - began)
+        else:
+            results: dict[str, float | int] = {"first_counted_s": round(at_counted - began, 3)}
+    for label, values in (("ready", ready), ("counted", counted)):
+        results[f"{label}_p50_s"] = round(percentile(values, 0.5), 3)
+        results[f"{label}_p90_s"] = round(percentile(values, 0.9), 3)
+    return results
+
+
+async def _stamp(waiting: Awaitable[None]) -> float:
+    await waiting
+    return time.monotonic()
+
+
+async def measure_workloads(
+    host: HTTPClient, clusters: list[str], sampler: Sampler, options: argparse.Namespace
+) -> dict[str, float | int]:
+    """Create Deployments in steps, each in one member, and return what one costs in each step."""
+    for cluster in clusters:
+        await host.create(PROPAGATION_POLICIES, to_policy(f"only-{cluster}", "Duplicate", [cluster]))
+    results: dict[str, float | int] = {}
+    costs = []
+    for before, count in zip([0, *options.workloads], options.workloads, strict=False):
+        cpu, writes, rss, began = sampler.cpu_s("control"), await revision(host), sampler.rss_mb("control"), time.time()
+        done = asyncio.create_task(_all_reported(host, count, options.timeout))
+
+        async def create(index: int, start: int = before) -> None:
+            cluster = clusters[index % len(clusters)]
+            await host.create(DEPLOYMENTS, to_workload(start + index, f"only-{cluster}", 0))
+
+        await in_parallel(count - before, create)
+        await done
+        share = count - before
+        costs.append((sampler.cpu_s("control") - cpu) / share * 1000)
+        results |= {
+            f"cpu_ms_per_object_{count}": round(costs[-1], 2),
+            f"host_writes_per_object_{count}": round((await revision(host) - writes) / share, 2),
+            f"rss_kb_per_object_{count}": round((sampler.rss_mb("control") - rss) * 1000 / share, 1),
+            f"objects_per_s_{count}": round(share / (time.time() - began), 1),
+            f"rss_mb_{count}": round(sampler.rss_mb("control"), 1),
+        }
+    results["cpu_ratio"] = round(costs[-1] / costs[0], 2)
+    return results
+
+
+async def _all_reported(host: HTTPClient, count: int, timeout_s: float) -> None:
+    """Wait until so many of the Deployments without replicas have a status of their member."""
+    reported: set[str] = set()
+    async with asyncio.timeout(timeout_s):
+        version = ""
+        while len(reported) < count:
+            if not version:
+                listed = await host.list(DEPLOYMENTS, NAMESPACE)
+                reported |= {obj["metadata"]["name"] for obj in listed.items if _is_reported(obj)}
+                version = listed.resource_version
+                continue
+            async for batch in host.watch(DEPLOYMENTS, NAMESPACE, resource_version=version):
+                for event in batch:
+                    version = event.object["metadata"]["resourceVersion"]
+                    if event.type is not WatchEventType.BOOKMARK and _is_reported(event.object):
+                        reported.add(event.object["metadata"]["name"])
+                if len(reported) >= count:
+                    return
+
+
+def _is_reported(obj: Object) -> bool:
+    """Return whether the merged status is that of this generation, for a Deployment of `measure_workloads`."""
+    status = obj.get("status") or {}
+    return obj["spec"]["replicas"] == 0 and status.get("observedGeneration") == obj["metadata"]["generation"]
+
+
+async def run(options: argparse.Namespace, directory: Path) -> dict[str, float | int]:
+    serve = ("serve", "--dir", str(directory / "host"), "--port", "0", "--log-level", "warning")
+    began = time.monotonic()
+    async with (
+        light_members(options.members, directory) as (connections, fleet),
+        process("federation.cli.main", *serve) as control,
+    ):
+        await read_until(control, b"ready")
+        started_s = time.monotonic() - began
+        sampler = Sampler({"control": [psutil.Process(control.pid)], "members": [fleet]})
+        async with contextlib.AsyncExitStack() as stack:
+            host = HTTPClient(load_kubeconfig(directory / "host" / "kubeconfig", ""))
+            stack.push_async_callback(host.close)
+            cpu, began = sampler.cpu_s("control"), time.monotonic()
+            await join_all(host, connections)
+            results: dict[str, float | int] = {
+                "start_s": round(started_s, 1),
+                "join_s": round(time.monotonic() - began, 1),
+                "join_cpu_ms_per_member": round((sampler.cpu_s("control") - cpu) / options.members * 1000, 1),
+                "joined": len((await host.list(FEDERATED_CLUSTERS)).items),
+            }
+            results |= await measure_idle(host, sampler, options.idle)
+            await host.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+            targets = sorted(connections)[: options.targets]
+            clients = {name: HTTPClient(connections[name]) for name in targets}
+            for client in clients.values():
+                stack.push_async_callback(client.close)
+            if options.objects:
+                results |= await measure_fan_out(host, clients, options)
+            if options.workloads:
+                results |= await measure_workloads(host, sorted(connections), sampler, options)
+            return results | {"false_losses": await losses(host)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--members", type=int, default=100)
+    parser.add_argument(
+        "--idle", type=float, default=30, help="seconds over which the control plane is measured at rest"
+    )
+    parser.add_argument("--targets", type=int, default=100, help="members that get each single object")
+    parser.add_argument("--objects", type=int, default=10, help="single objects; 0 for none")
+    parser.add_argument("--workloads", type=int, nargs="+", default=[], help="numbers of Deployments, rising")
+    parser.add_argument("--timeout", type=float, default=600)
+    parser.add_argument("--dir", type=Path, help="directory in which to keep the state")
+    options = parser.parse_args()
+    options.deployments = max(options.workloads, default=options.objects)
+    conduct("fleet", run, options, {"targets": options.targets, "idleS": options.idle})
+
+
+if __name__ == "__main__":
+    main()

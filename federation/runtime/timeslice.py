@@ -1,0 +1,60 @@
+"""The time that the workers of one controller may use of each iteration of the event loop.
+
+All workers share it. If each had its own, hundreds of workers with a backlog would block the loop for seconds: watches
+and probes of members would time out, and members that answer would be published as unreachable. A worker without time
+waits here before it takes a key, so that the next key taken is the most urgent one at that moment. Read `controller.py`
+next.
+"""
+
+import asyncio
+from collections import deque
+
+from federation.apimachinery.clock import Clock
+
+_RELEASED = 16
+"""Workers that are woken in one iteration: enough to use the time although each soon waits for a response."""
+
+
+class TimeSlice:
+    """A limit in seconds, and in keys: the clock of a simulation stands still during an iteration."""
+
+    def __init__(self, clock: Clock, limit_s: float, keys_max: int) -> None:
+        self._clock = clock
+        self._limit_s = limit_s
+        self._keys_max = keys_max
+        self._end_s = 0.0
+        self._keys = 0
+        self._is_open = False
+        self._is_renewal_due = False
+        self._waiters: deque[asyncio.Future[None]] = deque()
+
+    def take(self) -> bool:
+        """Return True if a worker may process one more key in this iteration."""
+        now_s = self._clock.monotonic()
+        if not self._is_open:
+            self._is_open, self._end_s, self._keys = True, now_s + self._limit_s, 0
+            self._renew_soon()
+        elif self._keys >= self._keys_max or now_s >= self._end_s:
+            return False
+        self._keys += 1
+        return True
+
+    async def wait(self) -> None:
+        """Wait for a later iteration; there may be no time left then, either."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+    def _renew_soon(self) -> None:
+        if not self._is_renewal_due:
+            self._is_renewal_due = True
+            asyncio.get_running_loop().call_soon(self._renew)
+
+    def _renew(self) -> None:
+        self._is_open = self._is_renewal_due = False
+        for _ in range(min(_RELEASED, len(self._waiters))):
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+        if self._waiters:
+            self._renew_soon()

@@ -1,0 +1,70 @@
+"""The share of the event loop that the workers of one controller have."""
+
+import asyncio
+
+from federation.apimachinery.clock import ManualClock
+from federation.runtime.controller import Controller, ControllerOptions, Result
+from federation.runtime.replay import replay
+
+
+async def test_all_workers_together_stop_after_the_keys_of_one_iteration(clock: ManualClock) -> None:
+    done: list[int] = []
+
+    async def reconcile(key: int) -> Result:
+        done.append(key)
+        return Result()
+
+    options = ControllerOptions(slice_keys_max=5)
+    controller: Controller[int] = Controller("sliced", reconcile, workers=50, clock=clock, options=options)
+    for key in range(40):
+        controller.enqueue(key)
+    running = asyncio.ensure_future(controller.run())
+    most = before = 0
+    while len(done) < 40:
+        await asyncio.sleep(0)
+        most, before = max(most, len(done) - before), len(done)
+    running.cancel()
+    assert most <= 10  # the end of one iteration and the start of the next
+    assert sorted(done) == list(range(40))
+
+
+async def test_a_change_during_a_replay_comes_before_the_replayed_objects(clock: ManualClock) -> None:
+    done: list[str] = []
+    controller: Controller[str]
+
+    async def reconcile(key: str) -> Result:
+        done.append(key)
+        if key == "old-0":
+            controller.enqueue("new")
+        return Result()
+
+    options = ControllerOptions(slice_keys_max=1)
+    controller = Controller("replayed", reconcile, workers=8, clock=clock, options=options)
+    with replay():
+        for number in range(20):
+            controller.enqueue(f"old-{number}")
+    running = asyncio.ensure_future(controller.run())
+    await controller.wait_idle()
+    running.cancel()
+    assert done.index("new") == 1
+    assert len(done) == 21
+
+
+async def test_a_worker_wakes_for_a_key_that_arrives_after_others_waited_for_time(clock: ManualClock) -> None:
+    done: list[int] = []
+
+    async def reconcile(key: int) -> Result:
+        done.append(key)
+        return Result()
+
+    options = ControllerOptions(slice_keys_max=1)
+    controller: Controller[int] = Controller("late", reconcile, workers=100, clock=clock, options=options)
+    running = asyncio.ensure_future(controller.run())
+    await asyncio.sleep(0)
+    for key in range(100):
+        controller.enqueue(key)
+    await controller.wait_idle()
+    controller.enqueue(100)
+    await controller.wait_idle()
+    running.cancel()
+    assert sorted(done) == list(range(101))
