@@ -2,7 +2,7 @@
 
 Member objects, federated objects and caches that become complete are triggers. A change is written at once, so that
 `kubectl` shows a lost replica and a recovered one when the member reports it; an object that keeps changing gets one
-write per second. The first status of a rollout waits until the rollout pauses or a member has all replicas.
+write per second. The first status of a rollout waits until the rollout pauses or is complete.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.controllers.statusaggregate.reconcile import Reconciler
 from federation.planning.aggregation.rules import Compile
-from federation.planning.status.completeness import is_completed, is_degraded, is_delivered
+from federation.planning.status.completeness import is_complete, is_degraded, is_delivered
 from federation.planning.status.debounce import Coalescer, Pace
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
@@ -31,7 +31,7 @@ class StatusAggregateOptions:
     rules_s_max: float = 0.25
     """Time for the status rules of one object. They run on the event loop, so the other objects wait for them."""
     pace: Pace = field(
-        default_factory=lambda: Pace(quiet_s=0.2, wait_s_max=2.0, interval_s=1.0, burst=3, spacing_s=0.2)
+        default_factory=lambda: Pace(quiet_s=0.2, wait_s_max=2.0, interval_s=1.0, burst=5, spacing_s=0.1)
     )
 
 
@@ -93,8 +93,8 @@ class StatusAggregateController:
         if new is None:
             self._reconciler.forget(key_of(old or {}))
         else:
-            is_urgent = is_delivered(new) and not (old is not None and is_delivered(old))
-            self._enqueue(key_of(new), is_urgent=is_urgent)
+            key, is_news = key_of(new), old is not None and not is_delivered(old)
+            self._enqueue(key, is_urgent=is_news and self._reconciler.is_rolled_out(key))
 
     def _on_member(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
         type_ = self._types.for_resource(resource)
@@ -104,8 +104,9 @@ class StatusAggregateController:
         before, after = ((each or {}).get("status") or {} for each in (old, new))
         if old is not None and new is not None and before == after:
             return
-        is_urgent = is_degraded(before, after) or is_completed(old or {}, new or {})
-        self._enqueue(self._objects.key_of_source(type_, obj), is_urgent=is_urgent)
+        key = self._objects.key_of_source(type_, obj)
+        is_rolled_out = is_complete(new or {}) and not is_complete(old or {}) and self._reconciler.is_rolled_out(key)
+        self._enqueue(key, is_urgent=is_rolled_out or is_degraded(before, after))
 
     def _on_synced(self, cluster: str, resource: Resource) -> None:  # noqa: ARG002  # a listener's signature
         type_ = self._types.for_resource(resource)

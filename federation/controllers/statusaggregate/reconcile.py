@@ -37,7 +37,7 @@ from federation.planning.aggregation.rules import Compile, Computed, apply_rules
 from federation.planning.federatedobject.placements import current_clusters, effective_placement
 from federation.planning.federatedobject.provenance import is_from
 from federation.planning.rollout.waveapproval import failure_of
-from federation.planning.status.completeness import has_first_status, is_worth_waiting
+from federation.planning.status.completeness import has_first_status, is_complete, is_delivered, is_worth_waiting
 from federation.planning.status.debounce import Coalescer
 from federation.planning.status.sourceconditions import (
     is_undelivered,
@@ -95,6 +95,19 @@ class Reconciler:
     def source_changed(self, resource: Resource, key: Key) -> None:
         """Drop the assumed state of a source if the informer, which has just changed, has caught up."""
         self._assumed.prune((resource, key))
+
+    def is_rolled_out(self, key: Key) -> bool:
+        """Return whether every cluster has the object as it is now, with all of its replicas ready."""
+        federated = self._objects.get(key)
+        type_ = self._objects.type_of(federated) if federated is not None else None
+        if federated is None or type_ is None or not is_delivered(federated):
+            return False
+        name = federated["spec"]["template"]["metadata"]["name"]
+        found = (
+            self._members.get_cached(cluster, type_.resource, key.namespace, name)
+            for cluster in effective_placement(federated)
+        )
+        return all(is_complete(member or {}) for member in found)
 
     async def reconcile(self, key: Key) -> Result:
         """Update one source's status and feedback annotations."""

@@ -27,12 +27,8 @@ def is_degraded(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return any(_count(new.get(field)) < _count(old.get(field)) for field in _READY)
 
 
-def is_completed(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Return True if a workload in a member has all of its replicas ready now, and had not before."""
-    return _is_complete(new) and not _is_complete(old)
-
-
-def _is_complete(workload: Mapping[str, Any]) -> bool:
+def is_complete(workload: Mapping[str, Any]) -> bool:
+    """Return True if a workload in a member has all replicas of its newest generation ready."""
     wanted, status = (workload.get("spec") or {}).get("replicas"), workload.get("status") or {}
     is_observed = status.get("observedGeneration") == (workload.get("metadata") or {}).get("generation")
     return isinstance(wanted, int) and is_observed and _count(status.get("readyReplicas")) >= wanted
@@ -53,7 +49,7 @@ def is_worth_waiting(source: Mapping[str, Any], federated: Mapping[str, Any], st
     present, generation = source.get("status") or {}, source["metadata"].get("generation")
     if present.get("observedGeneration") == generation or is_degraded(present, {**present, **status}):
         return False
-    return is_in_progress(source, status) or not is_delivered(federated)
+    return is_in_progress(source, status, is_delivered=is_delivered(federated))
 
 
 def is_delivered(federated: Mapping[str, Any]) -> bool:
@@ -64,8 +60,8 @@ def is_delivered(federated: Mapping[str, Any]) -> bool:
     return is_synced and propagated.get("status") == "True"
 
 
-def is_in_progress(source: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-    """Return True if the status, about to be written, lacks ready replicas that may appear soon.
+def is_in_progress(source: Mapping[str, Any], status: Mapping[str, Any], *, is_delivered: bool = True) -> bool:
+    """Return True if the status, about to be written, lacks what may appear soon: ready replicas, or the delivery.
 
     An unscheduled object is not in progress: its status will not improve by itself.
     """
@@ -74,4 +70,4 @@ def is_in_progress(source: Mapping[str, Any], status: Mapping[str, Any]) -> bool
         return False
     wanted = (source.get("spec") or {}).get("replicas")
     ready = status.get("readyReplicas", (source.get("status") or {}).get("readyReplicas"))
-    return isinstance(wanted, int) and _count(ready) < wanted
+    return isinstance(wanted, int) and (_count(ready) < wanted or not is_delivered)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.support.manifests import a_deployment
 
-from federation.planning.status.completeness import is_completed, is_degraded, is_in_progress, is_worth_waiting
+from federation.planning.status.completeness import is_complete, is_degraded, is_in_progress, is_worth_waiting
 
 
 @pytest.mark.parametrize(
@@ -65,18 +65,24 @@ def test_a_complete_status_waits_until_sync_has_reported_the_delivery() -> None:
     assert not is_worth_waiting({**source, "status": {"observedGeneration": 2}}, undelivered, {"readyReplicas": 3})
 
 
+def test_an_object_that_no_policy_selects_says_so_at_once() -> None:
+    source, undelivered = a_deployment("web", replicas=3), {**_DELIVERED, "status": {"syncedGeneration": 4}}
+    status = {"conditions": [{"type": "Scheduled", "status": "False", "reason": "NoPolicy"}]}
+    assert not is_worth_waiting(source, undelivered, status)
+
+
 def test_the_status_of_a_deletion_waits_for_its_end() -> None:
     source = a_deployment("web", replicas=3)
     source["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert is_worth_waiting(source, _DELIVERED, {"readyReplicas": None})
 
 
-def test_a_member_with_all_replicas_of_its_newest_generation_is_completed() -> None:
-    def member(ready: int, observed: int = 2) -> dict[str, Any]:
+def test_a_member_with_all_replicas_of_its_newest_generation_is_complete() -> None:
+    def member(ready: int, observed: int) -> dict[str, Any]:
         status = {"readyReplicas": ready, "observedGeneration": observed}
         return {"metadata": {"generation": 2}, "spec": {"replicas": 3}, "status": status}
 
-    assert is_completed(member(2), member(3))
-    assert is_completed(member(3, observed=1), member(3))
-    assert not is_completed(member(3), member(3))
-    assert not is_completed({}, member(2))
+    assert is_complete(member(3, 2))
+    assert not is_complete(member(2, 2))
+    assert not is_complete(member(3, 1))
+    assert not is_complete({})
