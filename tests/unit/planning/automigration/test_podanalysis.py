@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from federation.apimachinery.resources import Object
-from federation.planning.automigration.podanalysis import count_pods, has_scheduling_changed
+from federation.planning.automigration.podanalysis import count_pods, count_replica_set, has_scheduling_changed
 from federation.planning.automigration.replicasets import newest_replica_set, slim_replica_set, template_hash
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -64,3 +64,12 @@ def test_pods_wait_until_the_threshold_and_those_that_leave_do_not_count() -> No
     pods = [waiting(60), waiting(10), waiting(25), gated, timeless, leaving, ended, on_node]
     count = count_pods(pods, NOW, 60)
     assert (count.total, count.scheduled, count.unschedulable, count.next_crossing_s) == (6, 1, 2, 35)
+
+
+def test_a_replica_set_has_the_pods_of_its_status_and_at_least_those_that_wait() -> None:
+    long_ago = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": None}
+    waiting = [{"metadata": {}, "status": {"phase": "Pending", "conditions": [long_ago]}}] * 2
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    counted = count_replica_set({"status": {"replicas": 5}}, waiting, now, 60.0)
+    assert (counted.total, counted.scheduled, counted.unschedulable) == (5, 3, 2)
+    assert count_replica_set({"status": {}}, waiting, now, 60.0).scheduled == 0
