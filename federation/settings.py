@@ -100,7 +100,7 @@ class Settings:
     member_response_bytes_max: int = 32 * 1024 * 1024
     """Longest answer of a member after decompression; larger pages of lists are requested again with fewer objects."""
     member_cache_bytes_max: int = 1024 * 1024 * 1024
-    """Estimated memory of the cached objects of one member; 150,000 pods need about 0.7 GB."""
+    """Estimated memory of the cached objects of one member; pods that run are not cached."""
     member_token_lifetime_s: int = 30 * 24 * 3600
     """Requested lifetime of service account tokens, at least 600; they are renewed after a third of it."""
     agent_certificate_lifetime_s: int = 30 * 24 * 3600

@@ -51,7 +51,8 @@ class Expectations:
     def __init__(self) -> None:
         self._written: dict[MemberKey, Object] = {}
         self._deleting: set[MemberKey] = set()
-        self._deleted: dict[MemberKey, str] = {}
+        self._deleted: dict[MemberKey, tuple[str, str]] = {}
+        self._gone: dict[MemberKey, str] = {}
         self._accepted: dict[MemberKey, tuple[str, str]] = {}
         self._failures: dict[MemberKey, Failure] = {}
         self._unconfirmed: dict[MemberKey, bool] = {}
@@ -77,11 +78,18 @@ class Expectations:
 
     def is_deletion_requested(self, key: MemberKey, uid: str) -> bool:
         """Return True if the deletion of the object with this uid was requested."""
-        return self._deleted.get(key) == uid
+        return key in self._deleted and self._deleted[key][0] == uid
 
     def is_deletion_pending(self, key: MemberKey) -> bool:
         """Return True while a deletion of the object is in flight."""
         return key in self._deleting
+
+    def is_gone(self, key: MemberKey, owner: str) -> bool:
+        """Return True if the object was deleted for good with this federated object, and the watch showed its removal.
+
+        Then the member need not be queried. `owner` is the uid that `record_deletion_request` got.
+        """
+        return bool(owner) and self._gone.get(key) == owner
 
     def is_accepted(self, key: MemberKey, digest: str, live: Object) -> bool:
         """Return True if `live` is the result of applying this content.
@@ -109,12 +117,14 @@ class Expectations:
 
     def record_unconfirmed_write(self, key: MemberKey) -> None:
         """Record that a write got no answer."""
+        self._gone.pop(key, None)
         _bound(self._unconfirmed)[key] = True
 
     def record_write(self, key: MemberKey, obj: Object, digest: str, *, is_subset: bool) -> None:
         """Record a successful apply. `is_subset`: the result contains everything that was sent."""
         self._failures.pop(key, None)
         self._deleted.pop(key, None)
+        self._gone.pop(key, None)
         self._unconfirmed.pop(key, None)
         self._lost.pop(key, None)
         # As in the cache, which keeps who scales the object.
@@ -137,11 +147,16 @@ class Expectations:
         else:
             self._deleting.discard(key)
 
-    def record_deletion_request(self, key: MemberKey, uid: str) -> None:
-        """Record that the deletion of the object with this uid was accepted."""
+    def record_deletion_request(self, key: MemberKey, uid: str, owner: str = "") -> None:
+        """Record that the deletion of the object with this uid was accepted.
+
+        `owner` is the uid of its federated object when that is being deleted too, so that nothing writes it again.
+        """
         self._written.pop(key, None)
         self._failures.pop(key, None)
-        _bound(self._deleted)[key] = uid
+        _bound(self._deleted)[key] = uid, owner
+        if owner and self._lost.get(key) == uid:  # the watch was faster than the answer
+            _bound(self._gone)[key] = owner
 
     def record_failure(
         self,
@@ -163,8 +178,11 @@ class Expectations:
 
     def record_removal(self, key: MemberKey, uid: str = "") -> None:
         """Remove the entries of an object that left the cache, and record its uid unless we have deleted it."""
-        if uid and not self.is_deletion_requested(key, uid):
+        deleted, owner = self._deleted.get(key, ("", ""))
+        if uid and uid != deleted:
             _bound(self._lost)[key] = uid
+        elif uid and owner:
+            _bound(self._gone)[key] = owner
         for entries in (self._written, self._deleted, self._accepted):
             entries.pop(key, None)
 
@@ -184,6 +202,7 @@ class Expectations:
         tables: tuple[dict[MemberKey, Any], ...] = (
             self._written,
             self._deleted,
+            self._gone,
             self._accepted,
             self._failures,
             self._unconfirmed,

@@ -1,8 +1,8 @@
 """The caches of members as inputs of the planner of sharded services (`planning/shardtopology`).
 
-Nodes and pods come from the slim informers of capacity, StatefulSets from the informers of managed objects. Nothing is
-requested from a member. While a cache is incomplete there is no observation, so that absent objects are not mistaken
-for deleted ones.
+Nodes come from the informers of capacity, StatefulSets from those of managed objects; the pods of a plan's namespace
+are cached. Nothing is requested from a member. While a cache is incomplete there is no observation, so that absent
+objects are not mistaken for deleted ones.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from federation.apimachinery.resources import STATEFUL_SETS, Object
 from federation.planning.shardtopology.observation import Member, Observation, observe
 from federation.planning.shardtopology.planner import Slices
+from federation.runtime.informer import Informer
 from federation.runtime.members import Members
 
 T = TypeVar("T")
@@ -23,11 +24,11 @@ class SpreadObserver:
     def __init__(self, members: Members) -> None:
         self._members = members
 
-    def missing_cache(self, spec: Mapping[str, Any]) -> str:
+    def missing_cache(self, plan: Object) -> str:
         """Return a cluster of the plan whose nodes or pods are not known yet, "" when all are."""
-        for cluster in self._clusters(spec):
-            informers = self._members.capacity_informers(cluster)
-            if informers is None or not all(informer.has_synced for informer in informers):
+        for cluster in self._clusters(plan["spec"]):
+            capacity, pods = self._members.capacity(cluster), self._pods(cluster, plan["metadata"]["namespace"])
+            if capacity is None or pods is None or not (capacity.nodes.has_synced and pods.has_synced):
                 return cluster
         return ""
 
@@ -40,10 +41,14 @@ class SpreadObserver:
         return list(spec.get("clusters") or ()) or self._members.clusters
 
     def _member(self, cluster: str, namespace: str) -> Member:
-        informers = self._members.capacity_informers(cluster)
+        capacity, pods = self._members.capacity(cluster), self._pods(cluster, namespace)
         managed = self._members.informer(cluster, STATEFUL_SETS)
-        nodes, pods = (informers[0].list(), informers[1].list(namespace)) if informers is not None else ([], [])
-        return Member(cluster, nodes, pods, managed.list(namespace) if managed is not None else [])
+        nodes = capacity.nodes.list() if capacity is not None else []
+        found = pods.list() if pods is not None else []
+        return Member(cluster, nodes, found, managed.list(namespace) if managed is not None else [])
+
+    def _pods(self, cluster: str, namespace: str) -> Informer | None:
+        return self._members.ensure_pods(cluster, namespace)
 
 
 async def in_slices(work: Slices[T]) -> T:

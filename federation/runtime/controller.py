@@ -20,7 +20,7 @@ from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.errors import AlreadyExists, ApiError, Conflict, FederationError
 from federation.apimachinery.metrics import LATENCY_BUCKETS_S
 from federation.runtime.replay import priority_offset
-from federation.runtime.timeslice import TimeSlice
+from federation.runtime.timeslice import TimeSlice, replay_slice
 from federation.runtime.workqueue import Jitter, QueueOptions, WorkQueue
 
 _log = structlog.get_logger(__name__)
@@ -31,6 +31,8 @@ _durations = Histogram(
 )
 _active = Gauge("federation_runtime_workers_active", "Workers that run a reconcile now", ["controller"])
 
+_REPLAYING_MAX = 16
+"""Workers of one controller that also take keys of a replay."""
 _ROUNDING_S = 1e-6
 """Sums of floats may miss a deadline by their last digit."""
 OUTCOMES = ("done", "requeued", "conflict", "retryable", "failed", "timeout")
@@ -83,9 +85,11 @@ class ControllerOptions:
 class _Worker:
     """The current reconcile of one worker, for the deadline watcher."""
 
-    __slots__ = ("is_expired", "started_s", "task")
+    __slots__ = ("is_expired", "is_urgent", "started_s", "task")
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_urgent: bool) -> None:
+        self.is_urgent = is_urgent
+        """Whether it does not take keys of a replay, so that a change of a user finds a worker at once."""
         self.task: asyncio.Task[Any] | None = None
         self.started_s: float | None = None
         self.is_expired = False
@@ -117,7 +121,8 @@ class Controller(Generic[K]):
         self._options = options or ControllerOptions()
         self._resync = resync
         self.queue: WorkQueue[K] = WorkQueue(name, clock=self._clock, options=self._options.queue, jitter=jitter)
-        self._workers = [_Worker() for _ in range(workers)]
+        replaying = max(1, min(_REPLAYING_MAX, workers // 2))
+        self._workers = [_Worker(is_urgent=number >= replaying) for number in range(workers)]
         self._slice = TimeSlice(self._clock, self._options.slice_s, self._options.slice_keys_max)
         self._busy = asyncio.Event()
         self._log: Any = _log
@@ -154,13 +159,15 @@ class Controller(Generic[K]):
 
     async def _work(self, worker: _Worker) -> None:
         worker.task = asyncio.current_task()
-        queue, monotonic = self.queue, self._clock.monotonic
+        queue, monotonic, replays = self.queue, self._clock.monotonic, replay_slice(self._clock)
         while True:
-            await queue.wait_ready()
-            if not self._slice.take():
-                await self._slice.wait()
+            await queue.wait_ready(is_urgent=worker.is_urgent)
+            is_replayed = not worker.is_urgent and queue.prefers_replayed()
+            time_slice = replays if is_replayed else self._slice
+            if not time_slice.take():
+                await time_slice.wait()
                 continue
-            key = queue.pop()
+            key = queue.pop(replayed=is_replayed)
             worker.started_s, worker.is_expired = monotonic(), False
             if not self._busy.is_set():
                 self._busy.set()

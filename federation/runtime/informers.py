@@ -86,6 +86,12 @@ class Informers:
         shared.users += 1
         return shared.informer
 
+    def add(self, informer: Informer) -> None:
+        """Run an informer that is not shared."""
+        shared = self._shared[informer] = _Shared(informer)
+        shared.users = 1
+        self._start(shared)
+
     def release(self, informer: Informer) -> None:
         """Count one user less; without users the informer stops and discards its cache."""
         for key, shared in self._shared.items():

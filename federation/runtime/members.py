@@ -11,7 +11,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import prometheus_client
 
@@ -24,6 +24,7 @@ from federation.client.client import Client
 from federation.runtime.admittance import CacheBudget, Transform
 from federation.runtime.informer import Handler, Informer, InformerOptions
 from federation.runtime.informers import Informers
+from federation.runtime.podstream import WITHOUT_NODE, PodStream
 from federation.runtime.replay import replay
 from federation.runtime.transforms import drop_managed_fields, slim_node, slim_pod
 
@@ -44,6 +45,8 @@ MemberHandler = Callable[[str, Resource, Object | None, Object | None], None]
 """Called with cluster, resource, old and new object, like an informer's handler."""
 BY_CONTROLLER = "controller"
 """Index of pods and ReplicaSets by the uid of the object that controls them."""
+RunningHandler = Callable[[str, Object | None, int], None]
+"""Called with a cluster and what a `PodHandler` gets."""
 SyncListener = Callable[[str, Resource], None]
 ClusterListener = Callable[[str], None]
 
@@ -81,10 +84,28 @@ class MemberOptions:
     informer: InformerOptions = field(
         default_factory=lambda: InformerOptions(list_pages_max=2_000, list_objects_max=200_000)
     )
-    """Kubernetes is tested with up to 150,000 pods per cluster."""
     cache_bytes_max: int = 1024 * 1024 * 1024
-    """Estimated memory of all caches of one cluster; 150,000 pods need about 0.7 GB."""
+    """Estimated memory of all caches of one cluster."""
     transform: Transform = drop_managed_fields
+
+
+class Capacity(NamedTuple):
+    """The caches behind the capacity of a cluster. Pods that run are only reported to handlers, not cached."""
+
+    nodes: Informer
+    waiting: Informer
+    """Slim pods without a node, indexed `BY_CONTROLLER`."""
+    running: PodStream
+
+    @property
+    def are_current(self) -> bool:
+        """Whether all are complete and connected."""
+        return all(each.has_synced and each.is_connected for each in self)
+
+    @property
+    def have_synced(self) -> bool:
+        """Whether all are complete."""
+        return all(each.has_synced for each in self)
 
 
 class _Member:
@@ -94,8 +115,8 @@ class _Member:
         self.name = name
         self.informers = informers
         self.by_resource: dict[Resource, Informer] = {}
-        self.nodes: Informer | None = None
-        self.pods: Informer | None = None
+        self.capacity: Capacity | None = None
+        self.pods: dict[str, Informer] = {}
         self.owned: dict[Resource, Informer] = {}
         self.tasks: list[asyncio.Task[None]] = []
 
@@ -111,6 +132,8 @@ class Members:
         self._in_use: Counter[Resource] = Counter()
         self._handlers: list[MemberHandler] = []
         self._capacity_handlers: list[MemberHandler] = []
+        self._running_handlers: list[RunningHandler] = []
+        self._pod_handlers: list[MemberHandler] = []
         self._sync_listeners: list[SyncListener] = []
         self._group: asyncio.TaskGroup | None = None
         clients.add_listener(self._on_rebuilt)
@@ -234,26 +257,61 @@ class Members:
     # -- capacity
 
     def ensure_capacity_informers(self, cluster: str) -> None:
-        """Watch the cluster's nodes and pods with slim objects; an unknown cluster is ignored."""
+        """Watch the cluster's nodes and pods; an unknown cluster is ignored. Only pods without a node are cached."""
         member = self._members.get(cluster)
-        if member is None or member.nodes is not None:
+        if member is None or member.capacity is not None:
             return
-        member.nodes = member.informers.for_resource(NODES, transform=slim_node)
-        member.pods = member.informers.for_resource(PODS, transform=slim_pod)
-        member.nodes.add_handler(self._forwarder(cluster, NODES, self._capacity_handlers))
-        member.pods.add_handler(self._forwarder(cluster, PODS, self._capacity_handlers))
 
-    def capacity_informers(self, cluster: str) -> tuple[Informer, Informer] | None:
-        """Return the slim informers of nodes and pods, None when the cluster has none."""
+        def report(pod: Object | None, change: int) -> None:
+            for handler in self._running_handlers:
+                handler(cluster, pod, change)
+
+        running = PodStream(
+            self._clients.client(cluster), report, clock=self._clock, cluster=cluster, options=self._options.informer
+        )
+        nodes = member.informers.for_resource(NODES, transform=slim_node)
+        waiting = member.informers.for_resource(PODS, field_selector=WITHOUT_NODE, transform=slim_pod)
+        waiting.add_index(BY_CONTROLLER, controller_uids)
+        nodes.add_handler(self._forwarder(cluster, NODES, self._capacity_handlers))
+        waiting.add_handler(self._forwarder(cluster, PODS, self._capacity_handlers))
+        member.informers.add(running)
+        member.capacity = Capacity(nodes, waiting, running)
+
+    def capacity(self, cluster: str) -> Capacity | None:
+        """Return the caches of nodes and pods, None when the cluster has none."""
         member = self._members.get(cluster)
-        if member is None or member.nodes is None or member.pods is None:
+        return member.capacity if member is not None else None
+
+    def add_running_handler(self, handler: RunningHandler) -> None:
+        """Call the handler when a pod begins or ceases to use a node."""
+        self._running_handlers.append(handler)
+
+    def ensure_pods(self, cluster: str, namespace: str = "") -> Informer | None:
+        """Watch all pods of a namespace, or of the cluster, with slim objects; None for unknown clusters.
+
+        For features that must look at pods one by one: their memory depends on the number of pods. Sync listeners are
+        called for the first complete list.
+        """
+        member = self._members.get(cluster)
+        if member is None:
             return None
-        return member.nodes, member.pods
+        informer = member.pods.get(namespace)
+        if informer is None:
+            informer = member.informers.for_resource(PODS, namespace=namespace, transform=slim_pod)
+            informer.add_index(BY_CONTROLLER, controller_uids)
+            informer.add_handler(self._forwarder(cluster, PODS, self._pod_handlers))
+            member.pods[namespace] = informer
+            self._notify_when_synced(member, PODS, informer)
+        return informer
+
+    def add_pod_handler(self, handler: MemberHandler) -> None:
+        """Call the handler for every change of a pod in a cache of `ensure_pods`."""
+        self._pod_handlers.append(handler)
 
     def ensure_owned_informer(self, cluster: str, resource: Resource, transform: Transform) -> Informer | None:
         """Watch objects that the cluster's own controllers create, reduced by `transform`; None for unknown clusters.
 
-        These objects and the cluster's pods are indexed `BY_CONTROLLER`. Sync listeners are called for the first
+        These objects are indexed `BY_CONTROLLER`. Sync listeners are called for the first
         complete list; handlers are not called for changes.
         """
         member = self._members.get(cluster)
@@ -263,9 +321,7 @@ class Members:
         if informer is None:
             informer = member.owned[resource] = member.informers.for_resource(resource, transform=transform)
             self.ensure_capacity_informers(cluster)
-            assert member.pods is not None
-            for indexed in (informer, member.pods):
-                indexed.add_index(BY_CONTROLLER, controller_uids)
+            informer.add_index(BY_CONTROLLER, controller_uids)
             self._notify_when_synced(member, resource, informer)
         return informer
 
@@ -287,7 +343,7 @@ class Members:
         return informer
 
     def add_capacity_handler(self, handler: MemberHandler) -> None:
-        """Call the handler for every later change of a watched node or pod."""
+        """Call the handler for every later change of a watched node, or of a pod without a node."""
         self._capacity_handlers.append(handler)
 
     def limit_exceeded(self, cluster: str) -> str:
@@ -313,7 +369,8 @@ class Members:
         if self._group is None:
             return
         member.tasks.append(self._group.create_task(member.informers.run(), name=f"member {member.name}"))
-        for resource, informer in (*member.by_resource.items(), *member.owned.items()):
+        pods = ((PODS, informer) for informer in member.pods.values())
+        for resource, informer in (*member.by_resource.items(), *member.owned.items(), *pods):
             self._notify_when_synced(member, resource, informer)
 
     def _watch(self, member: _Member, resource: Resource) -> None:
@@ -327,7 +384,8 @@ class Members:
     def _notify_when_synced(self, member: _Member, resource: Resource, informer: Informer) -> None:
         async def notify() -> None:
             await informer.wait_synced()
-            if informer in (member.by_resource.get(resource), member.owned.get(resource)):
+            current = (member.by_resource.get(resource), member.owned.get(resource), *member.pods.values())
+            if informer in current:
                 with replay():
                     for listener in self._sync_listeners:
                         listener(member.name, resource)

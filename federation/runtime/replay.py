@@ -8,8 +8,8 @@ import contextlib
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-_REPLAYED = 1 << 40
-"""More than the distance of any two priorities."""
+REPLAYED = 1 << 40
+"""Priorities of replayed keys are greater: twice this is added to them, and others are much smaller."""
 
 _offset: ContextVar[int] = ContextVar("priority_offset", default=0)
 
@@ -17,11 +17,16 @@ _offset: ContextVar[int] = ContextVar("priority_offset", default=0)
 @contextlib.contextmanager
 def replay() -> Iterator[None]:
     """Queue the keys that handlers enqueue within the block behind all others. The block must not await."""
-    token = _offset.set(_REPLAYED)
+    token = _offset.set(2 * REPLAYED)
     try:
         yield
     finally:
         _offset.reset(token)
+
+
+def is_replayed(priority: int) -> bool:
+    """Return whether a key with this priority was enqueued in a replay."""
+    return priority >= REPLAYED
 
 
 def priority_offset() -> int:

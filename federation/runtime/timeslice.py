@@ -7,12 +7,26 @@ next.
 """
 
 import asyncio
+import weakref
 from collections import deque
 
 from federation.apimachinery.clock import Clock
 
+_REPLAY_S = 0.002
+_REPLAY_KEYS_MAX = 64
 _RELEASED = 16
 """Workers that are woken in one iteration: enough to use the time although each soon waits for a response."""
+
+
+_replays: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, TimeSlice]" = weakref.WeakKeyDictionary()
+
+
+def replay_slice(clock: Clock) -> "TimeSlice":
+    """Return the time for keys of a replay: one slice for all controllers of the running event loop.
+
+    After a start, lists and the objects that users change share the loop with the check of everything that exists.
+    """
+    return _replays.setdefault(asyncio.get_running_loop(), TimeSlice(clock, _REPLAY_S, _REPLAY_KEYS_MAX))
 
 
 class TimeSlice:

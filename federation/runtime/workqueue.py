@@ -20,6 +20,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.metrics import LATENCY_BUCKETS_S
+from federation.runtime.replay import REPLAYED, is_replayed
 
 K = TypeVar("K", bound=Hashable)
 Jitter = Callable[[], float]
@@ -82,7 +83,11 @@ class WorkQueue(Generic[K]):
         self._again: dict[K, int] = {}
         self._failures: dict[K, int] = {}
         self._handed_out = 0
+        self._replayed = 0
+        """Waiting keys of a replay."""
         self._getters: deque[asyncio.Future[None]] = deque()
+        self._urgent_getters: deque[asyncio.Future[None]] = deque()
+        """Of those that do not take keys of a replay."""
         self._idle: list[asyncio.Future[None]] = []
         self._deadlines: dict[K, tuple[float, int]] = {}
         self._timers: list[tuple[float, int, K]] = []
@@ -134,10 +139,11 @@ class WorkQueue(Generic[K]):
         # An entry whose priority rose stays in its old level and is skipped there, because it is no longer the one in
         # `_waiting`: removing it from the middle of a deque would cost more.
         arrived_s, number = (self._clock.monotonic(), next(self._sequence)) if entry is None else (entry[0], entry[3])
+        self._replayed += is_replayed(priority) - (entry is not None and is_replayed(entry[2]))
         entry = (arrived_s, key, priority, number)
         self._waiting[key] = entry
         self._level(priority).append(entry)
-        self._wake_one()
+        self._wake_one(is_urgent=not is_replayed(priority))
 
     def add_after(self, key: K, delay_s: float, priority: int = 0) -> None:
         """Queue the key in `delay_s` seconds, or earlier when an earlier deadline is set for it already."""
@@ -181,19 +187,29 @@ class WorkQueue(Generic[K]):
     async def get(self) -> K:
         """Wait for a key and return it; the caller must call `done` for it."""
         await self.wait_ready()
-        return self.pop()
+        return self.pop(replayed=self.prefers_replayed())
 
-    async def wait_ready(self) -> None:
-        """Wait until a key waits for a worker. `pop` must follow without another await."""
-        while not self._waiting:
+    async def wait_ready(self, *, is_urgent: bool = False) -> None:
+        """Wait until a key can be popped, with `is_urgent` one that is not of a replay. No await may come between."""
+        while not (self.has_urgent if is_urgent else self._waiting):
             getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._getters.append(getter)
+            (self._urgent_getters if is_urgent else self._getters).append(getter)
             try:
                 await getter
             except asyncio.CancelledError:
                 if getter.done() and not getter.cancelled():
-                    self._wake_one()  # Its key is still queued: wake the next waiter.
+                    self._wake_one(is_urgent=self.has_urgent)  # Its key is still queued: wake the next waiter.
                 raise
+
+    @property
+    def has_urgent(self) -> bool:
+        """Whether a key waits that is not of a replay."""
+        return len(self._waiting) > self._replayed
+
+    def prefers_replayed(self) -> bool:
+        """Return whether a key of a replay is next for a worker that takes both kinds."""
+        is_fair = self._handed_out % self._options.fair_every == self._options.fair_every - 1
+        return self._replayed > 0 and (is_fair or not self.has_urgent)
 
     def done(self, key: K) -> None:
         """Mark the key as finished; it is queued again if it was added during its processing."""
@@ -243,26 +259,25 @@ class WorkQueue(Generic[K]):
             del self._levels[priority]
             del self._order[bisect.bisect_left(self._order, priority)]
 
-    def pop(self) -> K:
-        """Return the next key, one must wait; the caller must call `done` for it."""
+    def pop(self, *, replayed: bool = False) -> K:
+        """Return the next key of this kind, of which one must wait; the caller must call `done` for it."""
         self._handed_out += 1
-        fair = len(self._order) > 1 and self._handed_out % self._options.fair_every == 0
-        entry = self._oldest() if fair else self._most_urgent()
+        border = bisect.bisect_left(self._order, REPLAYED)
+        order = self._order[border:] if replayed else self._order[:border]
+        fair = len(order) > 1 and self._handed_out % self._options.fair_every == 0
+        entry = self._oldest(order) if fair else self._most_urgent(order)
+        self._replayed -= replayed
         key = entry[1]
         del self._waiting[key]
         self._processing.add(key)
         self._waits.observe(self._clock.monotonic() - entry[0])
         return key
 
-    def _most_urgent(self) -> _Entry[K]:
-        while True:
-            priority = self._order[0]
-            head = self._head(priority)
-            if head is not None:
-                return self._take(head)
+    def _most_urgent(self, order: list[int]) -> _Entry[K]:
+        return self._take(next(head for priority in order if (head := self._head(priority)) is not None))
 
-    def _oldest(self) -> _Entry[K]:
-        heads = [head for priority in tuple(self._order) if (head := self._head(priority)) is not None]
+    def _oldest(self, order: list[int]) -> _Entry[K]:
+        heads = [head for priority in order if (head := self._head(priority)) is not None]
         return self._take(min(heads, key=lambda entry: entry[3]))
 
     def _head(self, priority: int) -> _Entry[K] | None:
@@ -280,12 +295,13 @@ class WorkQueue(Generic[K]):
         self._drop_empty(entry[2])
         return entry
 
-    def _wake_one(self) -> None:
-        while self._getters:
-            getter = self._getters.popleft()
-            if not getter.done():
-                getter.set_result(None)
-                return
+    def _wake_one(self, *, is_urgent: bool) -> None:
+        for getters in (self._urgent_getters, self._getters) if is_urgent else (self._getters,):
+            while getters:
+                getter = getters.popleft()
+                if not getter.done():
+                    getter.set_result(None)
+                    return
 
     def _release_due(self) -> float | None:
         """Queue due keys and return the seconds until the next deadline, None without one."""

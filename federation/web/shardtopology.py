@@ -42,7 +42,7 @@ class TopologyView:
         plan_object = self._plans.get(namespace, name)
         if plan_object is None:
             raise NotFound(f'{TOPOLOGY_SPREAD_PLANS.group_resource} "{name}" not found')
-        if cluster := self._observer.missing_cache(plan_object["spec"]):
+        if cluster := self._observer.missing_cache(plan_object):
             raise ServiceUnavailable(f"nodes and pods of cluster {cluster} are not known yet")
         observation = self._observer.observe(plan_object, self._stateful_sets.list(namespace))
         plan = await in_slices(plan_observed(observation))

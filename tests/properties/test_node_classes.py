@@ -155,6 +155,24 @@ def test_sums_kept_event_by_event_are_those_of_the_final_state(
     )
 
 
+@given(_NODES, _RUNNING, _RUNNING)
+def test_pods_that_are_only_counted_give_the_same_sums(
+    all_nodes: list[dict[str, Any]], stays: list[tuple[Pod, int]], goes: list[tuple[Pod, int]]
+) -> None:
+    collector = collect(all_nodes, stays[::2])
+    by_node = [to_pod(pod, str(place % len(all_nodes))) for pod, place in stays[1::2]]
+    ended = [to_pod(pod, str(place % len(all_nodes))) for pod, place in goes]
+    for pod in (*ended, *by_node):
+        collector.count_pod(pod, 1)
+    for pod in ended:
+        collector.count_pod(pod, -1)
+    fresh = collect(all_nodes, stays)
+    assert collector.resources().to_status() == fresh.resources().to_status()
+    assert collector.free_by_node(ANY_NODE.admit) == fresh.free_by_node(ANY_NODE.admit)
+    collector.reset_counted()
+    assert collector.resources().to_status() == collect(all_nodes, stays[::2]).resources().to_status()
+
+
 def test_pods_without_a_node_wait_and_take_nothing_from_nodes() -> None:
     node = {"metadata": {}, "status": {"allocatable": {"cpu": "4", "pods": "10"}}}
     collector = Collector()

@@ -16,7 +16,7 @@ from federation.apimachinery.ownerreferences import owner_references
 from federation.apimachinery.resources import DEPLOYMENTS, PODS, Object, Resource
 from federation.controllers.automigration.reconcile import MigrationOptions, Reconciler, threshold_of
 from federation.planning.automigration.podanalysis import has_scheduling_changed
-from federation.planning.clusters.clusterresources import Collectors, has_ended
+from federation.planning.clusters.clusterresources import Collectors
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.events import Recorder
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
@@ -71,6 +71,7 @@ class AutoMigrationController:
         self._clusters.add_handler(self._on_cluster)
         members.add_handler(self._on_member_object)
         members.add_capacity_handler(self._on_capacity)
+        members.add_running_handler(self._on_running)
         members.add_sync_listener(self._on_synced)
 
     async def run(self) -> None:
@@ -137,8 +138,13 @@ class AutoMigrationController:
             pod = new if new is not None else old or {}
             if has_scheduling_changed(old or {}, new or {}):
                 self._on_pending_pod(pod)
-            if _node_of(old) == _node_of(new):
-                return
+            return
+        self._on_room(cluster)
+
+    def _on_running(self, cluster: str, pod: Object | None, change: int) -> None:  # noqa: ARG002  # a handler's signature
+        self._on_room(cluster)
+
+    def _on_room(self, cluster: str) -> None:
         if self._dependents.get(cluster):
             self._requeue_dependents(cluster, self._options.capacity_delay_s)
 
@@ -169,8 +175,3 @@ def _is_migrated(federated: Object) -> bool:
 
 def _is_ready(cluster: Object | None) -> bool:
     return conditions.is_true(((cluster or {}).get("status") or {}).get("conditions"), names.CLUSTER_READY)
-
-
-def _node_of(pod: Object | None) -> str:
-    """Return the node whose resources the pod uses, "" for none; a pod that is being deleted still uses them."""
-    return "" if pod is None or has_ended(pod) else str((pod.get("spec") or {}).get("nodeName", ""))

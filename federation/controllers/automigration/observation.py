@@ -1,7 +1,8 @@
 """Observation of one workload in one member, from caches only: replicas, unschedulable pods, free capacity.
 
 A member that is not ready, or whose caches are incomplete, gives no observation, and no decision follows from that.
-ReplicaSets are watched only in members where a workload was not entirely ready. Free capacity is counted node by node
+ReplicaSets are watched only in members where a workload was not entirely ready. Their status has the number of pods,
+and only pods without a node are cached. Free capacity is counted node by node
 from the sums of the cluster controller (`clusterresources.py`), not from pods. It does not model volumes, affinity
 between pods or topology spread, so it may be too high; `capacityestimate.py` does not use it again after it was wrong.
 """
@@ -16,7 +17,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import REPLICA_SETS, Object
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.automigration.capacityestimate import Observation
-from federation.planning.automigration.podanalysis import PodCount, count_pods
+from federation.planning.automigration.podanalysis import PodCount, count_replica_set
 from federation.planning.automigration.replicasets import newest_replica_set, slim_replica_set
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.placements import current_clusters
@@ -120,8 +121,8 @@ class Observer:
 
     def _count_free(self, cluster: str, workload: Workload) -> int | None:
         """Return the number of further pods of the workload that fit, None if unknown."""
-        informers, collector = self._members.capacity_informers(cluster), self._collectors.get(cluster)
-        if informers is None or collector is None or not all(map(_is_current, informers)):
+        capacity, collector = self._members.capacity(cluster), self._collectors.get(cluster)
+        if capacity is None or collector is None or not capacity.are_current:
             return None
         shape = workload.shape(cluster)
         if shape is None:
@@ -134,15 +135,15 @@ class Observer:
     def _count_pods(self, cluster: str, member_object: Object, threshold_s: float) -> PodCount | None:
         """Count the pods of the newest ReplicaSet; None while the caches or the member's controller lag."""
         replica_sets = self._members.ensure_owned_informer(cluster, REPLICA_SETS, slim_replica_set)
-        informers = self._members.capacity_informers(cluster)
-        if replica_sets is None or informers is None or not all(map(_is_current, (replica_sets, informers[1]))):
+        capacity = self._members.capacity(cluster)
+        if replica_sets is None or capacity is None or not all(map(_is_current, (replica_sets, capacity.waiting))):
             return None
         owned = replica_sets.by_index(BY_CONTROLLER, member_object["metadata"].get("uid", ""))
         newest = newest_replica_set(member_object, owned)
         if newest is None:
             return None
-        pods = informers[1].by_index(BY_CONTROLLER, newest["metadata"]["uid"])
-        return count_pods(pods, self._clock.now(), threshold_s)
+        waiting = capacity.waiting.by_index(BY_CONTROLLER, newest["metadata"]["uid"])
+        return count_replica_set(newest, waiting, self._clock.now(), threshold_s)
 
 
 def _is_current(informer: Informer | None) -> bool:

@@ -99,6 +99,7 @@ class ClusterController:
         self._secrets.add_handler(self._on_secret)
         self._types.add_handler(self._on_type)
         members.add_capacity_handler(self._on_capacity)
+        members.add_running_handler(self._on_running)
         members.add_handler(self._on_copy)
         pool.add_listener(self._on_rebuilt)
         pool.add_recovery_listener(self._on_rebuilt)
@@ -189,6 +190,11 @@ class ClusterController:
         monitor = self._monitors.get(cluster)
         if monitor is not None:
             monitor.saw(resource, old, new)
+
+    def _on_running(self, cluster: str, pod: Object | None, change: int) -> None:
+        monitor = self._monitors.get(cluster)
+        if monitor is not None:
+            monitor.saw_running(pod, change)
 
     def _on_copy(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:
         monitor = self._monitors.get(cluster) if resource == CRDS else None

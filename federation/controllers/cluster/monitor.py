@@ -96,12 +96,23 @@ class Monitor:
         self._wake = asyncio.Event()
 
     def saw(self, resource: Resource, old: Object | None, new: Object | None) -> None:
-        """Apply a change of a node or pod."""
+        """Apply a change of a node, or of a pod without a node."""
         metadata = (new if new is not None else old or {})["metadata"]
         if resource == NODES:
             self._collector.set_node(metadata["name"], new)
         else:
             self._collector.set_pod((metadata.get("namespace"), metadata["name"]), new)
+        self._resources_changed()
+
+    def saw_running(self, pod: Object | None, change: int) -> None:
+        """Count a pod that begins or ceases to use a node; without a pod, all are counted again."""
+        if pod is None:
+            self._collector.reset_counted()
+        else:
+            self._collector.count_pod(pod, change)
+        self._resources_changed()
+
+    def _resources_changed(self) -> None:
         self._sum = None
         if not self._is_dirty:
             self._is_dirty = True
@@ -359,12 +370,12 @@ class Monitor:
 
     @property
     def _has_caches(self) -> bool:
-        informers = self._members.capacity_informers(self._name)
-        return informers is None or all(informer.has_synced for informer in informers)
+        informers = self._members.capacity(self._name)
+        return informers is None or informers.have_synced
 
     async def _wait_for_caches(self) -> None:
         """Wait for the first complete lists of nodes and pods, but not for long."""
-        informers = self._members.capacity_informers(self._name)
+        informers = self._members.capacity(self._name)
         if informers is None or self._has_caches:
             return
         synced = asyncio.ensure_future(_wait_synced(informers))
@@ -385,8 +396,8 @@ class Monitor:
 
         Summing up a large cluster takes milliseconds: too long for each probe of an idle one.
         """
-        informers = self._members.capacity_informers(self._name)
-        if informers is None or not all(informer.has_synced for informer in informers):
+        informers = self._members.capacity(self._name)
+        if informers is None or not informers.have_synced:
             return None
         if self._sum is None:
             self._sum = self._collector.resources().to_status()

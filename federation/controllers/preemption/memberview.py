@@ -1,6 +1,7 @@
 """What members show of a Deployment and of their room, from caches only.
 
-A member whose caches are not complete and current shows nothing, and nothing gives way there.
+Who gives way is decided pod by pod, so all pods of members are cached once preemption needs them. A member whose caches
+are not complete and current shows nothing, and nothing gives way there.
 """
 
 from collections import Counter
@@ -51,14 +52,14 @@ class Observer:
     def pods(self, cluster: str, namespace: str, name: str) -> list[Object] | None:
         """Return the live pods of a Deployment; None while that is not known."""
         replica_sets = self._members.ensure_owned_informer(cluster, REPLICA_SETS, slim_replica_set)
-        capacity = self._members.capacity_informers(cluster)
-        if capacity is None or not all(map(_is_current, (replica_sets, *capacity))):
+        cached = self._members.ensure_pods(cluster)
+        if cached is None or not all(map(_is_current, (replica_sets, cached))):
             return None
         found = self._members.get_cached(cluster, DEPLOYMENTS, namespace, name)
         if found is None or replica_sets is None:
             return None
         owned = replica_sets.by_index(BY_CONTROLLER, found["metadata"]["uid"])
-        pods = (pod for each in owned for pod in capacity[1].by_index(BY_CONTROLLER, each["metadata"]["uid"]))
+        pods = (pod for each in owned for pod in cached.by_index(BY_CONTROLLER, each["metadata"]["uid"]))
         return [pod for pod in pods if is_live(pod)]
 
     def waiting(self, pods: list[Object]) -> int:
@@ -67,8 +68,15 @@ class Observer:
 
     def room(self, cluster: str, shape: PodShape) -> Room | None:
         """Return the room for pods of a shape; None while that is not known."""
-        collector, capacity = self._collectors.get(cluster), self._members.capacity_informers(cluster)
-        if collector is None or capacity is None or not all(map(_is_current, capacity)):
+        collector, capacity = self._collectors.get(cluster), self._members.capacity(cluster)
+        cached = self._members.ensure_pods(cluster)
+        if (
+            collector is None
+            or capacity is None
+            or cached is None
+            or not capacity.are_current
+            or not _is_current(cached)
+        ):
             return None
         try:
             by_node = collector.free_by_node(shape.needs.admit)
@@ -78,7 +86,7 @@ class Observer:
         free, leaving = Counter[str](), Counter[str]()
         for amounts in by_node.values():
             free.update(amounts)
-        for pod in capacity[1].list():
+        for pod in cached.list():
             if pod["metadata"].get("deletionTimestamp") and node_of(pod) in by_node and not has_ended(pod):
                 leaving.update(request_of({"kind": "Pod", "spec": pod["spec"]}))
                 leaving["pods"] += 1

@@ -1,9 +1,10 @@
 """Deletion: a federated object is removed when no cluster that answers has its object (docs/reference/sync.md).
 
 Member objects are deleted, or released when the orphan annotation says so. When no cache shows one any more, every
-member is queried; only then is the finalizer removed. For a cluster that does not answer a Leftover is written first:
-that durable record finishes the deletion when the cluster returns (docs/decisions/0026). A cluster that answers and
-refuses blocks the deletion, and the condition's message and an event name it.
+member is queried whose watch has not shown the removal; only then is the finalizer removed. For a cluster that does not
+answer a Leftover is written first: that durable record finishes the deletion when the cluster returns
+(docs/decisions/0026). A cluster that answers and refuses blocks the deletion, and the condition's message and an event
+name it.
 """
 
 import asyncio
@@ -176,7 +177,7 @@ class Deletion:
             self._operations.remove(propagation, cluster.name, live, removal)
 
     async def _confirm(self, propagation: Propagation, clusters: Iterable[ClusterState]) -> None:
-        """Query every member, and record those that have the object or do not answer."""
+        """Query the members, and record those that have the object or do not answer."""
         queries = {cluster.name: self._operations.confirm_absence(propagation, cluster.name) for cluster in clusters}
         answers = await asyncio.gather(*queries.values())
         for name, answer in zip(queries, answers, strict=True):

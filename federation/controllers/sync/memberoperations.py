@@ -143,13 +143,16 @@ class MemberOperations:
         self._start(propagation, key, operation, uid, lambda client: write(client, key, uid), live)
 
     def confirm_absence(self, propagation: Propagation, cluster: str) -> "asyncio.Future[Outcome]":
-        """Query the member for the object; the outcome is OK when it is gone or not ours."""
+        """Query the member for the object, unless its watch has shown the removal.
+
+        The outcome is OK when the object is gone or not ours.
+        """
         key = propagation.member_key(cluster)
         if self._executor.is_pending(key):
             # The pending operation may create or delete the object after the member has answered the query.
-            waiting: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-            waiting.set_result(Outcome(ClusterStatus.WAITING_FOR_REMOVAL, message="an operation is under way"))
-            return waiting
+            return _known(Outcome(ClusterStatus.WAITING_FOR_REMOVAL, message="an operation is under way"))
+        if self._expectations.is_gone(key, _final_owner(propagation)):
+            return _known(Outcome(ClusterStatus.OK))
 
         async def confirm(client: Client) -> Outcome:
             return await self._writer.confirm(client, key)
@@ -246,7 +249,7 @@ class MemberOperations:
             if outcome.correction is not None:
                 self._drift.record(propagation, key, outcome.correction)
         else:
-            self._expectations.record_deletion_request(key, digest)
+            self._expectations.record_deletion_request(key, digest, _final_owner(propagation))
             self._drift.forget(key)
         propagation.resources_updated = True
         if outcome.status is ClusterStatus.OK:
@@ -308,6 +311,18 @@ class MemberOperations:
         for started in propagation.started:
             if started.future.done() and not started.future.cancelled() and (error := started.future.exception()):
                 raise error
+
+
+def _final_owner(propagation: Propagation) -> str:
+    """Return the uid of a federated object that is being deleted, "" for one that may be written again."""
+    metadata = propagation.federated["metadata"]
+    return str(metadata.get("uid", "")) if metadata.get("deletionTimestamp") else ""
+
+
+def _known(outcome: Outcome) -> "asyncio.Future[Outcome]":
+    future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+    future.set_result(outcome)
+    return future
 
 
 def _event_text(operation: Operation, key: MemberKey, message: str) -> str:

@@ -68,6 +68,7 @@ class TopologySpreadController:
         self._clusters.add_handler(self._on_cluster)
         members.add_handler(self._on_member_object)
         members.add_capacity_handler(self._on_capacity)
+        members.add_pod_handler(self._on_pod)
         members.add_sync_listener(lambda _cluster, _resource: self._enqueue(self._keys()))
 
     async def run(self) -> None:
@@ -105,7 +106,8 @@ class TopologySpreadController:
     def _on_capacity(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
         if resource == NODES:
             self._enqueue(self._keys())
-            return
+
+    def _on_pod(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
         pod = new if new is not None else old or {}
         owner = controller_of(pod)
         if owner is not None and owner.get("kind") == "StatefulSet":

@@ -59,7 +59,7 @@ class Reconciler:
             self._known.pop(key, None)
             self._attempts.pop(key, None)
             return DONE
-        if cluster := self._observer.missing_cache(obj["spec"]):
+        if cluster := self._observer.missing_cache(obj):
             await self._report_waiting(key, obj, cluster)
             return Result(requeue_after_s=_CACHE_WAIT_S)
         self._attempts.pop(key, None)

@@ -50,6 +50,15 @@ def count_pods(pods: Iterable[Mapping[str, Any]], now: datetime, threshold_s: fl
     return PodCount(total, scheduled, unschedulable, next_crossing_s)
 
 
+def count_replica_set(
+    replica_set: Mapping[str, Any], waiting: Iterable[Mapping[str, Any]], now: datetime, threshold_s: float
+) -> PodCount:
+    """Count the pods of a ReplicaSet by its status, which has the live ones, and its pods without a node."""
+    found = count_pods(waiting, now, threshold_s)
+    total = max((replica_set.get("status") or {}).get("replicas") or 0, found.total)
+    return PodCount(total, total - found.total + found.scheduled, found.unschedulable, found.next_crossing_s)
+
+
 def is_live(pod: Mapping[str, Any]) -> bool:
     """Return True unless the pod has ended or is being deleted."""
     return not (pod.get("metadata") or {}).get("deletionTimestamp") and not has_ended(pod)

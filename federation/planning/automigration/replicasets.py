@@ -46,10 +46,14 @@ def newest_replica_set(deployment: Mapping[str, Any], replica_sets: Iterable[Obj
 
 
 def slim_replica_set(replica_set: Object) -> Object:
-    """Return a ReplicaSet reduced to identity, owner, age and a hash of its pod template."""
+    """Return a ReplicaSet reduced to identity, owner, age, number of pods and a hash of its pod template."""
     metadata = replica_set["metadata"]
     kept = {
         key: metadata.get(key) or "" for key in ("name", "namespace", "resourceVersion", "uid", "creationTimestamp")
     }
     kept["ownerReferences"] = metadata.get("ownerReferences") or []
-    return {"metadata": kept, TEMPLATE_HASH: template_hash((replica_set.get("spec") or {}).get("template") or {})}
+    return {
+        "metadata": kept,
+        TEMPLATE_HASH: template_hash((replica_set.get("spec") or {}).get("template") or {}),
+        "status": {"replicas": (replica_set.get("status") or {}).get("replicas") or 0},
+    }

@@ -2,7 +2,8 @@
 
 Schedulable nodes count. Every pod that has not ended counts against them, even on other nodes, as in KubeAdmiral, so
 `available` may be negative. Full objects and those of `runtime/transforms.py` give the same sums. `Collector` keeps the
-sums of a member event by event; `nodeclasses.py` computes the histogram of its nodes.
+sums of a member event by event, and nothing of a single pod that runs; `nodeclasses.py` computes the histogram of its
+nodes.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -16,6 +17,7 @@ from federation.api import names
 from federation.apimachinery.quantity import ZERO, Quantity, parse
 from federation.apimachinery.resources import Object
 from federation.planning.clusters import nodeclasses
+from federation.planning.clusters.podsums import PodSums
 
 Amounts = dict[str, Quantity]
 NodeFilter = Callable[[Mapping[str, str]], bool]
@@ -29,7 +31,6 @@ _TAINT_EFFECTS = ("NoSchedule", "NoExecute")
 _HOLDS_SPARE = 1024
 _RESOURCES_MAX = 256
 """Resources of one cluster: their names are the member's, and the histogram's cost grows with their number."""
-_NO_LOAD: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,8 @@ def aggregate(
 class Collector:
     """The sums of one cluster, updated event by event: a change first subtracts the old state of a node or pod.
 
-    The cost of an event does not depend on the number of pods; `resources` reads every node and no pod.
+    The cost of an event does not depend on the number of pods; `resources` reads every node and no pod. Pods are added
+    by key, or only counted: then memory does not depend on their number.
     """
 
     def __init__(self, is_left_out: NodeFilter | None = None) -> None:
@@ -96,10 +98,9 @@ class Collector:
         self._pods: dict[Hashable, _Hold] = {}
         self._holds: dict[_Hold, _Hold] = {}
         """One instance per node and request, shared by all its pods."""
-        self._used: Amounts = {}
+        self._known = PodSums()
+        self._counted_only = PodSums()
         self._names: set[str] = set()
-        self._loads: dict[str, dict[str, int]] = {}
-        """Requests of the pods per node, in integers, rounded up; nodes may be unknown, and "" has pods without one."""
         self._classes: dict[str, nodeclasses.ClassKey] | None = None
         self._omitted: list[str] = []
 
@@ -120,20 +121,37 @@ class Collector:
         """Add or update a pod; None removes it. A pod that has ended requests nothing."""
         old, new = self._pods.get(key), None
         if pod is not None and not has_ended(pod):
-            spec = pod.get("spec") or {}
-            requests = self._counted(spec_requests(spec))
-            hold = _Hold(spec.get("nodeName") or "", tuple(sorted(requests.items(), key=itemgetter(0))))
+            hold = self._hold_of(pod)
             new = self._holds.setdefault(hold, hold)
         if old is new:
             return
         if old is not None:
             del self._pods[key]
-            self._count(old, -1)
+            self._known.count(*old, -1)
             if len(self._holds) > 2 * len(self._pods) + _HOLDS_SPARE:
                 self._holds = {hold: hold for hold in self._pods.values()}
         if new is not None:
             self._pods[key] = new
-            self._count(new, 1)
+            self._known.count(*new, 1)
+
+    def count_pod(self, pod: Mapping[str, Any], sign: int) -> None:
+        """Add a pod that has not ended with sign 1, subtract it with -1; its requests must be the same then."""
+        self._counted_only.count(*self._hold_of(pod), sign)
+
+    def reset_counted(self) -> None:
+        """Subtract every pod that was only counted."""
+        self._counted_only = PodSums()
+
+    def _hold_of(self, pod: Mapping[str, Any]) -> "_Hold":
+        spec = pod.get("spec") or {}
+        requests = self._counted(spec_requests(spec))
+        return _Hold(spec.get("nodeName") or "", tuple(sorted(requests.items(), key=itemgetter(0))))
+
+    def _load(self, node: str) -> Mapping[str, int]:
+        known, counted = self._known.load(node), self._counted_only.load(node)
+        if not known or not counted:
+            return known or counted
+        return {name: known.get(name, 0) + counted.get(name, 0) for name in known.keys() | counted.keys()}
 
     def count_fitting(self, request: Iterable[tuple[str, int]], is_suitable: IsSuitable) -> int:
         """Return the exact number of further pods of the request that fit on suitable nodes; cpu is in thousandths."""
@@ -141,17 +159,18 @@ class Collector:
         total = 0
         for name, node in self._nodes.items():
             if node.is_open and is_suitable(name, node.labels, node.taints):
-                load = self._loads.get(name, _NO_LOAD)
+                load = self._load(name)
                 total += max(0, min([(node.whole.get(key, 0) - load.get(key, 0)) // amount for key, amount in wanted]))
         return total
 
     def free_by_node(self, is_suitable: IsSuitable) -> dict[str, dict[str, int]]:
         """Return what suitable nodes have free, by node; cpu is in thousandths."""
-        return {
-            name: {key: whole - self._loads.get(name, _NO_LOAD).get(key, 0) for key, whole in node.whole.items()}
-            for name, node in self._nodes.items()
-            if node.is_open and is_suitable(name, node.labels, node.taints)
-        }
+        free: dict[str, dict[str, int]] = {}
+        for name, node in self._nodes.items():
+            if node.is_open and is_suitable(name, node.labels, node.taints):
+                load = self._load(name)
+                free[name] = {key: whole - load.get(key, 0) for key, whole in node.whole.items()}
+        return free
 
     def resources(self) -> ClusterResources:
         """Return the sums as of now."""
@@ -160,7 +179,8 @@ class Collector:
         for node in counted:
             _add(allocatable, node.allocatable)
         allocatable.pop(nodeclasses.PODS, None)
-        available = {name: amount - self._used.get(name, ZERO) for name, amount in allocatable.items()}
+        known, counted_only = self._known, self._counted_only
+        available = {name: amount - known.used(name) - counted_only.used(name) for name, amount in allocatable.items()}
         return ClusterResources(len(counted), allocatable, available, self._by_node())
 
     def _counted(self, amounts: Amounts) -> Amounts:
@@ -177,24 +197,13 @@ class Collector:
             self._classes, self._omitted = nodeclasses.classify(telling)
         classes: dict[nodeclasses.ClassKey, list[nodeclasses.Amount]] = {}
         for name, key in self._classes.items():
-            whole, load = self._nodes[name].whole, self._loads.get(name)
-            free = whole if load is None else {key: amount - load.get(key, 0) for key, amount in whole.items()}
+            whole, load = self._nodes[name].whole, self._load(name)
+            free = {key: amount - load.get(key, 0) for key, amount in whole.items()} if load else whole
             classes.setdefault(key, []).append((whole, free))
         by_node = nodeclasses.compute_node_classes(classes, self._omitted) if classes else {}
-        if waiting := self._loads.get(""):
+        if waiting := self._load(""):
             by_node["waiting"] = nodeclasses.to_texts(waiting)
         return by_node
-
-    def _count(self, hold: "_Hold", sign: int) -> None:
-        for name, amount in hold.requests:
-            held = self._used.get(name, ZERO)
-            self._used[name] = held + amount if sign > 0 else held - amount
-        load = self._loads.setdefault(hold.node, {})
-        load[nodeclasses.PODS] = load.get(nodeclasses.PODS, 0) + sign
-        for name, whole in nodeclasses.ceil_amounts(hold.requests).items():
-            load[name] = load.get(name, 0) + sign * whole
-        if not load[nodeclasses.PODS]:
-            del self._loads[hold.node]
 
 
 class Collectors:

@@ -130,6 +130,29 @@ def test_the_uid_of_an_object_that_left_the_cache_is_known_until_the_next_write(
     assert not expectations.lost_uid(KEY)
 
 
+@pytest.mark.parametrize("is_watch_faster", [False, True])
+def test_a_final_deletion_that_the_watch_has_shown_needs_no_query(is_watch_faster: bool) -> None:
+    expectations = Expectations()
+    if is_watch_faster:
+        expectations.record_removal(KEY, "u")
+    expectations.record_deletion_request(KEY, "u", "federated")
+    assert expectations.is_gone(KEY, "federated") is is_watch_faster
+    expectations.record_removal(KEY, "u")
+    assert expectations.is_gone(KEY, "federated")
+    assert not expectations.is_gone(KEY, "of a later federated object")
+    expectations.record_unconfirmed_write(KEY)
+    assert not expectations.is_gone(KEY, "federated"), "an unanswered write may create it again"
+
+
+@pytest.mark.parametrize(("removed", "owner"), [("other", "federated"), ("u", "")])
+def test_another_removal_or_one_for_now_needs_a_query(removed: str, owner: str) -> None:
+    expectations = Expectations()
+    expectations.record_deletion_request(KEY, "u", owner)
+    expectations.record_removal(KEY, removed)
+    assert not expectations.is_gone(KEY, "federated")
+    assert not expectations.is_gone(KEY, "")
+
+
 def test_a_rewritten_value_is_accepted_until_the_object_changes() -> None:
     expectations = Expectations()
     expectations.record_write(KEY, obj(10, 2), "hash", is_subset=False)

@@ -174,14 +174,15 @@ async def test_nodes_and_pods_are_watched_only_on_request(members, clusters, sta
     await clusters["m1"].create(NODES, node)
     start(members.run())
     members.add_cluster("m1")
-    assert members.capacity_informers("m1") is None
+    assert members.capacity("m1") is None
     members.ensure_capacity_informers("m1")
     members.ensure_capacity_informers("m1")
     members.ensure_capacity_informers("unknown")
     await settle()
-    nodes, pods = members.capacity_informers("m1")
-    assert (nodes.resource, pods.resource) == (NODES, PODS)
-    assert "images" not in nodes.list()[0]["status"]
+    capacity = members.capacity("m1")
+    assert capacity.are_current
+    assert (capacity.nodes.resource, capacity.waiting.resource) == (NODES, PODS)
+    assert "images" not in capacity.nodes.list()[0]["status"]
     assert heard == [("m1", "nodes")]
 
 

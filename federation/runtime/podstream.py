@@ -1,0 +1,108 @@
+"""The pods on nodes of one member, as a stream: each is reported when it begins and when it ceases to use its node.
+
+Nothing is kept, so memory does not depend on the number of pods: the field selector makes the API server compare each
+pod's states for us. It sends ADDED when a pod gets a node and DELETED when it has ended or is gone, with the last state
+that the selector matched. After a list that could not be continued (a start, a compacted revision) everything is
+reported again, page by page. Requests of a pod hardly ever change while it runs; after one was resized, all pods are
+listed again, at most every few minutes. `informer.py` owns lists, watches and retries.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import PODS, Object
+from federation.client.client import Client, WatchEventType
+from federation.runtime.informer import Informer, InformerOptions
+from federation.runtime.transforms import slim_pod
+
+_NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
+ON_NODES = f"spec.nodeName!=,{_NOT_ENDED}"
+WITHOUT_NODE = f"spec.nodeName=,{_NOT_ENDED}"
+
+PodHandler = Callable[[Object | None, int], None]
+"""Called with a pod and 1 or -1 when it begins or ceases to use a node, and with None and 0 before a complete list."""
+
+_SLICE = 100
+"""Pods to report before the event loop runs other tasks."""
+_RESIZING = ("PodResizePending", "PodResizeInProgress")
+
+
+class PodStream(Informer):
+    """Follows the pods of a member that use nodes. `has_synced` is False until all of them were reported."""
+
+    def __init__(
+        self,
+        client: Client,
+        handler: PodHandler,
+        *,
+        clock: Clock,
+        cluster: str,
+        options: InformerOptions,
+        recount_s: float = 300.0,
+    ) -> None:
+        super().__init__(
+            client,
+            PODS,
+            field_selector=ON_NODES,
+            transform=slim_pod,
+            clock=clock,
+            cluster=cluster,
+            options=options,
+        )
+        self._handler = handler
+        self._recount_s = recount_s
+        self._recounting: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Follow the pods until cancelled."""
+        try:
+            await super().run()
+        finally:
+            if self._recounting is not None:
+                self._recounting.cancel()
+
+    async def _list_all(self) -> None:
+        self._must_list, epoch, revision = True, self._epoch, ""
+        self.has_synced = False
+        self._synced.clear()
+        self._admittance.begin_list()
+        async for page, is_first in self._pages():
+            if is_first:
+                self._handler(None, 0)
+                revision = page.resource_version
+            for start in range(0, len(page.items), _SLICE):
+                for pod in page.items[start : start + _SLICE]:
+                    if self._is_admissible(pod):
+                        self._report(pod, 1)
+                await asyncio.sleep(0)
+        self._end_list(revision, epoch)
+
+    def _apply_change(self, type_: WatchEventType, obj: Object) -> None:
+        if type_ is WatchEventType.ADDED:
+            self._report(obj, 1)
+        elif type_ is WatchEventType.DELETED:
+            self._report(obj, -1)
+        elif is_resizing(obj) and (self._recounting is None or self._recounting.done()):
+            self._recounting = asyncio.ensure_future(self._recount())
+
+    def _report(self, pod: Object, change: int) -> None:
+        slim = self._admittance.shrink(pod)
+        if slim is None:
+            self._admittance.reject(pod)
+        else:
+            self._handler(slim, change)
+
+    async def _recount(self) -> None:
+        await self._clock.sleep(self._recount_s)
+        self.invalidate()
+
+
+def is_resizing(pod: Mapping[str, Any]) -> bool:
+    """Return True for a pod whose requests are changed while it runs; a malformed one is not resizing."""
+    status: Any = pod.get("status")
+    with contextlib.suppress(AttributeError, TypeError):
+        return bool(status.get("resize")) or any(c.get("type") in _RESIZING for c in status.get("conditions") or ())
+    return False
