@@ -126,7 +126,12 @@ def to_policy(name: str, mode: str, clusters: list[str]) -> Object:
         "apiVersion": PROPAGATION_POLICIES.api_version,
         "kind": "PropagationPolicy",
         "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"schedulingMode": mode, "placement": [{"cluster": cluster} for cluster in clusters]},
+        "spec": {
+            "schedulingMode": mode,
+            "placement": [{"cluster": cluster} for cluster in clusters],
+            # On a busy machine members answer late: one that counts as lost for a moment stays a target.
+            "tolerations": [{"operator": "Exists"}],
+        },
     }
 
 

@@ -60,8 +60,11 @@ class Network:
             self._aborts.add(abort)
             try:
                 await self._pass()
-                if self._is_cut:
+                if self._is_cut and ABORT in scope.get("extensions", {}):
                     abort()
+                    # Until the server knows it: it reports a request that ends without an answer as an error.
+                    while (await receive())["type"] != "http.disconnect":
+                        continue
                 elif self.error_share and self._random.random() < self.error_share:
                     error = ServiceUnavailable("simulated failure; end it with: fedctl sim start MEMBER")
                     await Request(scope, receive, send).respond_error(error)
