@@ -223,7 +223,7 @@ async def test_waves_cost_no_write_of_the_federated_object_before_the_first_chan
         await start(world, CANARY)
         federated = await world.federated("web")
         assert names.APPROVED_REVISIONS not in federated["metadata"]["annotations"]
-        assert federated["metadata"]["generation"] == 2  # created, then placed
+        assert federated["metadata"]["generation"] == 1  # created with its placement
 
 
 async def test_a_template_that_was_taken_back_after_a_failure_never_exceeds_its_deadline() -> None:

@@ -8,7 +8,7 @@ from federation.apimachinery import metrics
 LAYERS = "base|store|registry|server|client|runtime|dispatch|scheduling|controllers|spread"
 
 
-FLEET = "build_info|certificate_expiry_seconds|cluster_ready|delivery_seconds|objects|replicas_unplaced"
+FLEET = "build_info|certificate_expiry_seconds|cluster_ready|delivery_seconds|delivery_stage_seconds|objects|replicas_unplaced"
 """What alerts are about. These names stay when the code behind them moves to another layer."""
 
 

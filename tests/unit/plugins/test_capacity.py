@@ -157,8 +157,8 @@ def test_openings_are_used_where_the_report_shows_less() -> None:
         migration = AutoMigration(estimated_capacity={"few-large": 4}, openings=openings)
         return a_divided_unit(6, request=CORE, current={"few-large": 6}, auto_migration=migration)
 
-    busy = replace(FULL, node_classes=(NodeClass(largest={"cpu": 900}, nodes=(1,), free={"pods": (9,)}),))
-    none = replace(FEW_LARGE, node_classes=(NodeClass(largest={"cpu": 8000}),))
+    busy = replace(FULL, memo={}, node_classes=(NodeClass(largest={"cpu": 900}, nodes=(1,), free={"pods": (9,)}),))
+    none = replace(FEW_LARGE, memo={}, node_classes=(NodeClass(largest={"cpu": 8000}),))
     assert decide(lacking({}), none, busy).placements == {"few-large": 6}
     assert decide(lacking({"full": 2}), none, busy).placements == {"few-large": 4, "full": 2}
     rooms = rooms_of(lacking({"many-small": 7, "gone": 3}), [MANY_SMALL])
