@@ -250,7 +250,7 @@ async def test_run_flushes_and_prunes_at_intervals_and_flushes_when_cancelled(da
 
     async with asyncio.timeout(30):
         while clock.next_deadline_s is None:  # it prunes at its start, too
-            await asyncio.sleep(0)
+            await clock.advance(0)
     for number in range(5):
         await journal.append(a_record(number, name=f"n{number}"))
     await advance_until(5, 1)
