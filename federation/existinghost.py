@@ -156,7 +156,7 @@ class ExistingHost:
         await self._cipher.open()
         await self._database.open()
         await installation.install_definitions(self._client, self._clock)
-        await ensure_types(self._client)
+        await installation.while_preparing(self._clock, partial(ensure_types, self._client))
         await self._kinds.refresh()
         if (await self._client.list(NODES, limit=1)).items:
             _log.warning(

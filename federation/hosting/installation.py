@@ -5,7 +5,7 @@ itself brings the definitions up to date and leaves its own rights to the admini
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 import orjson
 import structlog
@@ -91,6 +91,21 @@ async def install_definitions(client: Client, clock: Clock) -> None:
     while waiting := await _not_served(client, wanted):
         if clock.monotonic() > deadline_s:
             raise ConfigurationError(f"the host does not serve {', '.join(waiting)} after {_SERVED_S:g} s")
+        await clock.sleep(_POLL_S)
+
+
+async def while_preparing(clock: Clock, work: Callable[[], Awaitable[None]]) -> None:
+    """Do the work, which may be repeated, and repeat it while the host answers that it prepares a definition's storage.
+
+    It does that again, for a moment, when a definition that it serves already was changed.
+    """
+    deadline_s = clock.monotonic() + _SERVED_S
+    while True:
+        try:
+            return await work()
+        except TooManyRequests:
+            if clock.monotonic() > deadline_s:
+                raise
         await clock.sleep(_POLL_S)
 
 
