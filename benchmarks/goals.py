@@ -43,6 +43,9 @@ RUNS = {
     "journal": Run("journal", "--objects {size}", "100000", "100000"),
 }
 
+DECISION_GOALS_MS = {100: (0.25, 1.0), 500: (0.7, 3.0), 1000: (1.2, 6.0)}
+"""P50 of a decision by number of clusters, warm and cold."""
+
 GOALS = (
     Goal("create, until all members have all", "propagation", "makespan_s", 1.25, "s", "bare_client_s"),
     Goal("scale all", "propagation", "scale_fan_out_s", 1.25, "s", "bare_scale_s"),
@@ -60,7 +63,7 @@ GOALS = (
         Goal(
             f"decision, {clusters} clusters, {name}, P50", "scheduling", f"latency_p50_ms_{clusters}{suffix}", ms, "ms"
         )
-        for clusters, warm_ms, cold_ms in ((100, 0.25, 1), (500, 0.7, 3), (1000, 1.2, 6))
+        for clusters, (warm_ms, cold_ms) in DECISION_GOALS_MS.items()
         for name, suffix, ms in (("warm", "", warm_ms), ("cold", "_cold", cold_ms))
     ),
     Goal("restart, first new object through", "restart", "deployments_{size}_first_object_s", 2, "s"),

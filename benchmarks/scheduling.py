@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from goals import DECISION_GOALS_MS
 from report import print_report
 
 from federation.api import names
@@ -58,11 +59,9 @@ BUCKETS_MAX = 32
 WARM_UP = 500
 SIZES = (1, 2, 3, 5, 10, 30, 100, 400)
 REPORT_PERIOD_S, DECISIONS_PER_S = 10, 1_000
-GOALS_MS = {100: (0.25, 1.0), 500: (0.7, 3.0), 1000: (1.2, 6.0)}
-"""P50 by number of clusters, warm and cold."""
 GOALS = {
     f"latency_p50_ms_{size}{suffix}": ("<=", goal)
-    for size, goals in GOALS_MS.items()
+    for size, goals in DECISION_GOALS_MS.items()
     for suffix, goal in zip(("", "_cold"), goals, strict=True)
 }
 CLOCKS: dict[str, Clock] = {"wall": time.perf_counter, "cpu": time.process_time}

@@ -1,7 +1,7 @@
 """Sums of the requests of pods: in total, and by node. Pure.
 
-Members may run millions of pods, so nothing is kept for a single one: whoever adds a pod subtracts the same state of it
-later. `clusterresources.py` combines these sums with nodes.
+Members may run millions of pods, so the sums keep nothing of a single pod. The caller that adds a pod therefore has to
+subtract it later with the same requests and node. `clusterresources.py` combines these sums with nodes.
 """
 
 from collections.abc import Iterable, Mapping

@@ -46,8 +46,7 @@ async def undecided(key: Key, draft: dict[str, Any]) -> bool:
     return False
 
 
-async def started(host: Host, *kinds: str) -> controller.FederateController:
-    await host.federate(*(kinds or ("Deployment",)))
+def start_controller(host: Host) -> controller.FederateController:
     federate = controller.FederateController(
         host.client,
         host.objects,
@@ -59,6 +58,11 @@ async def started(host: Host, *kinds: str) -> controller.FederateController:
     )
     host.start(federate.run)
     return federate
+
+
+async def started(host: Host, *kinds: str) -> controller.FederateController:
+    await host.federate(*(kinds or ("Deployment",)))
+    return start_controller(host)
 
 
 def pending(federated: dict[str, Any]) -> Any:
@@ -235,16 +239,7 @@ async def test_a_restart_writes_nothing(host: Host) -> None:
     await host.settle(federate)
     host.client.writes.clear()
 
-    again = controller.FederateController(
-        host.client,
-        host.objects,
-        host.informers,
-        host.recorder,
-        PolicySelection(host.informers),
-        undecided,
-        clock=host.clock,
-    )
-    host.start(again.run)
+    again = start_controller(host)
     await host.settle(federate, again)
     assert host.client.writes == {}
 

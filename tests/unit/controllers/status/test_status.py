@@ -33,6 +33,14 @@ def _condition(status: dict[str, Any], type_: str) -> dict[str, Any]:
     return next((c for c in status.get("conditions") or () if c["type"] == type_), {})
 
 
+async def _rolled_out(world: World) -> None:
+    """Place three replicas in two members, and let them run."""
+    await _placed(world, {"m1": 2, "m2": 1})
+    await _run(world, "m1", 2)
+    await _run(world, "m2", 1)
+    await _until_available(world, 3)
+
+
 async def _placed(world: World, placement: dict[str, int | None]) -> None:
     await world.place(placement=placement)
     await world.until_statuses(dict.fromkeys(placement, "OK"))
@@ -106,10 +114,7 @@ async def test_a_lost_and_a_recovered_replica_are_shown_without_a_wait() -> None
 
 async def test_a_change_soon_after_a_restart_is_shown_without_a_wait() -> None:
     async with member_world(2) as world:
-        await _placed(world, {"m1": 2, "m2": 1})
-        await _run(world, "m1", 2)
-        await _run(world, "m2", 1)
-        await _until_available(world, 3)
+        await _rolled_out(world)
         await world.restart()
         await world.pass_time(15)
         assert await _delay_s(world, _run(world, "m1", 1), 2) < 0.01
@@ -117,10 +122,7 @@ async def test_a_change_soon_after_a_restart_is_shown_without_a_wait() -> None:
 
 async def test_replicas_that_are_lost_one_after_the_other_are_shown_within_a_tenth_of_a_second() -> None:
     async with member_world(2) as world:
-        await _placed(world, {"m1": 2, "m2": 1})
-        await _run(world, "m1", 2)
-        await _run(world, "m2", 1)
-        await _until_available(world, 3)
+        await _rolled_out(world)
         await world.pass_time(6)
         for left, member, replicas in ((2, "m1", 1), (1, "m2", 0), (0, "m1", 0)):
             assert await _delay_s(world, _run(world, member, replicas), left) <= 0.11
@@ -128,10 +130,7 @@ async def test_replicas_that_are_lost_one_after_the_other_are_shown_within_a_ten
 
 async def test_a_cluster_that_does_not_answer_counts_with_its_last_status() -> None:
     async with member_world(2) as world:
-        await _placed(world, {"m1": 2, "m2": 1})
-        await _run(world, "m1", 2)
-        await _run(world, "m2", 1)
-        await _until_available(world, 3)
+        await _rolled_out(world)
         await world.pass_time(3)
         world.members["m2"].line.mode = "down"
         await world.until_condition("m2", names.CLUSTER_READY, "Unknown")
@@ -145,10 +144,7 @@ async def test_a_cluster_that_does_not_answer_counts_with_its_last_status() -> N
 
 async def test_a_restart_writes_no_old_status_while_caches_are_incomplete() -> None:
     async with member_world(2) as world:
-        await _placed(world, {"m1": 2, "m2": 1})
-        await _run(world, "m1", 2)
-        await _run(world, "m2", 1)
-        await _until_available(world, 3)
+        await _rolled_out(world)
         await world.pass_time(15)
         await world.stop()
         # The CollectedStatus is written less often: this one was not up to date when the process ended.
