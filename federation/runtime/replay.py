@@ -5,23 +5,30 @@ queued before them. Informers and other sources of events mark the replay; `cont
 """
 
 import contextlib
+import threading
 from collections.abc import Iterator
-from contextvars import ContextVar
 
 REPLAYED = 1 << 40
 """Priorities of replayed keys are greater: twice this is added to them, and others are much smaller."""
 
-_offset: ContextVar[int] = ContextVar("priority_offset", default=0)
+
+class _Replays(threading.local):
+    """The nested replays of this thread. Not a context variable: a task that a handler starts would keep its value."""
+
+    depth = 0
+
+
+_replays = _Replays()
 
 
 @contextlib.contextmanager
 def replay() -> Iterator[None]:
     """Queue the keys that handlers enqueue within the block behind all others. The block must not await."""
-    token = _offset.set(2 * REPLAYED)
+    _replays.depth += 1
     try:
         yield
     finally:
-        _offset.reset(token)
+        _replays.depth -= 1
 
 
 def is_replayed(priority: int) -> bool:
@@ -31,4 +38,4 @@ def is_replayed(priority: int) -> bool:
 
 def priority_offset() -> int:
     """Return the number to add to priorities now, 0 outside of a replay."""
-    return _offset.get()
+    return 2 * REPLAYED if _replays.depth else 0

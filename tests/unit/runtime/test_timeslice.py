@@ -50,6 +50,28 @@ async def test_a_change_during_a_replay_comes_before_the_replayed_objects(clock:
     assert len(done) == 21
 
 
+async def test_a_task_that_a_handler_starts_in_a_replay_does_not_replay(clock: ManualClock) -> None:
+    done: list[str] = []
+
+    async def reconcile(key: str) -> Result:
+        done.append(key)
+        return Result()
+
+    controller: Controller[str] = Controller("started", reconcile, workers=1, clock=clock)
+
+    async def follow() -> None:
+        controller.enqueue("change")
+
+    with replay():
+        controller.enqueue("existing")
+        following = asyncio.ensure_future(follow())
+    await following
+    running = asyncio.ensure_future(controller.run())
+    await controller.wait_idle()
+    running.cancel()
+    assert done == ["change", "existing"]
+
+
 async def test_a_worker_wakes_for_a_key_that_arrives_after_others_waited_for_time(clock: ManualClock) -> None:
     done: list[int] = []
 
