@@ -18,10 +18,12 @@ from federation.controllers.sync.propagation import Propagation
 from federation.dispatch.expectations import Expectations, MemberKey
 from federation.dispatch.operations import Write, to_applied_configuration
 from federation.dispatch.plan import (
+    ABSENT_OBJECT,
     PENDING_STATUS,
     UNKNOWN_OBJECT,
     ClusterState,
     Decision,
+    ObservedObject,
     Operation,
     Removal,
     decide,
@@ -72,6 +74,8 @@ class Dispatcher:
         if cluster.ready:
             key = propagation.member_key(cluster.name)
             observed, live = self._member_objects.observe(key, propagation.annotations)
+            if observed.lookup_failed and is_selected and cluster.name not in propagation.published:
+                observed = self._observe_new(propagation, cluster.name)
         decision = decide(
             cluster,
             is_selected=is_selected,
@@ -95,6 +99,13 @@ class Dispatcher:
         elif self._operations.await_earlier_write(propagation, cluster.name):
             return Decision(None, ClusterStatus.WAITING_FOR_REMOVAL)
         return decision
+
+    def _observe_new(self, propagation: Propagation, cluster: str) -> ObservedObject:
+        """Return the state of an object that was never delivered, in a cluster whose cache is incomplete."""
+        if cluster in propagation.absent:
+            return ABSENT_OBJECT
+        propagation.unseen.add(cluster)
+        return UNKNOWN_OBJECT
 
     def _waits_for_removal(self, propagation: Propagation, cluster: ClusterState) -> bool:
         """Return True, and record the wait, while an earlier object of this name is still to be removed.

@@ -6,9 +6,9 @@ goes to the expectations, and the federated object is requeued. No reconcile wai
 """
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from federation.api import names
 from federation.apimachinery.clock import Clock
@@ -16,7 +16,7 @@ from federation.apimachinery.errors import ApiError, ClusterError
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.controllers.sync.driftreports import DriftReports
-from federation.controllers.sync.propagation import Propagation, StartedOperation
+from federation.controllers.sync.propagation import BRIEF_S, Propagation, StartedOperation
 from federation.dispatch.executor import Action, Executor
 from federation.dispatch.expectations import Expectations, MemberKey
 from federation.dispatch.operations import MemberWriter, Outcome, Write
@@ -158,6 +158,35 @@ class MemberOperations:
             return await self._writer.confirm(client, key)
 
         return self._executor.submit(key, confirm, owner=(propagation.key, key))
+
+    async def look_up_unseen(self, propagation: Propagation) -> AsyncIterator[str]:
+        """Query the clusters whose cache is incomplete, and yield those that do not have the object.
+
+        So a new object need not wait for complete lists. A cluster that has the object, or does not answer soon, is
+        left for the reconcile that follows its complete list or its late answer.
+        """
+        asked = {self.confirm_absence(propagation, cluster): cluster for cluster in sorted(propagation.unseen)}
+        deadline_s = self._clock.monotonic() + BRIEF_S
+        while asked and (remaining_s := deadline_s - self._clock.monotonic()) > 0:
+            timer = asyncio.ensure_future(self._clock.sleep(min(remaining_s, _SLOW_CHECK_INTERVAL_S)))
+            awaited: list[asyncio.Future[Any]] = [*asked, timer]
+            try:
+                await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                timer.cancel()
+            for answer in [answer for answer in asked if answer.done()]:
+                cluster = asked.pop(answer)
+                if not answer.cancelled() and answer.result().status is ClusterStatus.OK:
+                    yield cluster
+            late = [answer for answer, cluster in asked.items() if self._executor.is_slow(cluster)]
+            self._await_late(propagation, late)
+            asked = {answer: cluster for answer, cluster in asked.items() if answer not in late}
+        self._await_late(propagation, asked)
+
+    def _await_late(self, propagation: Propagation, answers: Iterable["asyncio.Future[Outcome]"]) -> None:
+        """Requeue the federated object when these queries end: other operations on their objects wait until then."""
+        for answer in answers:
+            answer.add_done_callback(lambda ended: None if ended.cancelled() else self._enqueue(propagation.key))
 
     def await_earlier_write(self, propagation: Propagation, cluster: str) -> bool:
         """Return True, and record the wait, while an earlier write may still create an object that is not wanted.

@@ -50,6 +50,10 @@ class Propagation:
     """The clusters that get nothing because of the host's admission."""
     unjudged: set[str] = field(default_factory=set)
     """The clusters whose objects the host must be asked about before they are written."""
+    unseen: set[str] = field(default_factory=set)
+    """The clusters whose cache is incomplete. They get the object, which is new, if they do not have it."""
+    absent: set[str] = field(default_factory=set)
+    """The clusters without a complete cache that answered that they do not have the object."""
     started: list[StartedOperation] = field(default_factory=list)
     has_ended: bool = False
     """Whether the reconcile published its results. A later result of an operation requeues the object."""

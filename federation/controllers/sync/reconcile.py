@@ -169,6 +169,8 @@ class Reconciler:
         selected, recorded = effective_placement(federated), recorded_clusters(federated)
         self._rollouts.plan(propagation, selected, recorded)
         settled = self._visit(propagation, selected | recorded, selected, recorded)
+        if propagation.unseen:
+            await self._visit_unseen(propagation, selected, recorded)
         if propagation.unjudged:
             await self._visit_judged(propagation, selected, recorded)
         is_uncached = self._keep_uncached_clusters(propagation)
@@ -197,6 +199,14 @@ class Reconciler:
             if decision.operation is None and decision.status is None:
                 settled.add(name)
         return settled
+
+    async def _visit_unseen(
+        self, propagation: Propagation, selected: AbstractSet[str], recorded: AbstractSet[str]
+    ) -> None:
+        """Dispatch a new object to clusters with an incomplete cache, each as soon as it answers that it lacks it."""
+        async for cluster in self._operations.look_up_unseen(propagation):
+            propagation.absent.add(cluster)
+            self._visit(propagation, (cluster,), selected, recorded)
 
     async def _visit_judged(
         self, propagation: Propagation, selected: AbstractSet[str], recorded: AbstractSet[str]

@@ -68,6 +68,35 @@ async def test_a_restart_after_convergence_writes_nothing_anywhere() -> None:
         assert await world.statuses() == {"m1": "OK", "m2": "OK"}
 
 
+async def test_after_a_restart_a_new_object_does_not_wait_for_complete_lists() -> None:
+    async with member_world(1) as world:
+        await _converged(world, {"m1": 2})
+        line = world.members["m1"].line
+        line.delays_s["list"] = 30.0
+        await world.restart()
+        started_s = world.clock.monotonic()
+        await world.place("new", placement={"m1": 1})
+        await world.until_statuses({"m1": "OK"}, "new")
+        assert world.clock.monotonic() - started_s < 5
+        deployments = [call for call in line.calls if call[1] == "deployments" and call[0] != "list"]
+        assert deployments == [("get", "deployments", "new"), ("patch", "deployments", "new")]
+
+
+async def test_a_member_that_has_a_new_object_already_is_written_after_its_complete_list() -> None:
+    async with member_world(1) as world:
+        line = world.members["m1"].line
+        managed = a_deployment("new")
+        managed["metadata"]["labels"] = {**managed["metadata"].get("labels", {}), names.MANAGED_LABEL: "true"}
+        await world.members["m1"].admin.create(DEPLOYMENTS, managed)
+        line.delays_s["list"] = 10.0
+        await world.restart()
+        await world.place("new", placement={"m1": 1})
+        await world.pass_time(5)
+        assert ("get", "deployments", "new") in line.calls
+        assert line.writes() == []
+        await world.until_statuses({"m1": "OK"}, "new")
+
+
 async def test_an_object_waits_for_its_pipeline() -> None:
     async with member_world(1) as world:
         pending = orjson.dumps([[names.GLOBAL_SCHEDULER]]).decode()
