@@ -74,6 +74,8 @@ from federation.scheduling.policyusage import PolicyUsage
 from federation.settings import Settings
 
 Run = Callable[[], Awaitable[None]]
+_PARSED_MAX = 2_048
+"""Objects of one kind on the host that stay parsed in the cache: those in work, and all of kinds with few objects."""
 
 
 class _Controller(Protocol):
@@ -104,7 +106,7 @@ class Wiring:
     ) -> None:
         self.client = client
         self.pool = pool
-        self.informers = Informers(client, clock=clock, transform=drop_managed_fields)
+        self.informers = Informers(client, clock=clock, transform=drop_managed_fields, parsed_max=_PARSED_MAX)
         self.types = FederatedTypes(self.informers, from_config)
         self.policy_selection = PolicySelection(self.informers)
         self.objects = FederatedObjects(client, self.informers, self.types, name_of=federated_object_name, clock=clock)

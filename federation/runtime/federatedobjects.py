@@ -30,6 +30,7 @@ from federation.runtime.indexer import revision_of
 from federation.runtime.informer import Handler, Informer
 from federation.runtime.informers import Informers
 
+Keys = list[Key]
 Completion = Callable[[Object], Object | None]
 """Returns the patch of a controller for the object that another one is about to write; None if it has none."""
 
@@ -232,7 +233,7 @@ class FederatedObjects:
 
     def all_keys(self) -> Iterator[Key]:
         """Yield the keys of all cached federated objects."""
-        return map(key_of, self.list())
+        return (Key(*key) for informer in self._informers for key in list(informer.cache.keys()))
 
     def list_namespace(self, namespace: str) -> Objects:
         """Return the cached federated objects of one namespace."""
@@ -256,6 +257,15 @@ class FederatedObjects:
         if not namespace:
             return list(chain.from_iterable(informer.by_index(name, value) for informer in self._informers))
         return [obj for obj in self._namespaced.by_index(name, value) if obj["metadata"].get("namespace") == namespace]
+
+    def keys_by_index(self, name: str, value: str, namespace: str = "") -> Keys:
+        """Return the keys of what `by_index` returns, without reading the objects."""
+        found = (key for informer in self._informers for key in informer.cache.keys_by_index(name, value))
+        return [Key(*key) for key in found if not namespace or key[0] == namespace]
+
+    def keys_of_kind(self, api_version: str, kind: str, namespace: str = "") -> Keys:
+        """Return the keys of what `of_kind` returns, without reading the objects."""
+        return self.keys_by_index(_BY_TEMPLATE_KIND, f"{api_version}/{kind}", namespace)
 
     def type_of(self, federated: Object) -> FederatedType | None:
         """Return the federated type of the object's template."""

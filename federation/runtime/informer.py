@@ -90,6 +90,7 @@ class Informer:
         options: InformerOptions | None = None,
         jitter: Jitter = random.random,
         budget: CacheBudget | None = None,
+        parsed_max: int = 0,
     ) -> None:
         self.resource = resource
         self.namespace = namespace
@@ -104,14 +105,15 @@ class Informer:
         self._clock = clock or SystemClock()
         self._options = options or InformerOptions()
         self._jitter = jitter
-        self._cache = Cache()
+        self.cache = Cache(parsed_max)
+        """For keys. Only the informer changes it."""
         self._admittance = Admittance(
             cluster,
             resource,
             transform,
             budget,
-            pages_max=(options or InformerOptions()).list_pages_max,
-            objects_max=(options or InformerOptions()).list_objects_max,
+            pages_max=self._options.list_pages_max,
+            objects_max=self._options.list_objects_max,
         )
         self._handlers: list[Handler] = []
         self._revision = ""
@@ -126,7 +128,7 @@ class Informer:
         labels = (cluster, resource.group_resource)
         self._lists, self._events = _lists.labels(*labels), _events.labels(*labels)
         self._failed, self._handler_failed = _failures.labels(*labels), _handler_failures.labels(*labels)
-        cache = weakref.ref(self._cache)
+        cache = weakref.ref(self.cache)
         _objects.labels(*labels).set_function(lambda: len(cache() or ()))
 
     @property
@@ -142,22 +144,22 @@ class Informer:
 
     def get(self, namespace: str, name: str) -> Object | None:
         """Return the cached object, read-only; `namespace` is "" for cluster-scoped ones."""
-        return self._cache.get(namespace, name)
+        return self.cache.get(namespace, name)
 
     def list(self, namespace: str = "") -> list[Object]:
         """Return the cached objects of the namespace, or all of them."""
-        return self._cache.list(namespace)
+        return self.cache.list(namespace)
 
     def __len__(self) -> int:
-        return len(self._cache)
+        return len(self.cache)
 
     def add_index(self, name: str, values: Callable[[Object], Iterable[str]]) -> None:
         """Keep an index by the values that the function gives for an object; it is filled from the cache at once."""
-        self._cache.add_index(name, values)
+        self.cache.add_index(name, values)
 
     def by_index(self, name: str, value: str) -> Objects:
         """Return the objects that have `value` in the index."""
-        return self._cache.by_index(name, value)
+        return self.cache.by_index(name, value)
 
     @property
     def resource_version(self) -> str:
@@ -197,7 +199,7 @@ class Informer:
         """
         self._handlers.append(handler)
         with replay():
-            for obj in self._cache.list():
+            for obj in self.cache.list():
                 self._call(handler, None, obj)
         return lambda: self._handlers.remove(handler) if handler in self._handlers else None
 
@@ -282,7 +284,7 @@ class Informer:
                     is_complete &= self._take_listed(page.items[start : start + _SLICE], seen)
                 await asyncio.sleep(0)
         # A malformed item can be any object of the cache, so nothing is known to be deleted.
-        absent = [key for key in self._cache.keys() if key not in seen] if is_complete else []  # noqa: SIM118  # no mapping
+        absent = [key for key in self.cache.keys() if key not in seen] if is_complete else []  # noqa: SIM118  # no mapping
         for key in absent:
             self._drop(key, None)
         self._end_list(revision, epoch)
@@ -292,7 +294,7 @@ class Informer:
         for obj in objects:
             if self._is_admissible(obj):
                 key = cache_key(obj)
-                self._take(obj, key, self._cache.get(*key))
+                self._take(obj, key, self.cache.get(*key))
                 seen.add(key)
             else:
                 are_admissible = False
@@ -387,7 +389,7 @@ class Informer:
 
     def _apply_change(self, type_: WatchEventType, obj: Object) -> None:
         key = cache_key(obj)
-        known, revision = self._cache.get(*key), to_revision(obj["metadata"]["resourceVersion"])
+        known, revision = self.cache.get(*key), to_revision(obj["metadata"]["resourceVersion"])
         age = revision - to_revision(known["metadata"]["resourceVersion"]) if known is not None else 1
         if type_ is WatchEventType.DELETED:
             # The last state may carry the revision of the deletion or, from old servers, that of the object.
@@ -395,7 +397,7 @@ class Informer:
                 self._drop(key, obj)
         elif age > 0:
             if known is None:
-                self._admittance.check_objects(len(self._cache) + 1)
+                self._admittance.check_objects(len(self.cache) + 1)
             self._take(obj, key, known)
 
     def _is_admissible(self, obj: Object) -> bool:
@@ -415,16 +417,16 @@ class Informer:
         kept = self._admittance.admit(key, obj)
         if kept is None:
             return
-        self._cache.put(key, kept)
+        self.cache.put(key, kept)
         for handler in self._handlers:
             self._call(handler, known, kept)
 
     def _drop(self, key: CacheKey, last: Object | None) -> None:
-        known = self._cache.get(*key)
+        known = self.cache.get(*key)
         if last is not None:
             last = self._admittance.shrink(last)
         self._admittance.forget(key)
-        self._cache.remove(key)
+        self.cache.remove(key)
         for handler in self._handlers:
             self._call(handler, last or known, None)
 

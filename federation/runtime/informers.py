@@ -29,7 +29,7 @@ class _Shared:
 class Informers:
     """The shared informers of one client; `cluster` names it in metrics and logs ("" is the host).
 
-    `transform` is the default for users without a transform of their own.
+    `transform` and `parsed_max` are the defaults for users without their own.
     """
 
     def __init__(
@@ -41,6 +41,7 @@ class Informers:
         options: InformerOptions | None = None,
         transform: Transform | None = None,
         budget: CacheBudget | None = None,
+        parsed_max: int = 0,
     ) -> None:
         self.client = client
         self._transform = transform
@@ -48,6 +49,7 @@ class Informers:
         self._clock = clock or SystemClock()
         self._options = options
         self._budget = budget
+        self._parsed_max = parsed_max
         self._shared: dict[Hashable, _Shared] = {}
         self._group: asyncio.TaskGroup | None = None
 
@@ -59,11 +61,12 @@ class Informers:
         label_selector: str = "",
         field_selector: str = "",
         transform: Transform | None = None,
+        parsed_max: int = 0,
     ) -> Informer:
         """Return the informer of the collection and count one more user.
 
-        The first user's `transform` holds; users with different transforms (compared by identity) get different
-        informers.
+        The first user's `transform` and `parsed_max` (see `Cache`) hold; users with different transforms (compared by
+        identity) get different informers.
         """
         transform = transform or self._transform
         key = (resource, namespace, label_selector, field_selector, transform)
@@ -80,6 +83,7 @@ class Informers:
                 cluster=self.cluster,
                 options=self._options,
                 budget=self._budget,
+                parsed_max=parsed_max or self._parsed_max,
             )
             shared = self._shared[key] = _Shared(informer)
             self._start(shared)

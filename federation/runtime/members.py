@@ -86,6 +86,8 @@ class MemberOptions:
     )
     cache_bytes_max: int = 1024 * 1024 * 1024
     """Estimated memory of all caches of one cluster."""
+    parsed_max: int = 256
+    """Managed objects of one kind and cluster that stay parsed in the cache (see `indexer.Cache`)."""
     transform: Transform = drop_managed_fields
 
 
@@ -375,7 +377,10 @@ class Members:
 
     def _watch(self, member: _Member, resource: Resource) -> None:
         informer = member.informers.for_resource(
-            resource, label_selector=self._options.label_selector, transform=self._options.transform
+            resource,
+            label_selector=self._options.label_selector,
+            transform=self._options.transform,
+            parsed_max=self._options.parsed_max,
         )
         member.by_resource[resource] = informer
         informer.add_handler(self._forwarder(member.name, resource, self._handlers))

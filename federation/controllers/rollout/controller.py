@@ -95,7 +95,7 @@ class RolloutController:
         await self.controller.run()
 
     def _keys(self) -> Iterator[Key]:
-        return map(key_of, self._objects.by_index(_WITH_WAVES, "true"))
+        return iter(self._objects.keys_by_index(_WITH_WAVES, "true"))
 
     def _enqueue(self, key: Key) -> None:
         self.controller.enqueue(key)

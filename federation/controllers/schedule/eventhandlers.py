@@ -102,7 +102,7 @@ class EventHandlers:
 
     def _on_readiness(self, name: str) -> None:
         """Enqueue the objects in the cluster, whose toleration begins or ends, and those that may (re)turn to it."""
-        keys = [key_of(obj) for index in (BY_CLUSTER, LEFT) for obj in self._objects.by_index(index, name)]
+        keys = [key for index in (BY_CLUSTER, LEFT) for key in self._objects.keys_by_index(index, name)]
         if self._cache.clusters.is_ready(name):
             keys += self._cache.following_joins()
         self._enqueue_many(key for key in dict.fromkeys(keys) if key not in self._cache.unschedulable)
@@ -153,9 +153,9 @@ class EventHandlers:
         """Return the objects that had the policy, that name it, and those of the types that it selects."""
         types = {(s.api_version, s.kind) for policy in versions if policy is not None for s in policy.selectors}
         keys = set(self._cache.bound_to(ref))
-        keys.update(map(key_of, self._objects.by_index(BY_POLICY, f"{ref.namespace}/{ref.name}", ref.namespace)))
+        keys.update(self._objects.keys_by_index(BY_POLICY, f"{ref.namespace}/{ref.name}", ref.namespace))
         for api_version, kind in types:
-            keys.update(map(key_of, self._objects.of_kind(api_version, kind, ref.namespace)))
+            keys.update(self._objects.keys_of_kind(api_version, kind, ref.namespace))
         return sorted(keys)
 
     def on_profile(self, old: Object | None, new: Object | None) -> None:

@@ -130,14 +130,16 @@ class Guard:
             sizes[Cause(kind, ref.namespace, ref.name)] = self._cache.count_bound_to(ref)
             if namespace := context.key.namespace:
                 # Many policies with a few objects each: one release of a tenant may change all of them.
-                sizes[Cause("Namespace", "", namespace)] = len(self._objects.by_index(_BY_NAMESPACE, namespace))
+                sizes[Cause("Namespace", "", namespace)] = len(self._objects.keys_by_index(_BY_NAMESPACE, namespace))
         if Blame.PROFILE in blamed:
             sizes[Cause("SchedulingProfile", "", profile or "default")] = len(self._cache.using_profile(profile))
         if Blame.TYPE in blamed:
-            sizes[Cause("FederatedTypeConfig", "", type_.name)] = len(self._objects.of_type(type_))
+            sizes[Cause("FederatedTypeConfig", "", type_.name)] = len(
+                self._objects.keys_of_kind(type_.resource.api_version, type_.resource.kind)
+            )
         if Blame.CLUSTERS in blamed:
             for cluster in sorted(lost):
-                sizes[Cause("FederatedCluster", "", cluster)] = len(self._objects.by_index(BY_CLUSTER, cluster))
+                sizes[Cause("FederatedCluster", "", cluster)] = len(self._objects.keys_by_index(BY_CLUSTER, cluster))
         return sizes
 
 

@@ -28,7 +28,7 @@ from federation.planning.followers.abandoned import is_following
 from federation.planning.guard.deletions import is_deletion
 from federation.planning.guard.ledger import Cause
 from federation.planning.guard.record import held_moves
-from federation.runtime.controller import DONE, Controller, Key, Result, key_of
+from federation.runtime.controller import DONE, Controller, Key, Result
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
@@ -84,7 +84,7 @@ class Holds:
         name = (new if new is not None else old or {})["metadata"]["name"]
         self.controller.enqueue(name)
         if new is not None and (approval := new["spec"].get("approval")):
-            self._retry([key_of(federated) for federated in self._objects.by_index(BY_HOLD, name)])
+            self._retry(self._objects.keys_by_index(BY_HOLD, name))
             if old is not None and not old["spec"].get("approval"):
                 text = f"approved by {approval.get('by') or 'the control plane'}: {approval['reason']}"
                 self._recorder.event({**_TYPE, **new}, NORMAL, names.EVENT_HOLD_APPROVED, text)

@@ -98,7 +98,7 @@ class DeletionGuard:
     def _sizes(self, federated: Object) -> Mapping[Cause, int]:
         """Return the number of objects at the beginning of the window."""
         cause = cause_of(federated)
-        return {cause: len(self._objects.by_index(_REMAINING, str(cause))) + self._moves.moved(cause)}
+        return {cause: len(self._objects.keys_by_index(_REMAINING, str(cause))) + self._moves.moved(cause)}
 
     def _claims_in(self, federated: Object) -> Sequence[Object]:
         """Return the claims of a namespace whose deletion is not decided yet."""

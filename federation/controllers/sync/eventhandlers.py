@@ -15,7 +15,6 @@ from federation.controllers.sync.clusters import Clusters, clusters_of_interest
 from federation.controllers.sync.clustersteps import Rollouts
 from federation.controllers.sync.followerwait import FollowerReadiness
 from federation.controllers.sync.memberoperations import MemberOperations
-from federation.controllers.sync.reconcile import WRITER
 from federation.dispatch.executor import Executor
 from federation.dispatch.expectations import Expectations, MemberKey
 from federation.dispatch.tombstones import parse
@@ -135,13 +134,12 @@ class EventHandlers:
             self._cluster_removal.enqueue(name)
 
     def _enqueue_objects_of(self, cluster: str, type_: FederatedType | None = None) -> None:
-        for federated in self._objects.by_index(_BY_CLUSTER, cluster):
-            if type_ is not None and self._objects.type_of(federated) is not type_:
-                continue
-            if TRIGGERS.is_due_now(federated):
-                self._enqueue(key_of(federated), priority=_BULK)
-            else:
-                self._objects.defer(key_of(federated), writer=WRITER)
+        """Enqueue them all: the reconcile of one that is not due defers it."""
+        kind = None if type_ is None else (type_.resource.api_version, type_.resource.kind)
+        of_type = None if kind is None else set(self._objects.keys_of_kind(*kind))
+        for key in self._objects.keys_by_index(_BY_CLUSTER, cluster):
+            if of_type is None or key in of_type:
+                self._enqueue(key, priority=_BULK)
 
     def on_leftover(self, old: Object | None, new: Object | None) -> None:
         """Handle a record that is gone or no longer pending: a new object of its name may be delivered now."""

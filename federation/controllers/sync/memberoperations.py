@@ -16,7 +16,7 @@ from federation.apimachinery.errors import ApiError, ClusterError
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.controllers.sync.driftreports import DriftReports
-from federation.controllers.sync.propagation import BRIEF_S, Propagation, StartedOperation
+from federation.controllers.sync.propagation import Propagation, StartedOperation
 from federation.dispatch.executor import Action, Executor
 from federation.dispatch.expectations import Expectations, MemberKey
 from federation.dispatch.operations import MemberWriter, Outcome, Write
@@ -166,7 +166,7 @@ class MemberOperations:
         left for the reconcile that follows its complete list or its late answer.
         """
         asked = {self.confirm_absence(propagation, cluster): cluster for cluster in sorted(propagation.unseen)}
-        deadline_s = self._clock.monotonic() + BRIEF_S
+        deadline_s = self._clock.monotonic() + self._grace_s
         while asked and (remaining_s := deadline_s - self._clock.monotonic()) > 0:
             timer = asyncio.ensure_future(self._clock.sleep(min(remaining_s, _SLOW_CHECK_INTERVAL_S)))
             awaited: list[asyncio.Future[Any]] = [*asked, timer]

@@ -22,9 +22,9 @@ STEPS = st.lists(
 )
 
 
-@given(STEPS)
-def test_the_cache_and_its_index_agree_with_a_plain_mapping(steps) -> None:
-    cache, plain = Cache(), {}
+@given(STEPS, st.integers(0, 3))
+def test_the_cache_and_its_index_agree_with_a_plain_mapping(steps, parsed_max) -> None:
+    cache, plain = Cache(parsed_max), {}
     cache.add_index("color", lambda obj: obj["colors"])
     for what, namespace, name, colors in steps:
         key = (namespace, name)
@@ -38,11 +38,33 @@ def test_the_cache_and_its_index_agree_with_a_plain_mapping(steps) -> None:
             cache.add_index("color", lambda obj: obj["colors"])
     assert len(cache) == len(plain)
     assert set(cache.keys()) == set(plain)
-    assert all(cache.get(*key) is obj for key, obj in plain.items())
+    assert all(cache.get(*key) == obj for key, obj in plain.items())
     assert cache.get("a", "nothing") is None
     for color in ("red", "blue", "green"):
-        wanted = [obj for obj in plain.values() if color in obj["colors"]]
-        found = cache.by_index("color", color)
-        assert sorted(map(id, found)) == sorted(map(id, wanted))
-    assert sorted(map(id, cache.list("a"))) == sorted(id(o) for k, o in plain.items() if k[0] == "a")
+        wanted = {key: obj for key, obj in plain.items() if color in obj["colors"]}
+        assert set(cache.keys_by_index("color", color)) == set(wanted)
+        assert {cache_key(obj): obj for obj in cache.by_index("color", color)} == wanted
+    assert {cache_key(obj): obj for obj in cache.list("a")} == {k: o for k, o in plain.items() if k[0] == "a"}
     assert len(cache.list()) == len(plain)
+
+
+def test_the_objects_used_last_stay_parsed_and_the_others_are_text() -> None:
+    cache = Cache(parsed_max=2)
+    stored = [an_object("a", f"x{number}", "red") for number in range(4)]
+    for obj in stored:
+        cache.put(cache_key(obj), obj)
+    assert cache.get("a", "x3") is stored[3]
+    first = cache.get("a", "x0")
+    assert first == stored[0]
+    assert first is not stored[0]
+    assert cache.get("a", "x0") is first
+
+
+def test_an_object_that_cannot_be_text_stays_as_it_is() -> None:
+    cache, deep = Cache(parsed_max=1), an_object("a", "deep")
+    inner = deep
+    for _ in range(400):
+        inner["spec"] = inner = {}
+    cache.put(cache_key(deep), deep)
+    cache.put(("a", "next"), an_object("a", "next"))
+    assert cache.get("a", "deep") is deep
