@@ -67,7 +67,7 @@ GOALS = (
         for name, suffix, ms in (("warm", "", warm_ms), ("cold", "_cold", cold_ms))
     ),
     Goal("restart, first new object through", "restart", "deployments_{size}_first_object_s", 2, "s"),
-    Goal("restart, host writes", "restart", "deployments_{size}_host_writes", 0, ""),
+    Goal("restart, host writes beyond those of a new object", "restart", "deployments_{size}_host_writes", 0, ""),
     Goal("idle with these Deployments x 3", "restart", "deployments_{size}_idle_cpu_percent", 3, "%"),
     Goal("memory with these Deployments x 3", "restart", "deployments_{size}_rss_mb", 600, "MB"),
     Goal("1,000 members, idle", "fleet", "idle_cpu_percent", 30, "%"),
