@@ -81,7 +81,7 @@ class MoveGuard:
     async def recall(self, is_counted: Callable[[Object], bool] = lambda _: True) -> None:
         """Count what the objects recorded before a restart, once it is known what was approved since."""
         await self._holds.wait_synced()
-        for federated in self._objects.list():
+        for federated in self._objects.scan():
             if is_counted(federated):
                 self.remember(federated)
 

@@ -227,9 +227,9 @@ class FederatedObjects:
         resource = resource_of(key)
         return {"apiVersion": resource.api_version, "kind": resource.kind, **found}
 
-    def list(self) -> Objects:
-        """Return all cached federated objects."""
-        return [*self._namespaced.list(), *self._cluster_scoped.list()]
+    def scan(self) -> Iterator[Object]:
+        """Yield all cached federated objects, one by one."""
+        return chain.from_iterable(informer.cache.scan() for informer in self._informers)
 
     def all_keys(self) -> Iterator[Key]:
         """Yield the keys of all cached federated objects."""

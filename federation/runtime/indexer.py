@@ -115,7 +115,13 @@ class Cache:
         """Return the objects of one namespace, or all of them when it is ""."""
         if namespace:
             return [self._peek(namespace, name) for name in self._namespaces.get(namespace, ())]
-        return [self._peek(*key) for key in self.keys()]  # no mapping
+        return [self._peek(*key) for key in self.keys()]
+
+    def scan(self) -> Iterator[Object]:
+        """Yield the objects one by one, without those that are removed meanwhile: a list parses all of them at once."""
+        for namespace, name in list(self.keys()):
+            if name in self._namespaces.get(namespace, ()):
+                yield self._peek(namespace, name)
 
     def put(self, key: CacheKey, obj: Object) -> None:
         """Store the object under its key."""

@@ -106,7 +106,7 @@ class Informer:
         self._options = options or InformerOptions()
         self._jitter = jitter
         self.cache = Cache(parsed_max)
-        """For keys. Only the informer changes it."""
+        """For keys and scans. Only the informer changes it."""
         self._admittance = Admittance(
             cluster,
             resource,
@@ -199,7 +199,7 @@ class Informer:
         """
         self._handlers.append(handler)
         with replay():
-            for obj in self.cache.list():
+            for obj in self.cache.scan():
                 self._call(handler, None, obj)
         return lambda: self._handlers.remove(handler) if handler in self._handlers else None
 

@@ -244,7 +244,7 @@ class Members:
         with replay():
             for member in self._members.values():
                 for resource, informer in member.by_resource.items():
-                    for obj in informer.list():
+                    for obj in informer.cache.scan():
                         handler(member.name, resource, None, obj)
 
     def add_sync_listener(self, listener: SyncListener) -> None:

@@ -108,7 +108,7 @@ class AutoMigrationController:
             self.controller.enqueue(key, after_s=delay_s, priority=1)
 
     def _all_keys(self) -> Iterator[Key]:
-        return (key_of(federated) for federated in self._objects.list() if _is_migrated(federated))
+        return (key_of(federated) for federated in self._objects.scan() if _is_migrated(federated))
 
     # -- events
 

@@ -143,7 +143,7 @@ class FollowerController:
     def _on_type(self, type_: FederatedType) -> None:
         """Index every leader again when a type of leaders, or of followers that scale, is added or removed."""
         if self._is_indexing and (type_.scale_target_ref_path or is_leader_type(type_)):
-            for federated in self._objects.list():
+            for federated in self._objects.scan():
                 if is_leader_kind(federated["spec"]["template"]):
                     self._index_leader(federated, federated)
 
@@ -156,7 +156,7 @@ class FollowerController:
         )
 
     def _followers(self) -> Iterator[Key]:
-        for federated in self._objects.list():
+        for federated in self._objects.scan():
             if self._is_follower(identity_of(federated), federated):
                 yield key_of(federated)
 

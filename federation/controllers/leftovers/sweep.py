@@ -142,7 +142,7 @@ class Sweep:
         """Yield the managed objects of one type, from the cache where there is one."""
         informer = self._members.informer(cluster, type_.resource)
         if informer is not None and informer.has_synced:
-            for number, obj in enumerate(informer.list()):
+            for number, obj in enumerate(informer.cache.scan()):
                 if number % _SLICE == _SLICE - 1:
                     await asyncio.sleep(0)
                 yield obj

@@ -154,7 +154,7 @@ class OverrideController:
         """Enqueue all objects with overrides when a cluster is added, removed or relabelled."""
         if old is not None and new is not None and old["metadata"].get("labels") == new["metadata"].get("labels"):
             return
-        for federated in self._objects.list():
+        for federated in self._objects.scan():
             if self._is_overridden(federated):
                 self.controller.enqueue(key_of(federated))
 

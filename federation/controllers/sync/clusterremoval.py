@@ -103,7 +103,7 @@ class ClusterRemoval:
         """Record every object that the cluster may hold, unless its deletion is pending already."""
         message = f"the cluster was removed by force: {reason}"
         records = []
-        for federated in self._objects.list():
+        for federated in self._objects.scan():
             type_ = self._objects.type_of(federated)
             if type_ is None:
                 continue
