@@ -89,7 +89,7 @@ class MoveGuard:
         """Return by cause how many objects of this one's kind there are, in the cause's namespace or in all."""
         template = federated["spec"]["template"]
         return {
-            cause: len(self._objects.of_kind(template["apiVersion"], template["kind"], cause.namespace))
+            cause: len(self._objects.keys_of_kind(template["apiVersion"], template["kind"], cause.namespace))
             for cause in causes
         }
 

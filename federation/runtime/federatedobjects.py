@@ -267,6 +267,10 @@ class FederatedObjects:
         """Return the keys of what `of_kind` returns, without reading the objects."""
         return self.keys_by_index(_BY_TEMPLATE_KIND, f"{api_version}/{kind}", namespace)
 
+    def keys_of_type(self, type_: FederatedType) -> Keys:
+        """Return the keys of what `of_type` returns, without reading the objects."""
+        return self.keys_of_kind(type_.resource.api_version, type_.resource.kind)
+
     def type_of(self, federated: Object) -> FederatedType | None:
         """Return the federated type of the object's template."""
         return self.types.for_federated(federated)

@@ -124,13 +124,13 @@ class PolicyStatusController:
             if self._is_matching:
                 self._unmatched.update(Key(*found) for keys in self._usage.objects_of(key).values() for found in keys)
                 for api_version, kind in selected_types((old, new)):
-                    self._unmatched.update(map(key_of, self._objects.of_kind(api_version, kind, key.namespace)))
+                    self._unmatched.update(self._objects.keys_of_kind(api_version, kind, key.namespace))
         if self._is_matching:
             self._enqueue((key,))
 
     def _on_type(self, type_: FederatedType) -> None:
         if not self._is_matching:
             return
-        self._unmatched.update(map(key_of, self._objects.of_type(type_)))
+        self._unmatched.update(self._objects.keys_of_type(type_))
         if self._unmatched:
             self._enqueue(self._policies())

@@ -186,10 +186,7 @@ class ScheduleController:
         await asyncio.gather(self._objects.wait_synced(), *(informer.wait_synced() for informer, _ in self._watches))
         self._handlers.is_started = True
         # Approvals are known now: what was approved does not count as held.
-        self._objects.subscribe(self._guard.on_federated, None)
-        self._objects.subscribe(self._failover.on_federated, None)
-        self._objects.subscribe(self._on_pod_budget, None)
-        self._objects.subscribe(self._quotas.on_federated, None)
+        self._objects.subscribe(self._on_any, None)
         self._objects.types.add_listener(self._handlers.on_type, lambda _: None)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._outages.run())
@@ -213,6 +210,13 @@ class ScheduleController:
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         self._evictions.on_cluster(old, new)
         self._handlers.on_cluster(old, new)
+
+    def _on_any(self, old: Object | None, new: Object | None) -> None:
+        """Handle every event, in one subscription: each reads all objects that exist."""
+        self._guard.on_federated(old, new)
+        self._failover.on_federated(old, new)
+        self._on_pod_budget(old, new)
+        self._quotas.on_federated(old, new)
 
     def _on_pod_budget(self, old: Object | None, new: Object | None) -> None:
         if podbudgets.is_changed(old, new):

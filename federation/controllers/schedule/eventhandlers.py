@@ -193,7 +193,7 @@ class EventHandlers:
 
     def on_type(self, federated_type: FederatedType) -> None:
         """Handle a new or changed FederatedTypeConfig."""
-        self.retry(map(key_of, self._objects.of_type(federated_type)))
+        self.retry(self._objects.keys_of_type(federated_type))
 
     def retry(self, keys: Iterable[Key]) -> None:
         """Enqueue the objects, and mark the unschedulable ones among them for another attempt."""

@@ -134,9 +134,7 @@ class Guard:
         if Blame.PROFILE in blamed:
             sizes[Cause("SchedulingProfile", "", profile or "default")] = len(self._cache.using_profile(profile))
         if Blame.TYPE in blamed:
-            sizes[Cause("FederatedTypeConfig", "", type_.name)] = len(
-                self._objects.keys_of_kind(type_.resource.api_version, type_.resource.kind)
-            )
+            sizes[Cause("FederatedTypeConfig", "", type_.name)] = len(self._objects.keys_of_type(type_))
         if Blame.CLUSTERS in blamed:
             for cluster in sorted(lost):
                 sizes[Cause("FederatedCluster", "", cluster)] = len(self._objects.keys_by_index(BY_CLUSTER, cluster))

@@ -112,8 +112,8 @@ class StatusAggregateController:
         type_ = self._types.for_resource(resource)
         if type_ is None or not type_.aggregate:
             return
-        for federated in self._objects.of_type(type_):
-            self._enqueue(key_of(federated))
+        for key in self._objects.keys_of_type(type_):
+            self._enqueue(key)
 
     def _enqueue(self, key: Key, *, is_urgent: bool = False) -> None:
         self.controller.enqueue(key, after_s=self._pace.note(key, self._clock.monotonic(), is_urgent=is_urgent))

@@ -105,16 +105,19 @@ class EventHandlers:
 
     def _watch_members(self, federated: Object) -> None:
         """Watch a type in the members once its first federated object appears."""
-        type_ = self._types.for_federated(federated)
-        if type_ is not None and type_.resource not in self._watched:
+        if (type_ := self._types.for_federated(federated)) is not None:
+            self._watch_type(type_)
+
+    def _watch_type(self, type_: FederatedType) -> None:
+        if type_.resource not in self._watched:
             self._watched.add(type_.resource)
             self._members.ensure_informer(type_.resource)
 
     def on_type_added(self, type_: FederatedType) -> None:
         """Handle a new federated type."""
-        for federated in self._objects.of_type(type_):
-            self._watch_members(federated)
-            self._enqueue(key_of(federated), priority=_BULK)
+        for key in self._objects.keys_of_type(type_):
+            self._watch_type(type_)
+            self._enqueue(key, priority=_BULK)
 
     def on_type_removed(self, type_: FederatedType) -> None:
         """Handle the removal of a federated type."""
@@ -135,8 +138,7 @@ class EventHandlers:
 
     def _enqueue_objects_of(self, cluster: str, type_: FederatedType | None = None) -> None:
         """Enqueue them all: the reconcile of one that is not due defers it."""
-        kind = None if type_ is None else (type_.resource.api_version, type_.resource.kind)
-        of_type = None if kind is None else set(self._objects.keys_of_kind(*kind))
+        of_type = None if type_ is None else set(self._objects.keys_of_type(type_))
         for key in self._objects.keys_by_index(_BY_CLUSTER, cluster):
             if of_type is None or key in of_type:
                 self._enqueue(key, priority=_BULK)
