@@ -188,7 +188,7 @@ async def running_federation(options: argparse.Namespace, directory: Path) -> As
     with database(options.store) as store:
         async with (
             running_members(options, directory) as (kubeconfigs, processes),
-            control_planes(directory, store, options.processes) as planes,
+            control_planes(directory, store, options.processes, options.profile) as planes,
         ):
             hosts = [HTTPClient(load_kubeconfig(each.kubeconfig, "")) for each in planes if each.serves_clients]
             connections = {name: load_kubeconfig(path, "") for name, path in kubeconfigs.items()}
