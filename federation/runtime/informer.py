@@ -105,8 +105,7 @@ class Informer:
         self._clock = clock or SystemClock()
         self._options = options or InformerOptions()
         self._jitter = jitter
-        self.cache = Cache(parsed_max)
-        """For keys and scans. Only the informer changes it."""
+        self.cache = Cache(parsed_max)  # only the informer changes it
         self._admittance = Admittance(
             cluster,
             resource,
