@@ -173,7 +173,8 @@ class Cache:
         if self._parsed_max:
             self._parsed.pop(key, None)
             with contextlib.suppress(orjson.JSONEncodeError):  # An object that is nested too deeply stays parsed.
-                named[key[1]] = orjson.dumps(obj)
+                # orjson's result keeps its whole buffer, twice the text's length; a copy has the text's length.
+                named[key[1]] = bytes(memoryview(orjson.dumps(obj)))
                 self._keep_parsed(key, obj)
 
     def _keep_parsed(self, key: CacheKey, obj: Object) -> Object:
