@@ -16,7 +16,7 @@ from federation.apimachinery.errors import ApiError, ClusterError
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.controllers.sync.driftreports import DriftReports
-from federation.controllers.sync.propagation import Propagation, StartedOperation
+from federation.controllers.sync.propagation import BRIEF_S, Propagation, StartedOperation
 from federation.dispatch.executor import Action, Executor
 from federation.dispatch.expectations import Expectations, MemberKey
 from federation.dispatch.operations import MemberWriter, Outcome, Write
@@ -163,7 +163,7 @@ class MemberOperations:
         """Query the clusters whose cache is incomplete, and yield those that do not have the object.
 
         So a new object need not wait for complete lists. A cluster that has the object, or does not answer soon, is
-        left for the reconcile that follows its complete list or its late answer.
+        left for the reconcile that follows its complete list or its late answer; one that fails is queried again.
         """
         asked = {self.confirm_absence(propagation, cluster): cluster for cluster in sorted(propagation.unseen)}
         deadline_s = self._clock.monotonic() + self._grace_s
@@ -176,8 +176,11 @@ class MemberOperations:
                 timer.cancel()
             for answer in [answer for answer in asked if answer.done()]:
                 cluster = asked.pop(answer)
-                if not answer.cancelled() and answer.result().status is ClusterStatus.OK:
+                status = None if answer.cancelled() else answer.result().status
+                if status is ClusterStatus.OK:
                     yield cluster
+                elif status is not ClusterStatus.WAITING_FOR_REMOVAL:
+                    propagation.recheck(BRIEF_S)
             late = [answer for answer, cluster in asked.items() if self._executor.is_slow(cluster)]
             self._await_late(propagation, late)
             asked = {answer: cluster for answer, cluster in asked.items() if answer not in late}
