@@ -1,7 +1,7 @@
 """Measure a control plane in front of many members: idle, with one object for many of them, and with many objects.
 
-Starts `fedctl serve` on SQLite and light simulated members in another process (real HTTPS and credentials, one port),
-and joins all of them with service accounts. Then it measures, in this order:
+Starts `fedctl serve` on SQLite and light simulated members in two other processes (real HTTPS and credentials, one port
+each), and joins all of them with service accounts. Then it measures, in this order:
 
 - the control plane at rest: CPU, memory, and how late the members are probed (heartbeat lag);
 - single Deployments for `--targets` members: the time from the create request until the object is in all of them and
@@ -44,17 +44,31 @@ _REST_S = 2.0
 """Until the work after the last object has ended, so that its CPU is counted."""
 _POLICY_LABEL = "kubeadmiral.io/propagation-policy-name"
 _LAG = "federation_runtime_cluster_probe_lag_seconds_bucket"
+_RECONCILES = "federation_runtime_reconciles_total"
 _LOSSES = "federation_runtime_cluster_health_changes_total"
 
 
 @contextlib.asynccontextmanager
-async def light_members(count: int, directory: Path) -> AsyncIterator[tuple[dict[str, Connection], psutil.Process]]:
-    """Run the members; yield their connections by name, and their process."""
-    arguments = ("--light", "--members", str(count), "--pod-start", "0.1")
-    async with process("federation.simulator", "--dir", str(directory / "fleet"), *arguments) as fleet:
-        lines = [json.loads(line) for line in await read_until(fleet, b"ready") if line.startswith(b"{")]
-        connections = {line["name"]: load_kubeconfig(Path(line["kubeconfig"]), "") for line in lines}
-        yield connections, psutil.Process(fleet.pid)
+async def light_members(
+    count: int, directory: Path, *, processes: int = 1
+) -> AsyncIterator[tuple[dict[str, Connection], list[psutil.Process]]]:
+    """Run the members in so many processes; yield their connections by name, and the processes.
+
+    In the order of their names the members take turns between the processes.
+    """
+    connections: dict[str, Connection] = {}
+    running = []
+    async with contextlib.AsyncExitStack() as stack:
+        for index in range(processes):
+            share = len(range(index, count, processes))
+            arguments = ("--dir", str(directory / f"fleet-{index}"), "--members", str(share), "--pod-start", "0.1")
+            fleet = await stack.enter_async_context(process("federation.simulator", "--light", *arguments))
+            for line in await read_until(fleet, b"ready"):
+                if line.startswith(b"{"):
+                    member = json.loads(line)
+                    connections[f"{member['name']}-{index}"] = load_kubeconfig(Path(member["kubeconfig"]), "")
+            running.append(psutil.Process(fleet.pid))
+        yield connections, running
 
 
 async def join_all(host: HTTPClient, connections: dict[str, Connection]) -> None:
@@ -101,6 +115,16 @@ def quantile(before: dict[float, float], after: dict[float, float], share: float
     counts = {bound: after[bound] - before.get(bound, 0.0) for bound in sorted(after)}
     total = counts[max(counts)]
     return next(bound for bound, count in counts.items() if count >= share * total)
+
+
+async def wait_swept(host: HTTPClient, members: int, timeout_s: float) -> None:
+    """Wait until the objects of every member were compared with the host's, which happens once after it joined."""
+    async with asyncio.timeout(timeout_s):
+        while True:
+            lines = [line for line in await metrics_of(host, _RECONCILES) if 'controller="sweep"' in line]
+            if sum(float(line.rpartition(" ")[2]) for line in lines) >= members:
+                return
+            await asyncio.sleep(5)
 
 
 async def measure_idle(host: HTTPClient, sampler: Sampler, idle_s: float) -> dict[str, float | int]:
@@ -290,12 +314,12 @@ async def run(options: argparse.Namespace, directory: Path) -> dict[str, float |
     serve = ("serve", "--dir", str(directory / "host"), "--port", "0", "--log-level", "warning")
     began = time.monotonic()
     async with (
-        light_members(options.members, directory) as (connections, fleet),
+        light_members(options.members, directory, processes=options.member_processes) as (connections, fleet),
         process("federation.cli.main", *serve) as control,
     ):
         await read_until(control, b"ready")
         started_s = time.monotonic() - began
-        sampler = Sampler({"control": [psutil.Process(control.pid)], "members": [fleet]})
+        sampler = Sampler({"control": [psutil.Process(control.pid)], "members": fleet})
         async with contextlib.AsyncExitStack() as stack:
             host = HTTPClient(load_kubeconfig(directory / "host" / "kubeconfig", ""))
             stack.push_async_callback(host.close)
@@ -307,6 +331,7 @@ async def run(options: argparse.Namespace, directory: Path) -> dict[str, float |
                 "join_cpu_ms_per_member": round((sampler.cpu_s("control") - cpu) / options.members * 1000, 1),
                 "joined": len((await host.list(FEDERATED_CLUSTERS)).items),
             }
+            await wait_swept(host, options.members, options.timeout)
             results |= await measure_idle(host, sampler, options.idle)
             await host.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
             targets = sorted(connections)[: options.targets]
@@ -323,6 +348,7 @@ async def run(options: argparse.Namespace, directory: Path) -> dict[str, float |
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, default=100)
+    parser.add_argument("--member-processes", type=int, default=2, help="processes that share the members")
     parser.add_argument(
         "--idle", type=float, default=30, help="seconds over which the control plane is measured at rest"
     )
