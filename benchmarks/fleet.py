@@ -234,6 +234,7 @@ async def measure_fan_out(
             await host.create(DEPLOYMENTS, obj)
             at_ready = await asyncio.gather(*(each.wait_ready(name, 1, options.timeout) for each in in_members))
             at_counted = await on_host.wait_ready(name, len(members), options.timeout)
+            await asyncio.sleep(options.pause)
             if index:
                 ready.append(max(at_ready) - began)
                 counted.append(at_counted - began)
@@ -354,6 +355,7 @@ def main() -> None:
     )
     parser.add_argument("--targets", type=int, default=100, help="members that get each single object")
     parser.add_argument("--objects", type=int, default=10, help="single objects; 0 for none")
+    parser.add_argument("--pause", type=float, default=0, help="seconds between two single objects")
     parser.add_argument("--workloads", type=int, nargs="+", default=[], help="numbers of Deployments, rising")
     parser.add_argument("--timeout", type=float, default=600)
     parser.add_argument("--dir", type=Path, help="directory in which to keep the state")
