@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from hashlib import blake2b
-from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -20,6 +19,7 @@ from federation.api import names
 from federation.apimachinery import conditions, quantity
 from federation.apimachinery.clock import from_rfc3339
 from federation.scheduling.framework.capacity import carry_over
+from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.costs import has_rates
 from federation.scheduling.framework.types import (
     CPU,
@@ -30,8 +30,6 @@ from federation.scheduling.framework.types import (
     NodeClass,
     Taint,
 )
-
-_NAME = attrgetter("name")
 
 
 @dataclass(frozen=True)
@@ -50,18 +48,20 @@ class Snapshot:
         """The hash of all clusters' relevant fields; only changed clusters are hashed again."""
         return blake2b(b"".join(map(digest_of, self.clusters)), digest_size=8).hexdigest()
 
+    @cached_property
+    def group(self) -> ClusterGroup:
+        """The clusters with values computed from all of them."""
+        return ClusterGroup.of(self.clusters, self.lasting)
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the clusters."""
-        known: tuple[str, ...] | None = self.lasting.get("names")
-        if known is None:
-            known = self.lasting["names"] = tuple(map(_NAME, self.clusters))
-        return known
+        return self.group.names
 
-    @cached_property
+    @property
     def by_name(self) -> Mapping[str, Cluster]:
         """The clusters by name."""
-        return {cluster.name: cluster for cluster in self.clusters}
+        return self.group.by_name
 
     @cached_property
     def with_taint_times(self) -> tuple[Cluster, ...]:

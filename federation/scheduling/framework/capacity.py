@@ -8,15 +8,15 @@ cluster, per pod shape. `rooms_of` also subtracts assumed replicas.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import compress
-from operator import attrgetter, mul
+from operator import mul
 from typing import NamedTuple
 
 from federation.api.selectors import ClusterTerm
 from federation.apimachinery.quantity import to_int64
 from federation.planning.placement.capacity import FreeCapacity
 from federation.scheduling.framework.assumed import displaced_replicas
+from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.types import (
     PODS,
     Cluster,
@@ -27,7 +27,6 @@ from federation.scheduling.framework.types import (
     SchedulingUnit,
 )
 
-_NAME, _WAITING = attrgetter("name"), attrgetter("waiting")
 _NOTHING: Mapping[PodShape, tuple[int, "_Capacity"]] = {}
 _UNUSED_VERSIONS_MAX = 30
 """A capacity is carried over as long as one of so many versions of its cluster, several minutes, was used for it."""
@@ -42,6 +41,18 @@ class _Capacity(NamedTuple):
     room: int
     size: int
     could_run: bool
+    waiting: int
+
+
+class _Columns(NamedTuple):
+    """Capacities of the clusters of a snapshot, for one pod shape."""
+
+    versions: tuple[int, ...]
+    each: list[_Capacity]
+    rooms: tuple[int, ...]
+    sizes: tuple[int, ...]
+    could_run: tuple[bool, ...]
+    waiting: tuple[int, ...]
 
 
 def capacity_of(cluster: Cluster, pod: PodShape) -> int:
@@ -54,30 +65,63 @@ def could_run(cluster: Cluster, pod: PodShape) -> bool:
     return (cluster.memo.get(pod) or _capacity_for(cluster, pod)).could_run
 
 
+def could_run_each(clusters: ClusterGroup, pod: PodShape) -> tuple[bool, ...]:
+    """Return for each cluster whether a replica would fit on an empty node of it."""
+    return clusters.pick(_columns_of(clusters, pod).could_run)
+
+
 def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> FreeCapacity | None:
     """Return the capacity for the unit's replicas, openings included; None when no cluster reports its nodes."""
-    pod = unit.shape
-    known = _rooms(tuple(clusters), pod)
-    if known is not None and unit.auto_migration is not None and unit.auto_migration.openings:
+    group, pod = ClusterGroup.of(clusters), unit.shape
+    if not group.cached(_reports_nodes, _reports_nodes):
+        return None
+    known: FreeCapacity | None = group.memo.get(pod)
+    if known is None:
+        known = group.memo[pod] = _rooms(group, pod)
+    if unit.auto_migration is not None and unit.auto_migration.openings:
         known = known.with_openings(unit.auto_migration.openings)
-    if known is None or not unit.assumed:
+    if not unit.assumed:
         return known
     lost = displaced_replicas(unit.assumed, pod.request).get
     sure = {name: room - taken if (taken := lost(name, 0)) < room else 0 for name, room in known.free.items()}
     return replace(known, unreserved=sure)
 
 
-@lru_cache(maxsize=64)
-def _rooms(clusters: tuple[Cluster, ...], pod: PodShape) -> FreeCapacity | None:
-    """Return the capacity without assumed replicas; cached, because consecutive units often have the same shape."""
-    if all(cluster.node_classes is None for cluster in clusters):
-        return None
-    rooms, sizes, _ = zip(*[cluster.memo.get(pod) or _capacity_for(cluster, pod) for cluster in clusters], strict=True)
-    names = tuple(map(_NAME, clusters))
-    free = dict(zip(names, rooms, strict=True))
-    wanting = compress(clusters, map(_WAITING, clusters))
-    waiting = {c.name: count for c in wanting if (count := _waiting(c.waiting, pod.request))}
-    return FreeCapacity(free, free, dict(zip(names, sizes, strict=True)), waiting)
+def _reports_nodes(group: ClusterGroup) -> bool:
+    return any(cluster.node_classes is not None for cluster in group)
+
+
+def _rooms(group: ClusterGroup, pod: PodShape) -> FreeCapacity:
+    """Return the capacity without assumed replicas; cached, because many units have the same shape."""
+    columns, names = _columns_of(group, pod), group.names
+    free = dict(zip(names, group.pick(columns.rooms), strict=True))
+    waiting = group.pick(columns.waiting)
+    return FreeCapacity(
+        free,
+        free,
+        dict(zip(names, group.pick(columns.sizes), strict=True)),
+        dict(zip(compress(names, waiting), filter(None, waiting), strict=True)),
+    )
+
+
+def _columns_of(clusters: ClusterGroup, pod: PodShape) -> _Columns:
+    """Return the capacities of the whole of which the clusters are a part; only changed clusters are read again."""
+    whole, shapes = clusters.whole, clusters.lasting.setdefault(_columns_of, {})
+    known: _Columns | None = shapes.get(pod)
+    if known is not None and known.versions is whole.versions:
+        return known
+    changed = range(len(whole)) if known is None else whole.changed_since(known.versions)
+    if known is None or len(changed) == len(whole):
+        each = [cluster.memo.get(pod) or _capacity_for(cluster, pod) for cluster in whole]
+    else:
+        each = known.each.copy()
+        for at in changed:
+            each[at] = _capacity_for(whole[at], pod)
+    if known is None and len(shapes) >= _CARRIED_MAX:
+        shapes.clear()
+    columns = zip(*each, strict=True) if each else ((), (), (), ())
+    known = shapes[pod] = _Columns(whole.versions, each, *columns)
+    return known
 
 
 def carry_over(old: Cluster, new: Cluster) -> None:
@@ -107,7 +151,7 @@ def _capacity_for(cluster: Cluster, pod: PodShape) -> _Capacity:
 def _compute(cluster: Cluster, pod: PodShape) -> _Capacity:
     room = _count_fitting(cluster, pod)
     size = max(_fit_into(cluster.allocatable, pod.request), room, 1)
-    return _Capacity(room, size, room > 0 or _could_run(cluster, pod))
+    return _Capacity(room, size, room > 0 or _could_run(cluster, pod), _waiting(cluster.waiting, pod.request))
 
 
 def _could_run(cluster: Cluster, pod: PodShape) -> bool:
@@ -144,6 +188,8 @@ def _fit_on_nodes(node_class: NodeClass, request: _Request) -> int:
 
 def _waiting(waiting: Resources, request: _Request) -> int:
     """Return how many replicas the requests of waiting pods amount to."""
+    if not waiting:
+        return 0
     if not request:
         return waiting.get(PODS, 0)
     return max((-(-waiting.get(name, 0) // amount) for name, amount in request if amount), default=0)
