@@ -8,6 +8,7 @@ cluster, per pod shape. `rooms_of` also subtracts assumed replicas.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import compress
 from operator import mul
 from typing import NamedTuple
@@ -27,11 +28,6 @@ from federation.scheduling.framework.types import (
     SchedulingUnit,
 )
 
-_NOTHING: Mapping[PodShape, tuple[int, "_Capacity"]] = {}
-_UNUSED_VERSIONS_MAX = 30
-"""A capacity is carried over as long as one of so many versions of its cluster, several minutes, was used for it."""
-_CARRIED_MAX = 64
-"""Pod shapes whose capacity is carried over."""
 _Request = tuple[tuple[str, int], ...]
 
 
@@ -47,8 +43,6 @@ class _Capacity(NamedTuple):
 class _Columns(NamedTuple):
     """Capacities of the clusters of a snapshot, for one pod shape."""
 
-    versions: tuple[int, ...]
-    each: list[_Capacity]
     rooms: tuple[int, ...]
     sizes: tuple[int, ...]
     could_run: tuple[bool, ...]
@@ -75,9 +69,7 @@ def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> FreeCapacity 
     group, pod = ClusterGroup.of(clusters), unit.shape
     if not group.cached(_reports_nodes, _reports_nodes):
         return None
-    known: FreeCapacity | None = group.memo.get(pod)
-    if known is None:
-        known = group.memo[pod] = _rooms(group, pod)
+    known = group.cached((_rooms, pod), partial(_rooms, pod))
     if unit.auto_migration is not None and unit.auto_migration.openings:
         known = known.with_openings(unit.auto_migration.openings)
     if not unit.assumed:
@@ -91,7 +83,7 @@ def _reports_nodes(group: ClusterGroup) -> bool:
     return any(cluster.node_classes is not None for cluster in group)
 
 
-def _rooms(group: ClusterGroup, pod: PodShape) -> FreeCapacity:
+def _rooms(pod: PodShape, group: ClusterGroup) -> FreeCapacity:
     """Return the capacity without assumed replicas; cached, because many units have the same shape."""
     columns, names = _columns_of(group, pod), group.names
     free = dict(zip(names, group.pick(columns.rooms), strict=True))
@@ -105,47 +97,18 @@ def _rooms(group: ClusterGroup, pod: PodShape) -> FreeCapacity:
 
 
 def _columns_of(clusters: ClusterGroup, pod: PodShape) -> _Columns:
-    """Return the capacities of the whole of which the clusters are a part; only changed clusters are read again."""
-    whole, shapes = clusters.whole, clusters.lasting.setdefault(_columns_of, {})
-    known: _Columns | None = shapes.get(pod)
-    if known is not None and known.versions is whole.versions:
-        return known
-    changed = range(len(whole)) if known is None else whole.changed_since(known.versions)
-    if known is None or len(changed) == len(whole):
-        each = [cluster.memo.get(pod) or _capacity_for(cluster, pod) for cluster in whole]
-    else:
-        each = known.each.copy()
-        for at in changed:
-            each[at] = _capacity_for(whole[at], pod)
-    if known is None and len(shapes) >= _CARRIED_MAX:
-        shapes.clear()
-    columns = zip(*each, strict=True) if each else ((), (), (), ())
-    known = shapes[pod] = _Columns(whole.versions, each, *columns)
-    return known
+    """Return the capacities of the whole of which the clusters are a part."""
+    return clusters.whole.cached((_columns_of, pod), partial(_to_columns, pod))
 
 
-def carry_over(old: Cluster, new: Cluster) -> None:
-    """Compute the capacity of a changed cluster for the pod shapes that recent versions of it were used for.
-
-    The cost is paid with the report, for one cluster, instead of in the next decision.
-    """
-    unused = dict.fromkeys([pod for pod in old.memo if isinstance(pod, PodShape)], 0)
-    for pod, (versions, _) in old.memo.get(carry_over, _NOTHING).items():
-        if versions < _UNUSED_VERSIONS_MAX:
-            unused.setdefault(pod, versions + 1)
-    shapes = list(unused.items())[:_CARRIED_MAX]
-    new.memoize(carry_over, {pod: (versions, _compute(new, pod)) for pod, versions in shapes})
+def _to_columns(pod: PodShape, whole: ClusterGroup) -> _Columns:
+    each = whole.column((_capacity_for, pod), partial(_capacity_for, pod=pod))
+    return _Columns(*zip(*each, strict=True)) if each else _Columns((), (), (), ())
 
 
 def _capacity_for(cluster: Cluster, pod: PodShape) -> _Capacity:
-    memo = cluster.memo
-    known: _Capacity | None = memo.get(pod)
-    if known is None:
-        carried = memo.get(carry_over, _NOTHING).get(pod)
-        if carried is None:
-            return cluster.memoize(pod, _compute(cluster, pod))
-        memo[pod] = known = carried[1]
-    return known
+    known: _Capacity | None = cluster.memo.get(pod)
+    return cluster.memoize(pod, _compute(cluster, pod)) if known is None else known
 
 
 def _compute(cluster: Cluster, pod: PodShape) -> _Capacity:

@@ -6,10 +6,12 @@ neither groups nor clusters, because these keep the reports of all members in me
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import compress
 from operator import attrgetter, itemgetter, ne
 from typing import Any, Self, TypeVar
 
+from federation.scheduling.framework.columns import Columns
 from federation.scheduling.framework.types import Cluster
 
 T = TypeVar("T")
@@ -28,6 +30,8 @@ class ClusterGroup(tuple[Cluster, ...]):  # noqa: SLOT001 - a tuple with attribu
     pick: Pick
     memo: dict[Hashable, Any]
     lasting: dict[Any, Any]
+    _columns: Columns | None = None
+    _updates: int = 0
 
     @classmethod
     def of(cls, clusters: Iterable[Cluster], lasting: dict[Any, Any] | None = None) -> Self:
@@ -37,6 +41,13 @@ class ClusterGroup(tuple[Cluster, ...]):  # noqa: SLOT001 - a tuple with attribu
         self = cls(clusters)
         self.whole, self.pick, self.memo = self, tuple, {}
         self.lasting = {} if lasting is None else lasting
+        return self
+
+    @classmethod
+    def newest(cls, columns: Columns, lasting: dict[Any, Any]) -> Self:
+        """Return the clusters of these columns."""
+        self = cls.of(columns.clusters, lasting)
+        self._columns, self._updates = columns, columns.updates
         return self
 
     def subset(self, positions: Sequence[int], pick: Pick | None = None) -> "ClusterGroup":
@@ -74,21 +85,32 @@ class ClusterGroup(tuple[Cluster, ...]):  # noqa: SLOT001 - a tuple with attribu
     @property
     def versions(self) -> tuple[int, ...]:
         """The version of each cluster."""
-        return self.cached("versions", _versions)
+        return self.column("version", _VERSION)
 
     @property
     def by_name(self) -> Mapping[str, Cluster]:
         """The clusters by name."""
         return self.cached("by name", _by_name)
 
-    def amounts(self, resource: str) -> tuple[list[int], list[int]]:
-        """Return how much of a resource each cluster can allocate, and how much is available; 0 where unknown."""
-        key = ("amounts", resource)
-        known: tuple[list[int], list[int]] | None = self.memo.get(key)
+    def column(self, key: Hashable, value_of: Callable[[Cluster], T]) -> tuple[T, ...]:
+        """Return the value of each cluster; `key` tells which value it is."""
+        known: tuple[T, ...] | None = self.memo.get(key)
         if known is None:
-            allocatable = [cluster.allocatable.get(resource, 0) for cluster in self]
-            known = self.memo[key] = allocatable, [cluster.available.get(resource, 0) for cluster in self]
+            if self.whole is not self:
+                known = self.pick(self.whole.column(key, value_of))
+            elif self._columns is not None and self._columns.updates == self._updates:
+                known = self._columns.read(key, value_of)
+            else:  # a report has arrived since this group was made, or it is no snapshot's
+                known = tuple(map(value_of, self))
+            self.memo[key] = known
         return known
+
+    def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return how much of a resource each cluster can allocate, and how much is available; 0 where unknown."""
+        return (
+            self.column((_allocatable, resource), partial(_allocatable, resource)),
+            self.column((_available, resource), partial(_available, resource)),
+        )
 
     def changed_since(self, versions: tuple[int, ...]) -> tuple[int, ...]:
         """Return the positions whose cluster is another object than it was with these versions."""
@@ -125,8 +147,12 @@ def _lastings(group: ClusterGroup) -> tuple[dict[Any, Any], ...]:
     return tuple(map(_LASTING, group))
 
 
-def _versions(group: ClusterGroup) -> tuple[int, ...]:
-    return tuple(map(_VERSION, group))
+def _allocatable(resource: str, cluster: Cluster) -> int:
+    return cluster.allocatable.get(resource, 0)
+
+
+def _available(resource: str, cluster: Cluster) -> int:
+    return cluster.available.get(resource, 0)
 
 
 def _by_name(group: ClusterGroup) -> dict[str, Cluster]:
