@@ -46,9 +46,15 @@ class BareClient:
                     NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
                 )
 
-    async def apply_all(self, replicas: int, tag: str) -> float:
+    async def apply_all(self, replicas: int, tag: str, label: str = "") -> float:
         """Create or change all Deployments, with so many replicas over all members."""
-        return await self._of_all(lambda client, index: self._apply(client, index, replicas, tag))
+        return await self._of_all(lambda client, index: self._apply(client, index, replicas, tag, label))
+
+    async def settle(self) -> None:
+        """Wait until the pods of all Deployments are as wanted, so that the next change starts from rest."""
+        for client in self._clients:
+            while not all(map(_is_settled, (await client.list(DEPLOYMENTS, NAMESPACE)).items)):
+                await asyncio.sleep(0.2)
 
     async def delete_all(self) -> float:
         async def delete(client: HTTPClient, index: int) -> None:
@@ -59,7 +65,7 @@ class BareClient:
     async def apply_one(self, index: int, replicas: int) -> float:
         """Create one Deployment in all members at once."""
         started = time.monotonic()
-        await asyncio.gather(*(self._apply(client, index, replicas, "1.0") for client in self._clients))
+        await asyncio.gather(*(self._apply(client, index, replicas, "1.0", "") for client in self._clients))
         return time.monotonic() - started
 
     async def _of_all(self, work: Callable[[HTTPClient, int], Awaitable[None]]) -> float:
@@ -68,9 +74,9 @@ class BareClient:
         await in_parallel(len(targets), lambda at: work(*targets[at]), writers=WRITERS * len(self._clients))
         return time.monotonic() - started
 
-    async def _apply(self, client: HTTPClient, index: int, replicas: int, tag: str) -> None:
+    async def _apply(self, client: HTTPClient, index: int, replicas: int, tag: str, label: str) -> None:
         body = self._to_deployment(index, max(1, replicas // len(self._clients)))
-        body["metadata"]["namespace"] = NAMESPACE
+        body["metadata"] |= {"namespace": NAMESPACE, "labels": {**body["metadata"]["labels"], "override": label}}
         body["spec"]["template"]["spec"]["containers"][0]["image"] = f"registry.example/app:{tag}"
         await client.patch(
             DEPLOYMENTS,
@@ -81,3 +87,10 @@ class BareClient:
             field_manager="bare",
             force=True,
         )
+
+
+def _is_settled(deployment: Object) -> bool:
+    status, wanted = deployment.get("status") or {}, deployment["spec"]["replicas"]
+    is_observed = status.get("observedGeneration") == deployment["metadata"]["generation"]
+    counts = (status.get(field) for field in ("replicas", "updatedReplicas", "readyReplicas"))
+    return is_observed and all(count == wanted for count in counts)

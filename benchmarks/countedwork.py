@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.client.http import HTTPClient
 
+_HEARTBEATS = {"cluster": frozenset({""}), "resource": frozenset({FEDERATED_CLUSTERS.group_resource})}
 _WRITES = frozenset({"create", "update", "patch", "apply", "delete"})
 
 
@@ -20,7 +21,7 @@ class CountedWork:
     reconciles: float = 0
     conflicts: float = 0
     host_writes: float = 0
-    """Each write takes one revision of the store, without gaps."""
+    """Each write takes one revision of the store, without gaps. Those of clusters are left out: they are heartbeats."""
     commits: float = 0
     """Transactions of the store; writes share them."""
     commit_seconds: float = 0
@@ -54,11 +55,11 @@ async def read_counted_work(host: HTTPClient) -> CountedWork:
             if sample.name == metric and all(sample.labels[name] in allowed for name, allowed in labels.items())
         )
 
-    requests = "federation_client_requests_total"
+    requests, events = "federation_client_requests_total", "federation_runtime_informer_events_total"
     return CountedWork(
         reconciles=total("federation_runtime_reconciles_total"),
         conflicts=total("federation_runtime_reconciles_total", outcome=frozenset({"conflict"})),
-        host_writes=int((await host.list(FEDERATED_CLUSTERS)).resource_version),
+        host_writes=int((await host.list(FEDERATED_CLUSTERS)).resource_version) - total(events, **_HEARTBEATS),
         commits=total("federation_store_commits_total"),
         commit_seconds=total("federation_store_commit_seconds_sum"),
         member_reads=total(requests, verb=frozenset({"get", "list"})),

@@ -33,8 +33,8 @@ class Goal:
 
 
 RUNS = {
-    "propagation": Run("propagation", "--deployments {size}", "300", "1000"),
-    "latency": Run("propagation", "--deployments {size} --rate 1", "30", "60"),
+    "propagation": Run("propagation", "--light --deployments {size}", "300", "1000"),
+    "latency": Run("propagation", "--light --deployments {size} --rate 1", "30", "60"),
     "status": Run("status", "--changes {size}", "30", "60"),
     "scheduling": Run("scheduling", "--clusters 100,500,1000 --decisions {size}", "600", "2000"),
     "restart": Run("restart", "--deployments {size} --idle 10", "1000", "10000"),
@@ -49,7 +49,8 @@ DECISION_GOALS_MS = {100: (0.25, 1.0), 500: (0.7, 3.0), 1000: (1.2, 6.0)}
 GOALS = (
     Goal("create, until all members have all", "propagation", "makespan_s", 1.25, "s", "bare_client_s"),
     Goal("scale all", "propagation", "scale_fan_out_s", 1.25, "s", "bare_scale_s"),
-    Goal("change one override of all", "propagation", "override_fan_out_s", 1.25, "s", "bare_override_s"),
+    Goal("change one override of all: a label", "propagation", "override_fan_out_s", 1.25, "s", "bare_override_s"),
+    Goal("change one override of all: an image", "propagation", "rollout_fan_out_s", 1.25, "s", "bare_rollout_s"),
     Goal("delete all, until members are empty", "propagation", "delete_s", 1.5, "s", "bare_delete_s"),
     Goal("host writes per Deployment", "propagation", "host_writes_per_deployment", 5, ""),
     Goal("CPU per Deployment, host API included", "propagation", "control_cpu_ms_per_deployment", 4, "ms"),

@@ -125,15 +125,22 @@ class ControlPlane:
 
 
 @contextlib.asynccontextmanager
-async def control_planes(directory: Path, store: Database, count: int) -> AsyncIterator[list[ControlPlane]]:
-    """Run so many `fedctl serve` on one database, each with its own directory, until the block ends."""
+async def control_planes(
+    directory: Path, store: Database, count: int, profiles: Path | None = None
+) -> AsyncIterator[list[ControlPlane]]:
+    """Run so many `fedctl serve` on one database, each with its own directory, until the block ends.
+
+    With `profiles` each writes its CPU profile into that folder when it ends.
+    """
     environment = {**os.environ, "FEDERATION_STORE_URL": store.url}
     serve = ("federation.cli.main", "serve", "--port", "0", "--log-level", "warning")
     async with contextlib.AsyncExitStack() as stack:
         running = []
         for number, role in enumerate(ROLES[count]):
             folder = directory / f"host-{number}"
-            arguments = (*serve, "--role", role, "--dir", str(folder))
+            arguments = [*serve, "--role", role, "--dir", str(folder)]
+            if profiles is not None:
+                arguments += ["--profile-file", str(profiles / f"{folder.name}.collapsed")]
             child = await stack.enter_async_context(process(*arguments, environment=environment))
             await read_until(child, b"ready")
             running.append(ControlPlane(role, folder / "kubeconfig", psutil.Process(child.pid)))
@@ -141,11 +148,12 @@ async def control_planes(directory: Path, store: Database, count: int) -> AsyncI
 
 
 def add_server_options(parser: argparse.ArgumentParser) -> None:
-    """Add `--store` and `--processes`."""
+    """Add `--store`, `--processes` and `--profile`."""
     parser.add_argument(
         "--store", choices=("sqlite", "postgresql"), default="sqlite", help="the database of the control plane"
     )
     parser.add_argument("--processes", type=int, choices=tuple(ROLES), default=1, help="control planes on one database")
+    parser.add_argument("--profile", type=Path, help="an existing folder for a CPU profile of each control plane")
 
 
 def check_server_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:

@@ -51,6 +51,7 @@ from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
 
 NAMESPACE = "bench"
+LABEL = "bench-override"
 
 
 def to_deployment(index: int, replicas: int) -> Object:
@@ -95,20 +96,17 @@ def to_policy(mode: str, members: list[str]) -> Object:
     }
 
 
-def to_override(value: str) -> Object:
+def to_override(image_tag: str, label: str = "1") -> Object:
+    """Return the override of all Deployments: the tag of their image, and a label that restarts no pod."""
+    image = [{"operations": [{"imageComponent": "Tag", "operator": "overwrite", "value": image_tag}]}]
+    labels = [{"operator": "addIfAbsent", "value": {LABEL: label}}]
     return {
         "apiVersion": OVERRIDE_POLICIES.api_version,
         "kind": "OverridePolicy",
         "metadata": {"name": "bench", "namespace": NAMESPACE},
         "spec": {
             "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
-            "overrideRules": [
-                {
-                    "overriders": {
-                        "image": [{"operations": [{"imageComponent": "Tag", "operator": "overwrite", "value": value}]}]
-                    }
-                }
-            ],
+            "overrideRules": [{"overriders": {"image": image, "labels": labels}}],
         },
     }
 
@@ -170,7 +168,8 @@ async def running_members(
             clusters = real_members(directory / "clusters", options.members)
             yield await asyncio.to_thread(stack.enter_context, clusters), server_processes()
         return
-    arguments = ("--members", str(options.members), "--pod-start", str(options.pod_start))
+    arguments = ["--members", str(options.members), "--pod-start", str(options.pod_start)]
+    arguments += ["--light"] if options.light else []
     async with process("federation.simulator", "--dir", str(directory / "fleet"), *arguments) as fleet:
         lines = [json.loads(line) for line in await read_until(fleet, b"ready") if line.startswith(b"{")]
         running = psutil.Process(fleet.pid)
@@ -189,7 +188,7 @@ async def running_federation(options: argparse.Namespace, directory: Path) -> As
     with database(options.store) as store:
         async with (
             running_members(options, directory) as (kubeconfigs, processes),
-            control_planes(directory, store, options.processes) as planes,
+            control_planes(directory, store, options.processes, options.profile) as planes,
         ):
             hosts = [HTTPClient(load_kubeconfig(each.kubeconfig, "")) for each in planes if each.serves_clients]
             connections = {name: load_kubeconfig(path, "") for name, path in kubeconfigs.items()}
@@ -374,7 +373,7 @@ async def wait_for_status(host: HTTPClient, count: int, timeout_s: float) -> flo
 async def measure_fan_out(
     options: argparse.Namespace, federation: Federation, arrivals: Arrivals, members: list[str]
 ) -> dict[str, float]:
-    """Scale every Deployment, then change the override policy; return the seconds until the last member has it."""
+    """Scale every Deployment, then change the override policy; return the seconds until the last member has each."""
     sampler, count, replicas = federation.sampler, options.deployments, options.replicas * 2
     share = -(-replicas // len(members))
     arrivals.expect(lambda d: d["spec"]["replicas"] >= share - 1 and d["spec"]["replicas"] * len(members) >= replicas)
@@ -389,24 +388,46 @@ async def measure_fan_out(
     await in_parallel(count, scale)
     await arrivals.wait(count, members, options.timeout)
     scale_s, scale_cpu_s = time.monotonic() - began, sampler.cpu_s("control") - cpu
-    arrivals.expect(lambda d: d["spec"]["template"]["spec"]["containers"][0]["image"].endswith(":3.0"))
     await wait_for_status(federation.host, count, options.timeout)
-    scaled, work = (await federation.work()).since(work, count), await federation.work()
-    began, cpu = time.monotonic(), sampler.cpu_s("control")
-    patch = {"spec": to_override("3.0")["spec"]}
-    await federation.host.patch(OVERRIDE_POLICIES, "bench", patch, patch_type=PatchType.MERGE, namespace=NAMESPACE)
-    await arrivals.wait(count, members, options.timeout)
-    override_s, override_cpu_s = time.monotonic() - began, sampler.cpu_s("control") - cpu
-    await wait_for_status(federation.host, count, options.timeout)
-    overridden = (await federation.work()).since(work, count)
+    scaled = (await federation.work()).since(work, count)
     return {
         "scale_fan_out_s": round(scale_s, 3),
         "scale_cpu_s": round(scale_cpu_s, 2),
         **{f"{name}_per_scaled": value for name, value in scaled.items()},
-        "override_fan_out_s": round(override_s, 3),
-        "override_cpu_s": round(override_cpu_s, 2),
-        **{f"{name}_per_overridden": value for name, value in overridden.items()},
+        **await measure_override(options, federation, arrivals, members),
     }
+
+
+async def measure_override(
+    options: argparse.Namespace, federation: Federation, arrivals: Arrivals, members: list[str]
+) -> dict[str, float]:
+    """Change the label of the override policy, then its image; return the seconds until the last member has it.
+
+    New images are rolled out within the limits of each Deployment's strategy, over all members together: one waits for
+    the new pods of another.
+    """
+    sampler, count = federation.sampler, options.deployments
+    results: dict[str, float] = {}
+    changes: dict[str, tuple[Object, Callable[[Object], bool]]] = {
+        "override": (to_override("2.0", "2"), lambda d: d["metadata"]["labels"].get(LABEL) == "2"),
+        "rollout": (to_override("3.0", "2"), lambda d: image_of(d).endswith(":3.0")),
+    }
+    for name, (policy, has_arrived) in changes.items():
+        arrivals.expect(has_arrived)
+        began, cpu, work = time.monotonic(), sampler.cpu_s("control"), await federation.work()
+        patch = {"spec": policy["spec"]}
+        await federation.host.patch(OVERRIDE_POLICIES, "bench", patch, patch_type=PatchType.MERGE, namespace=NAMESPACE)
+        await arrivals.wait(count, members, options.timeout)
+        results[f"{name}_fan_out_s"] = round(time.monotonic() - began, 3)
+        results[f"{name}_cpu_s"] = round(sampler.cpu_s("control") - cpu, 2)
+        await wait_for_status(federation.host, count, options.timeout)
+        counted = (await federation.work()).since(work, count)
+        results |= {f"{each}_per_{name}": value for each, value in counted.items()}
+    return results
+
+
+def image_of(deployment: Object) -> str:
+    return str(deployment["spec"]["template"]["spec"]["containers"][0]["image"])
 
 
 async def measure_delete(
@@ -435,12 +456,17 @@ async def measure_delete(
 
 async def measure_bare(bare: BareClient, replicas: int) -> dict[str, float]:
     """Return the seconds that a client without a control plane needs for the same writes to the same members."""
-    return {
-        "bare_client_s": round(await bare.apply_all(replicas, "1.0"), 3),
-        "bare_scale_s": round(await bare.apply_all(replicas * 2, "1.0"), 3),
-        "bare_override_s": round(await bare.apply_all(replicas * 2, "2.0"), 3),
-        "bare_delete_s": round(await bare.delete_all(), 3),
+    changes = {
+        "bare_client_s": (replicas, "1.0", ""),
+        "bare_scale_s": (replicas * 2, "1.0", ""),
+        "bare_override_s": (replicas * 2, "1.0", "changed"),
+        "bare_rollout_s": (replicas * 2, "2.0", "changed"),
     }
+    results: dict[str, float] = {}
+    for name, change in changes.items():
+        results[name] = round(await bare.apply_all(*change), 3)
+        await bare.settle()
+    return {**results, "bare_delete_s": round(await bare.delete_all(), 3)}
 
 
 async def measure_hang(
@@ -492,6 +518,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=0, help="creates per second (0: unlimited)")
     parser.add_argument("--hang", type=int, default=0, help="members that stop responding half-way")
     parser.add_argument("--pod-start", type=float, default=0.3, help="seconds until a simulated pod runs")
+    parser.add_argument("--light", action="store_true", help="all members in one process, in memory")
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("--dir", type=Path, help="directory in which to keep the state")
     add_server_options(parser)

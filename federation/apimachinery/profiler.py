@@ -1,14 +1,16 @@
 """A sampling profiler for a running process: CPU seconds by call stack.
 
-A thread looks at the stacks of all other threads every few milliseconds and adds the CPU time that each of them used
-since the last look to its current stack. Waiting therefore costs nothing, and the sum is the CPU time of the process's
-Python threads. The result is text in two forms: collapsed stacks, which flame graph tools read, and a summary by entry
-point, package and function. A profiler lives as long as its process; `start` begins and `stop` ends the thread.
+The main thread is interrupted by a signal after every few milliseconds of CPU time, and adds what it used since the
+last one to its current stack. For the other threads a thread does that. Waiting therefore costs nothing, and the sum is
+the CPU time of the process's Python threads. The result is text in two forms: collapsed stacks, which flame graph tools
+read, and a summary by entry point, package and function. A profiler lives as long as its process; `start` begins and
+`stop` ends it, both in the main thread.
 
-A thread is only seen where it may release the interpreter lock. Time in a C function that keeps the lock counts for its
-caller, or for the next function that the caller's caller calls.
+Time in a C function counts for its caller, or for the next function that is called in Python. A thread could look at
+the main thread only where that releases the interpreter lock: an event loop would seem to spend most of its time there.
 """
 
+import signal
 import sys
 import threading
 import time
@@ -16,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import Any
 
 from federation.apimachinery.errors import ConfigurationError
 
@@ -42,15 +45,22 @@ class Profiler:
         self._labels: dict[CodeType, str] = {}
         self._samples = 0
         self._started_s = time.monotonic()
+        self._main_s = 0.0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="profiler", daemon=True)
+        self._replaced: Any = None
 
     def start(self) -> None:
         """Begin to sample."""
+        self._main_s = time.thread_time()
+        self._replaced = signal.signal(signal.SIGPROF, self._on_signal)
+        signal.setitimer(signal.ITIMER_PROF, self._interval_s, self._interval_s)
         self._thread.start()
 
     def stop(self) -> None:
         """Sample no more; the profile stays."""
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, self._replaced)
         self._stopping.set()
         self._thread.join()
 
@@ -68,7 +78,8 @@ class Profiler:
     def _run(self) -> None:
         used_s: dict[int, float] = {}
         while not self._stopping.wait(self._interval_s):
-            threads = {each.ident: each.native_id for each in threading.enumerate() if each is not self._thread}
+            seen = (self._thread, threading.main_thread())
+            threads = {each.ident: each.native_id for each in threading.enumerate() if each not in seen}
             frames = sys._current_frames()
             used_s = {
                 native: self._sample(frames[ident], native, used_s.get(native))
@@ -83,12 +94,21 @@ class Profiler:
         except OSError:  # the thread has ended
             return before_s or 0.0
         if before_s is not None and now_s - before_s > _NOISE_S:
-            stack = self._to_stack(frame)
-            if stack not in self._seconds and len(self._seconds) >= _STACKS_MAX:
-                stack = ("other",)
-            self._seconds[stack] = self._seconds.get(stack, 0.0) + now_s - before_s
-            self._samples += 1
+            self._add(frame, now_s - before_s)
         return now_s
+
+    def _on_signal(self, _: int, frame: FrameType | None) -> None:
+        """Add the CPU time of the main thread, in which Python runs the handlers of signals."""
+        now_s = time.thread_time()
+        self._add(frame, now_s - self._main_s)
+        self._main_s = now_s
+
+    def _add(self, frame: FrameType | None, used_s: float) -> None:
+        stack = self._to_stack(frame)
+        if stack not in self._seconds and len(self._seconds) >= _STACKS_MAX:
+            stack = ("other",)
+        self._seconds[stack] = self._seconds.get(stack, 0.0) + used_s
+        self._samples += 1
 
     def _to_stack(self, frame: FrameType | None) -> Stack:
         labels: list[str] = []

@@ -35,8 +35,7 @@ class WatchEventType(StrEnum):
     BOOKMARK = "BOOKMARK"
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
+class WatchEvent(NamedTuple):
     """One change. A BOOKMARK's object has no meaningful field but `metadata.resourceVersion`."""
 
     type: WatchEventType

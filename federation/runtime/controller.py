@@ -144,6 +144,10 @@ class Controller(Generic[K]):
         else:
             self.queue.add(key, priority)
 
+    def share_time(self, time_slice: TimeSlice) -> None:
+        """Take the time for each iteration of the event loop from this slice, which others may take from, too."""
+        self._slice = time_slice
+
     async def wait_idle(self) -> None:
         """Wait until no key is queued or running; delayed keys do not count."""
         await self.queue.wait_idle()

@@ -370,9 +370,10 @@ class Informer:
                 await batches.aclose()
 
     def _apply(self, batch: WatchBatch) -> None:
-        self._events.inc(sum(event.type is not WatchEventType.BOOKMARK for event in batch))
-        for type_, obj in ((event.type, event.object) for event in batch):
-            if type_ is not WatchEventType.BOOKMARK:
+        bookmark, changes = WatchEventType.BOOKMARK, 0
+        for type_, obj in batch:
+            if type_ is not bookmark:
+                changes += 1
                 if not self._is_admissible(obj):
                     continue
                 revision = obj["metadata"]["resourceVersion"]
@@ -382,6 +383,8 @@ class Informer:
                 self._admittance.reject(obj)
                 continue
             self._revision = revision
+        if changes:
+            self._events.inc(changes)
         if batch:
             self._reach(self._revision)
 

@@ -38,6 +38,7 @@ from federation.client.local import LocalClient
 from federation.controllers.horizontalautoscaler.controller import HorizontalAutoscalerController
 from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
+from federation.runtime.timeslice import TimeSlice
 from federation.simulator.controllers.autoscalers import SCALER_MANAGER, LoadedWorkloads
 from federation.simulator.controllers.clonesets import CloneSetController
 from federation.simulator.controllers.cronjobs import CronJobController
@@ -58,6 +59,10 @@ from federation.simulator.controllers.statefulsets import StatefulSetController
 from federation.simulator.controllers.volumes import VolumeController
 from federation.simulator.customworkloads import CustomWorkloads, Run
 from federation.simulator.options import MemberOptions, NodeShape
+
+_SLICE_S = 0.002
+_SLICE_KEYS_MAX = 64
+"""The time, and the keys, that all controllers of a member together may take in an iteration of the event loop."""
 
 
 class Workloads:
@@ -134,6 +139,10 @@ class Workloads:
             NodeLifecycleController(client, pods, nodes, clock, workers),
             Kubelet(client, pods, clock, start_s=options.pod_start_s, stop_s=options.pod_stop_s, workers=workers),
         )
+        # Controllers and kubelets of a cluster run beside its API server: they must not delay its answers.
+        slice_ = TimeSlice(clock, _SLICE_S, _SLICE_KEYS_MAX)
+        for entry in controllers:
+            entry.controller.share_time(slice_)
 
         def clone_sets(informer: Informer) -> Run:
             return CloneSetController(

@@ -2,7 +2,8 @@
 
 Member objects, federated objects and caches that become complete are triggers. A change is written at once, so that
 `kubectl` shows a lost replica and a recovered one when the member reports it; an object that keeps changing gets one
-write per second. The first status of a rollout waits until the rollout pauses or is complete.
+write per second. The first status of a rollout waits until the rollout pauses or is complete, and while members replace
+pods, one write every two seconds shows the progress.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.controllers.statusaggregate.reconcile import Reconciler
 from federation.planning.aggregation.rules import Compile
-from federation.planning.status.completeness import is_complete, is_degraded, is_delivered
+from federation.planning.status.completeness import is_complete, is_degraded, is_delivered, is_replacing_pods
 from federation.planning.status.debounce import Coalescer, Pace
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
@@ -105,6 +106,10 @@ class StatusAggregateController:
         if old is not None and new is not None and before == after:
             return
         key = self._objects.key_of_source(type_, obj)
+        if before and is_replacing_pods(obj):
+            # It reports many times until all pods are replaced: a write every 2 s shows enough of that.
+            self._enqueue(key, is_patient=True)
+            return
         is_rolled_out = is_complete(new or {}) and not is_complete(old or {}) and self._reconciler.is_rolled_out(key)
         self._enqueue(key, is_urgent=is_rolled_out or is_degraded(before, after))
 
@@ -115,5 +120,6 @@ class StatusAggregateController:
         for federated in self._objects.of_type(type_):
             self._enqueue(key_of(federated))
 
-    def _enqueue(self, key: Key, *, is_urgent: bool = False) -> None:
-        self.controller.enqueue(key, after_s=self._pace.note(key, self._clock.monotonic(), is_urgent=is_urgent))
+    def _enqueue(self, key: Key, *, is_urgent: bool = False, is_patient: bool = False) -> None:
+        after_s = self._pace.note(key, self._clock.monotonic(), is_urgent=is_urgent, is_patient=is_patient)
+        self.controller.enqueue(key, after_s=after_s)

@@ -131,6 +131,9 @@ class Reconciler:
         if (remaining_s := self._sync_wait_s(source, federated, type_)) > 0:
             return Result(requeue_after_s=remaining_s)
         open_s = self._pace.open_s(key, self._clock.monotonic())
+        if open_s is not None and open_s < _PROGRESS_S and self._is_early(key, source, federated):
+            self._pace.hold(key)
+            return Result(requeue_after_s=_PROGRESS_S - open_s)
         merged = await self._merge(key, source, federated, type_)
         if merged is None:
             self._pace.take(key)
@@ -156,6 +159,15 @@ class Reconciler:
         now = self._clock.now()
         after_s = deadline_in_s(source, unscheduled_since(merged.status, federated, now), now)
         return Result(requeue_after_s=after_s) if after_s is not None and after_s > 0 else DONE
+
+    def _is_early(self, key: Key, source: Object, federated: Object) -> bool:
+        """Return whether the first status, or the end, follows soon, so that no merge is needed now."""
+        if source["metadata"].get("deletionTimestamp"):
+            return True
+        has_replicas = isinstance((source.get("spec") or {}).get("replicas"), int)
+        if not has_replicas or source.get("status") or not effective_placement(federated):
+            return False
+        return not is_undelivered(federated) and not self.is_rolled_out(key)
 
     def _sync_wait_s(self, source: Object, federated: Object, type_: FederatedType) -> float:
         """Return how long to wait for caches that are missing since the start, 0 if they are complete or time is up."""

@@ -30,6 +30,8 @@ from federation.runtime.members import Members
 _BY_CLUSTER = "sync-cluster"
 _SINGLE, _BULK = 0, 1
 """Queue priorities: changes of single objects, then changes that affect all objects of a cluster."""
+_STEP_S = 0.05
+"""How long the next step of a divided workload waits for further statuses: a rolling update reports several a pod."""
 
 
 def _scheduling_failure(federated: Object) -> Any:
@@ -177,7 +179,9 @@ class EventHandlers:
             if old is None:
                 self._follower_readiness.on_member_object_added(key)
             is_news = not is_own and (old is None or may_have_drifted(old, new))
-            if not is_news and not self._may_allow_step(federated_key, old, new):
+            if not is_news:
+                if self._may_allow_step(federated_key, old, new):
+                    self._enqueue(federated_key, after_s=_STEP_S, priority=_SINGLE)
                 return
         self._enqueue(federated_key, priority=_SINGLE)
 

@@ -28,10 +28,18 @@ def is_degraded(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 
 def is_complete(workload: Mapping[str, Any]) -> bool:
-    """Return True if a workload in a member has all replicas of its newest generation ready."""
+    """Return True if a workload in a member has all replicas of its newest generation ready, and no others."""
     wanted, status = (workload.get("spec") or {}).get("replicas"), workload.get("status") or {}
-    is_observed = status.get("observedGeneration") == (workload.get("metadata") or {}).get("generation")
-    return isinstance(wanted, int) and is_observed and _count(status.get("readyReplicas")) >= wanted
+    is_ready = isinstance(wanted, int) and _count(status.get("readyReplicas")) >= wanted
+    return is_ready and not is_replacing_pods(workload)
+
+
+def is_replacing_pods(workload: Mapping[str, Any]) -> bool:
+    """Return True if a workload in a member has pods of an old revision, or may still get some replaced."""
+    status = workload.get("status") or {}
+    if status.get("observedGeneration") != (workload.get("metadata") or {}).get("generation"):
+        return True
+    return _count(status.get("updatedReplicas")) < _count(status.get("replicas"))
 
 
 def _count(value: Any) -> int:
@@ -40,12 +48,10 @@ def _count(value: Any) -> int:
 
 
 def is_worth_waiting(source: Mapping[str, Any], federated: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-    """Return True if the status, about to be written, is the first one of a rollout or a deletion that may end soon.
+    """Return True if the status, about to be written, is the first one of a rollout that may end soon.
 
     A lost replica of a rollout is not held back.
     """
-    if source["metadata"].get("deletionTimestamp"):
-        return True
     present, generation = source.get("status") or {}, source["metadata"].get("generation")
     if present.get("observedGeneration") == generation or is_degraded(present, {**present, **status}):
         return False

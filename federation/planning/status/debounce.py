@@ -2,8 +2,9 @@
 
 A change is due after `quiet_s` without another one, at the latest `wait_s_max` after the first. An urgent change does
 not wait for a pause. With a `burst` of several writes, neither does a change of a settled key: one whose changes so far
-have all been processed. Writes of a key are at least `spacing_s` apart, and more than `burst` of them `interval_s` on
-average: a single change is written at once, and a long series of changes costs one write per interval. The caller
+have all been processed. A patient change, which others are sure to follow, waits for `wait_s_max`, unless an urgent one
+comes. Writes of a key are at least `spacing_s` apart, and more than `burst` of them `interval_s` on average: a single
+change is written at once, and a long series of changes costs one write per interval. The caller
 brings the monotonic time and owns the timer.
 """
 
@@ -33,6 +34,8 @@ class _Changes:
     last_s: float
     is_prompt: bool
     """Whether they do not wait for a pause."""
+    is_patient: bool
+    """Whether they do not end with a pause."""
 
 
 @dataclass(slots=True)
@@ -50,12 +53,12 @@ class Coalescer(Generic[K]):
         self._open: dict[K, _Changes] = {}
         self._writes: dict[K, _Writes] = {}
 
-    def note(self, key: K, now_s: float, *, is_urgent: bool = False) -> float:
+    def note(self, key: K, now_s: float, *, is_urgent: bool = False, is_patient: bool = False) -> float:
         """Record a change; return the seconds until the key is due."""
         changes = self._open.get(key)
         if changes is None:
-            is_prompt = is_urgent or (self._pace.burst > 1 and key in self._writes)
-            self._open[key] = _Changes(now_s, now_s, is_prompt)
+            is_prompt = is_urgent or (not is_patient and self._pace.burst > 1 and key in self._writes)
+            self._open[key] = _Changes(now_s, now_s, is_prompt, is_patient)
         else:
             changes.last_s = now_s
             changes.is_prompt = changes.is_prompt or is_urgent
@@ -68,7 +71,8 @@ class Coalescer(Generic[K]):
             return 0.0
         pace, due_s = self._pace, now_s
         if not changes.is_prompt:
-            due_s = min(changes.last_s + pace.quiet_s, changes.first_s + pace.wait_s_max)
+            pause_s = math.inf if changes.is_patient else changes.last_s + pace.quiet_s
+            due_s = min(pause_s, changes.first_s + pace.wait_s_max)
         if (writes := self._writes.get(key)) is not None:
             due_s = max(due_s, writes.last_s + pace.spacing_s, writes.paid_s - (pace.burst - 1) * pace.interval_s)
         return max(due_s - now_s, 0.0)

@@ -1,6 +1,7 @@
 """CPU time by stack: what a summary counts, the format of collapsed stacks, and one real thread."""
 
 import threading
+import time
 
 from federation.apimachinery.profiler import Profiler, summarise, to_collapsed
 
@@ -84,3 +85,22 @@ def test_a_busy_thread_is_sampled_and_a_waiting_one_is_not() -> None:
         thread.join()
     profiler.stop()
     assert not any("waits" in label and "Event.wait" in stack[-1] for stack in profiler.stacks() for label in stack)
+
+
+def test_short_bursts_of_a_waiting_main_thread_count_for_what_it_did() -> None:
+    """As in an event loop: it works for less than the interpreter's switch interval, and then waits."""
+    profiler = Profiler(interval_s=0.001)
+
+    def burst() -> None:
+        sum(range(20_000))
+
+    profiler.start()
+    used_s = time.thread_time()
+    while time.thread_time() - used_s < 0.2:
+        burst()
+        time.sleep(0.0005)
+    profiler.stop()
+    stacks = profiler.stacks()
+    here = {stack: seconds for stack, seconds in stacks.items() if any("test_short_bursts" in label for label in stack)}
+    in_burst_s = sum(seconds for stack, seconds in here.items() if any("burst" in label for label in stack[-1:]))
+    assert in_burst_s > 0.5 * sum(here.values()) > 0.05

@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 from tests.support.manifests import a_deployment
 
-from federation.planning.status.completeness import is_complete, is_degraded, is_in_progress, is_worth_waiting
+from federation.planning.status.completeness import (
+    is_complete,
+    is_degraded,
+    is_in_progress,
+    is_replacing_pods,
+    is_worth_waiting,
+)
 
 
 @pytest.mark.parametrize(
@@ -71,10 +77,25 @@ def test_an_object_that_no_policy_selects_says_so_at_once() -> None:
     assert not is_worth_waiting(source, undelivered, status)
 
 
-def test_the_status_of_a_deletion_waits_for_its_end() -> None:
-    source = a_deployment("web", replicas=3)
-    source["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert is_worth_waiting(source, _DELIVERED, {"readyReplicas": None})
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({"observedGeneration": 1, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3}, True),
+        ({"observedGeneration": 2, "replicas": 4, "updatedReplicas": 1, "readyReplicas": 3}, True),
+        ({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 1}, False),
+        ({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3}, False),
+        ({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2}, False),
+        ({"observedGeneration": 2}, False),
+    ],
+    ids=["not observed", "old pods", "starting", "complete", "scaled up", "no pods"],
+)
+def test_a_member_replaces_pods_while_it_has_old_ones_or_has_not_seen_the_newest_generation(
+    status: dict[str, int], expected: bool
+) -> None:
+    workload = {**a_deployment("web", replicas=3), "status": status}
+    workload["metadata"]["generation"] = 2
+    assert is_replacing_pods(workload) is expected
+    assert is_complete(workload) is (not expected and status.get("readyReplicas") == 3)
 
 
 def test_a_member_with_all_replicas_of_its_newest_generation_is_complete() -> None:

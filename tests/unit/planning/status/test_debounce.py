@@ -80,6 +80,16 @@ def test_changes_that_are_held_wait_for_a_pause_or_an_urgent_one() -> None:
     assert pace.note("a", 0.2, is_urgent=True) == 0.0
 
 
+def test_patient_changes_of_a_settled_key_wait_the_whole_time_unless_an_urgent_one_comes() -> None:
+    pace: Coalescer[str] = Coalescer(_BURST)
+    pace.settle("a")
+    assert pace.note("a", 10.0, is_patient=True) == 2.0
+    assert pace.note("a", 10.5) == 1.5  # no pause ends the wait, and no change that is not patient
+    assert pace.note("a", 11.0, is_urgent=True) == 0.0
+    pace.take("a")
+    assert pace.note("a", 12.0) == 0.0
+
+
 def test_missing_fields_are_named_and_the_others_kept() -> None:
     obj = {"metadata": {"generation": 2}, "spec": {"replicas": 3}}
     fields = (("metadata", "generation"), ("status",), ("spec", "replicas", "deep"))
