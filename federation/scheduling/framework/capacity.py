@@ -9,7 +9,7 @@ cluster, per pod shape. `rooms_of` also subtracts assumed replicas.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import compress
+from itertools import compress, repeat
 from operator import mul
 from typing import NamedTuple
 
@@ -74,9 +74,9 @@ def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> FreeCapacity 
         known = known.with_openings(unit.auto_migration.openings)
     if not unit.assumed:
         return known
-    lost = displaced_replicas(unit.assumed, pod.request).get
-    sure = {name: room - taken if (taken := lost(name, 0)) < room else 0 for name, room in known.free.items()}
-    return replace(known, unreserved=sure)
+    lost = map(displaced_replicas(unit.assumed, pod.request).get, known.names, repeat(0))
+    sure = [room - taken if taken < room else 0 for room, taken in zip(known.free.values(), lost, strict=True)]
+    return replace(known, unreserved=dict(zip(known.names, sure, strict=True)))
 
 
 def _reports_nodes(group: ClusterGroup) -> bool:
@@ -93,6 +93,7 @@ def _rooms(pod: PodShape, group: ClusterGroup) -> FreeCapacity:
         free,
         dict(zip(names, group.pick(columns.sizes), strict=True)),
         dict(zip(compress(names, waiting), filter(None, waiting), strict=True)),
+        names,
     )
 
 
