@@ -257,6 +257,7 @@ async def measure(options: argparse.Namespace, federation: Federation) -> dict[s
         else:
             bare = BareClient(clients, to_deployment, options.deployments)
             await bare.start()
+            await warm_up(options, federation, arrivals)
             results.update(await measure_create(options, federation, arrivals, bare))
             if not options.rate:
                 results.update(await measure_fan_out(options, federation, arrivals, healthy))
@@ -320,6 +321,23 @@ async def create_all(
 
 async def sleep_until(at: float) -> None:
     await asyncio.sleep(max(0.0, at - time.monotonic()))
+
+
+async def warm_up(options: argparse.Namespace, federation: Federation, arrivals: Arrivals) -> None:
+    """Propagate and delete one Deployment: the first one of all finds caches and connections empty."""
+    name = to_deployment(options.deployments, 1)["metadata"]["name"]
+    await create_all(options, federation, options.deployments, 1)
+    await arrivals.wait(1, list(federation.clients), options.timeout)
+    await wait_for_status(federation.host, 1, options.timeout)
+    await federation.host.delete(DEPLOYMENTS, name, NAMESPACE)
+    await wait_until_empty(federation.host, options.timeout)
+    arrivals.expect(lambda _: True)
+
+
+async def wait_until_empty(host: HTTPClient, timeout_s: float) -> None:
+    async with asyncio.timeout(timeout_s):
+        while (await host.list(DEPLOYMENTS, NAMESPACE, limit=1)).items:
+            await asyncio.sleep(0.1)
 
 
 async def measure_create(
@@ -443,9 +461,7 @@ async def measure_delete(
     await in_parallel(options.deployments, delete)
     await arrivals.wait(options.deployments, members, options.timeout)
     delete_s = time.monotonic() - began
-    async with asyncio.timeout(options.timeout):
-        while (await federation.host.list(DEPLOYMENTS, NAMESPACE, limit=1)).items:
-            await asyncio.sleep(0.1)
+    await wait_until_empty(federation.host, options.timeout)
     deleted = (await federation.work()).since(work, options.deployments)
     return {
         "delete_s": round(delete_s, 3),

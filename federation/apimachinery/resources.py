@@ -4,16 +4,14 @@ A `Resource` holds group, version, kind, plural and scope, enough to build a URL
 FederatedTypeConfig are further instances of it; the federation's own kinds are in `api/resources.py`.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 Object = dict[str, Any]
 """A Kubernetes object as parsed JSON. Cached ones are read-only: copy before changing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """One served kind: `group` is "" for the core group."""
+class Resource(NamedTuple):
+    """One served kind: `group` is "" for the core group. A tuple: most dictionaries have it in their keys."""
 
     group: str
     version: str
