@@ -1,7 +1,7 @@
 """Measure a control plane in front of many members: idle, with one object for many of them, and with many objects.
 
-Starts `fedctl serve` on SQLite and light simulated members in another process (real HTTPS and credentials, one port),
-and joins all of them with service accounts. Then it measures, in this order:
+Starts `fedctl serve` on SQLite and light simulated members in two other processes (real HTTPS and credentials, one port
+each), and joins all of them with service accounts. Then it measures, in this order:
 
 - the control plane at rest: CPU, memory, and how late the members are probed (heartbeat lag);
 - single Deployments for `--targets` members: the time from the create request until the object is in all of them and
@@ -20,7 +20,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import psutil
@@ -40,19 +40,35 @@ from federation.client.kubeconfig import load_kubeconfig
 _JOINS = 8
 """Members that join at the same time; they share one core, and each step of a join has a deadline."""
 _ATTEMPTS = 3
+_REST_S = 2.0
+"""Until the work after the last object has ended, so that its CPU is counted."""
 _POLICY_LABEL = "kubeadmiral.io/propagation-policy-name"
 _LAG = "federation_runtime_cluster_probe_lag_seconds_bucket"
+_RECONCILES = "federation_runtime_reconciles_total"
 _LOSSES = "federation_runtime_cluster_health_changes_total"
 
 
 @contextlib.asynccontextmanager
-async def light_members(count: int, directory: Path) -> AsyncIterator[tuple[dict[str, Connection], psutil.Process]]:
-    """Run the members; yield their connections by name, and their process."""
-    arguments = ("--light", "--members", str(count), "--pod-start", "0.1")
-    async with process("federation.simulator", "--dir", str(directory / "fleet"), *arguments) as fleet:
-        lines = [json.loads(line) for line in await read_until(fleet, b"ready") if line.startswith(b"{")]
-        connections = {line["name"]: load_kubeconfig(Path(line["kubeconfig"]), "") for line in lines}
-        yield connections, psutil.Process(fleet.pid)
+async def light_members(
+    count: int, directory: Path, *, processes: int = 1
+) -> AsyncIterator[tuple[dict[str, Connection], list[psutil.Process]]]:
+    """Run the members in so many processes; yield their connections by name, and the processes.
+
+    In the order of their names the members take turns between the processes.
+    """
+    connections: dict[str, Connection] = {}
+    running = []
+    async with contextlib.AsyncExitStack() as stack:
+        for index in range(processes):
+            share = len(range(index, count, processes))
+            arguments = ("--dir", str(directory / f"fleet-{index}"), "--members", str(share), "--pod-start", "0.1")
+            fleet = await stack.enter_async_context(process("federation.simulator", "--light", *arguments))
+            for line in await read_until(fleet, b"ready"):
+                if line.startswith(b"{"):
+                    member = json.loads(line)
+                    connections[f"{member['name']}-{index}"] = load_kubeconfig(Path(member["kubeconfig"]), "")
+            running.append(psutil.Process(fleet.pid))
+        yield connections, running
 
 
 async def join_all(host: HTTPClient, connections: dict[str, Connection]) -> None:
@@ -101,6 +117,16 @@ def quantile(before: dict[float, float], after: dict[float, float], share: float
     return next(bound for bound, count in counts.items() if count >= share * total)
 
 
+async def wait_swept(host: HTTPClient, members: int, timeout_s: float) -> None:
+    """Wait until the objects of every member were compared with the host's, which happens once after it joined."""
+    async with asyncio.timeout(timeout_s):
+        while True:
+            lines = [line for line in await metrics_of(host, _RECONCILES) if 'controller="sweep"' in line]
+            if sum(float(line.rpartition(" ")[2]) for line in lines) >= members:
+                return
+            await asyncio.sleep(5)
+
+
 async def measure_idle(host: HTTPClient, sampler: Sampler, idle_s: float) -> dict[str, float | int]:
     await asyncio.sleep(idle_s / 2)
     before, cpu, members_cpu = await lags(host), sampler.cpu_s("control"), sampler.cpu_s("members")
@@ -141,56 +167,91 @@ def to_workload(index: int, policy: str, replicas: int) -> Object:
     return obj
 
 
-async def until(host: HTTPClient, name: str, condition: Callable[[Object], bool], timeout_s: float) -> None:
-    """Wait until a Deployment of the client fulfils the condition."""
-    async with asyncio.timeout(timeout_s):
+class Deployments:
+    """The Deployments of the benchmark's namespace in one cluster, over one watch.
+
+    A watch per wait would open a connection each time: a hundred TLS handshakes cost as much as what is measured.
+    """
+
+    def __init__(self, client: HTTPClient) -> None:
+        self._client = client
+        self._ready: dict[str, int] = {}
+        self._waiting: dict[tuple[str, int], asyncio.Future[None]] = {}
+
+    async def run(self, on_started: Callable[[], None]) -> None:
+        """Watch until cancelled."""
         while True:
-            listed = await host.list(DEPLOYMENTS, NAMESPACE)
-            if any(obj["metadata"]["name"] == name and condition(obj) for obj in listed.items):
-                return
-            async for batch in host.watch(DEPLOYMENTS, NAMESPACE, resource_version=listed.resource_version):
+            listed = await self._client.list(DEPLOYMENTS, NAMESPACE)
+            for obj in listed.items:
+                self._take(obj)
+            watch = self._client.watch(DEPLOYMENTS, NAMESPACE, resource_version=listed.resource_version)
+            on_started()
+            async for batch in watch:
                 for event in batch:
-                    obj = event.object
-                    is_news = event.type is not WatchEventType.BOOKMARK
-                    if is_news and obj["metadata"]["name"] == name and condition(obj):
-                        return
+                    if event.type is not WatchEventType.BOOKMARK:
+                        self._take(event.object)
+
+    def _take(self, obj: Object) -> None:
+        name, ready = obj["metadata"]["name"], (obj.get("status") or {}).get("readyReplicas", 0)
+        self._ready[name] = ready
+        if (waiting := self._waiting.pop((name, ready), None)) is not None:
+            waiting.set_result(None)
+
+    async def wait_ready(self, name: str, count: int, timeout_s: float) -> float:
+        """Return the time at which the Deployment has so many ready replicas."""
+        async with asyncio.timeout(timeout_s):
+            if self._ready.get(name) != count:
+                await self._waiting.setdefault((name, count), asyncio.get_running_loop().create_future())
+        return time.monotonic()
 
 
-def has_ready(count: int) -> Callable[[Object], bool]:
-    return lambda obj: (obj.get("status") or {}).get("readyReplicas", 0) == count
+@contextlib.asynccontextmanager
+async def watched(clients: list[HTTPClient]) -> AsyncIterator[list[Deployments]]:
+    """Watch the Deployments of all clusters while the block runs."""
+    found = [Deployments(client) for client in clients]
+    async with asyncio.TaskGroup() as group:
+        started = [asyncio.Event() for _ in found]
+        tasks = [group.create_task(each.run(event.set)) for each, event in zip(found, started, strict=True)]
+        for event in started:
+            await event.wait()
+        yield found
+        for task in tasks:
+            task.cancel()
 
 
 async def measure_fan_out(
-    host: HTTPClient, members: dict[str, HTTPClient], options: argparse.Namespace
+    host: HTTPClient, members: dict[str, HTTPClient], sampler: Sampler, options: argparse.Namespace
 ) -> dict[str, float | int]:
-    """Create Deployments one after the other, each with a replica in every target."""
+    """Create Deployments one after the other, each with a replica in every target; return times and costs."""
     await host.create(PROPAGATION_POLICIES, to_policy("wide", "Duplicate", sorted(members)))
     ready, counted = [], []
-    for index in range(options.objects + 1):
-        obj = to_workload(900_000 + index, "wide", 1)
-        name = obj["metadata"]["name"]
-        began = time.monotonic()
-        waiting = [until(client, name, has_ready(1), options.timeout) for client in members.values()]
-        in_members = asyncio.gather(*waiting)
-        on_host = asyncio.create_task(_stamp(until(host, name, has_ready(len(members)), options.timeout)))
-        await host.create(DEPLOYMENTS, obj)
-        await in_members
-        at_ready = time.monotonic()
-        at_counted = await on_host
-        if index:  # the first one starts the watches of Deployments in all members
-            ready.append(at_ready - began)
-            counted.append(at_counted - began)
-        else:
-            results: dict[str, float | int] = {"first_counted_s": round(at_counted - began, 3)}
+    results: dict[str, float | int] = {}
+    async with watched([host, *members.values()]) as (on_host, *in_members):
+        for index in range(options.objects + 1):
+            obj = to_workload(900_000 + index, "wide", 1)
+            name = obj["metadata"]["name"]
+            began = time.monotonic()
+            await host.create(DEPLOYMENTS, obj)
+            at_ready = await asyncio.gather(*(each.wait_ready(name, 1, options.timeout) for each in in_members))
+            at_counted = await on_host.wait_ready(name, len(members), options.timeout)
+            await asyncio.sleep(options.pause)
+            if index:
+                ready.append(max(at_ready) - began)
+                counted.append(at_counted - began)
+                continue
+            # The first one starts the watches of Deployments in all members.
+            results["first_counted_s"] = round(at_counted - began, 3)
+            await asyncio.sleep(_REST_S)
+            cpu = {group: sampler.cpu_s(group) for group in ("control", "members")}
+            writes = await revision(host)
+        await asyncio.sleep(_REST_S)
+    for group, before in cpu.items():
+        results[f"{group}_cpu_s_per_object"] = round((sampler.cpu_s(group) - before) / options.objects, 3)
+    results["host_writes_per_object"] = round((await revision(host) - writes) / options.objects, 1)
     for label, values in (("ready", ready), ("counted", counted)):
         results[f"{label}_p50_s"] = round(percentile(values, 0.5), 3)
         results[f"{label}_p90_s"] = round(percentile(values, 0.9), 3)
     return results
-
-
-async def _stamp(waiting: Awaitable[None]) -> float:
-    await waiting
-    return time.monotonic()
 
 
 async def measure_workloads(
@@ -254,12 +315,12 @@ async def run(options: argparse.Namespace, directory: Path) -> dict[str, float |
     serve = ("serve", "--dir", str(directory / "host"), "--port", "0", "--log-level", "warning")
     began = time.monotonic()
     async with (
-        light_members(options.members, directory) as (connections, fleet),
+        light_members(options.members, directory, processes=options.member_processes) as (connections, fleet),
         process("federation.cli.main", *serve) as control,
     ):
         await read_until(control, b"ready")
         started_s = time.monotonic() - began
-        sampler = Sampler({"control": [psutil.Process(control.pid)], "members": [fleet]})
+        sampler = Sampler({"control": [psutil.Process(control.pid)], "members": fleet})
         async with contextlib.AsyncExitStack() as stack:
             host = HTTPClient(load_kubeconfig(directory / "host" / "kubeconfig", ""))
             stack.push_async_callback(host.close)
@@ -271,6 +332,7 @@ async def run(options: argparse.Namespace, directory: Path) -> dict[str, float |
                 "join_cpu_ms_per_member": round((sampler.cpu_s("control") - cpu) / options.members * 1000, 1),
                 "joined": len((await host.list(FEDERATED_CLUSTERS)).items),
             }
+            await wait_swept(host, options.members, options.timeout)
             results |= await measure_idle(host, sampler, options.idle)
             await host.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
             targets = sorted(connections)[: options.targets]
@@ -278,7 +340,7 @@ async def run(options: argparse.Namespace, directory: Path) -> dict[str, float |
             for client in clients.values():
                 stack.push_async_callback(client.close)
             if options.objects:
-                results |= await measure_fan_out(host, clients, options)
+                results |= await measure_fan_out(host, clients, sampler, options)
             if options.workloads:
                 results |= await measure_workloads(host, sorted(connections), sampler, options)
             return results | {"false_losses": await losses(host)}
@@ -287,11 +349,13 @@ async def run(options: argparse.Namespace, directory: Path) -> dict[str, float |
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, default=100)
+    parser.add_argument("--member-processes", type=int, default=2, help="processes that share the members")
     parser.add_argument(
         "--idle", type=float, default=30, help="seconds over which the control plane is measured at rest"
     )
     parser.add_argument("--targets", type=int, default=100, help="members that get each single object")
     parser.add_argument("--objects", type=int, default=10, help="single objects; 0 for none")
+    parser.add_argument("--pause", type=float, default=0, help="seconds between two single objects")
     parser.add_argument("--workloads", type=int, nargs="+", default=[], help="numbers of Deployments, rising")
     parser.add_argument("--timeout", type=float, default=600)
     parser.add_argument("--dir", type=Path, help="directory in which to keep the state")

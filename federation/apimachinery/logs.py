@@ -12,7 +12,12 @@ import structlog
 
 
 def configure(fmt: Literal["text", "json"] = "text", level: str = "info") -> None:
-    """Write log lines of `level` and above to standard error in the given format."""
+    """Write log lines of `level` and above to standard error in the given format.
+
+    Nothing changes if this process has configured its logs already: a test that runs a command keeps its own.
+    """
+    if structlog.is_configured():
+        return
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if fmt == "json"

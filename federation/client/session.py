@@ -136,6 +136,7 @@ class Session:
                     data=body if body is None or len(body) < _LARGE_BYTES else io.BytesIO(body),
                     headers=headers,
                     allow_redirects=False,
+                    middlewares=(),  # the session's is for WebSocket handshakes, which follow redirects
                     server_hostname=self._connection.tls_server_name or None,
                     proxy=self._connection.proxy_url or None,
                 ) as response:

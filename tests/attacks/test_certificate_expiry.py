@@ -59,6 +59,8 @@ async def test_readiness_fails_when_the_serving_certificate_has_expired(tmp_path
     _, renewal, _ = a_renewal(tmp_path, clock)
     await clock.advance(timedelta(days=366).total_seconds())
     assert "expired at 2027-01-01" in await renewal.check()
+    await renewal.renew()
+    assert await renewal.check() == ""
 
 
 async def _respond(_scope: Any, _receive: Any, send: Any) -> None:

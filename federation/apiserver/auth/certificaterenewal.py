@@ -8,6 +8,7 @@ administrator's kubeconfig again. Copies of the kubeconfig made earlier end with
 import asyncio
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 
 from cryptography.hazmat.primitives.hashes import SHA256
 from prometheus_client import Gauge
@@ -18,6 +19,9 @@ from federation.apiserver.auth.serveridentity import SELF_ISSUED, ServerIdentity
 
 _expiry = Gauge("federation_certificate_expiry_seconds", "Seconds until the certificate expires", ["certificate"])
 CHECK_INTERVAL_S = 3600.0
+
+
+_Version = tuple[int, int, int]
 
 
 class CertificateRenewal:
@@ -36,6 +40,7 @@ class CertificateRenewal:
         self._on_renewed = on_renewed
         self._clock = clock
         self._seen = self._fingerprints()
+        self._serving: tuple[_Version, datetime] | None = None
         self._measure()
 
     async def run(self) -> None:
@@ -54,10 +59,18 @@ class CertificateRenewal:
 
     async def check(self) -> str:
         """Return "", or the reason why clients cannot trust this server: a readiness check."""
-        expired_at = load_certificate(self._files["serving"]).not_valid_after_utc
+        expired_at = self._serving_expiry()
         if expired_at > self._clock.now():
             return ""
         return f"the serving certificate {self._files['serving']} expired at {expired_at:%Y-%m-%dT%H:%M:%SZ}"
+
+    def _serving_expiry(self) -> datetime:
+        """Return when the serving certificate ends. Probes come every few seconds, so only a new file is parsed."""
+        path = self._files["serving"]
+        version = _version(path)
+        if self._serving is None or self._serving[0] != version:
+            self._serving = version, load_certificate(path).not_valid_after_utc
+        return self._serving[1]
 
     def _fingerprints(self) -> list[bytes]:
         return [load_certificate(path).fingerprint(SHA256()) for path in self._files.values()]
@@ -66,3 +79,12 @@ class CertificateRenewal:
         for name, path in self._files.items():
             left = load_certificate(path).not_valid_after_utc - self._clock.now()
             _expiry.labels(name).set(left.total_seconds())
+
+
+def _version(path: Path) -> _Version:
+    """Return what changes when the file is replaced; zeros for a file that cannot be read, which is always parsed."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0, 0
+    return found.st_ino, found.st_mtime_ns, found.st_size

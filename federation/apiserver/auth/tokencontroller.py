@@ -38,6 +38,7 @@ class TokenController:
         self._ca = ca
         self._clock = clock
         self._retries: dict[tuple[str, str], None] = {}
+        self._has_retries = asyncio.Event()
 
     async def run(self) -> None:
         """Fill Secrets until cancelled."""
@@ -57,7 +58,9 @@ class TokenController:
     async def _retry(self) -> None:
         info = self._registry.kinds.lookup("", "v1", "secrets")
         while True:
+            await self._has_retries.wait()
             await self._clock.sleep(_RETRY_S)
+            self._has_retries.clear()
             retries, self._retries = self._retries, {}
             for namespace, name in retries:
                 try:
@@ -79,7 +82,7 @@ class TokenController:
             account = orjson.loads(await self._registry.get(accounts, namespace, account_name))
         except NotFound:
             if len(self._retries) < _RETRIES_MAX:
-                self._retries[namespace, name] = None
+                self._retry_later(namespace, name)
             return
         uid = account["metadata"]["uid"]
         token = self._tokens.issue_for_secret(namespace=namespace, name=account_name, uid=uid, secret_name=name)
@@ -93,4 +96,8 @@ class TokenController:
             await patch_version(self._registry, info, secret, changes, _OPTIONS)
         except ApiError:
             # The Secret was changed or deleted in between: the next event or retry has the newer state.
-            self._retries[namespace, name] = None
+            self._retry_later(namespace, name)
+
+    def _retry_later(self, namespace: str, name: str) -> None:
+        self._retries[namespace, name] = None
+        self._has_retries.set()

@@ -69,6 +69,7 @@ class Renderer:
         self.scheduled = divided_replicas(federated, type_)
         self._has_revisions = bool(self.scheduled) or (type_.resource in _WITH_WAVES and _has_waves(federated))
         self._rendered: dict[str, Rendered] = {}
+        self._plain: Rendered | None = None
         self._controllers = type_.controllers
         self._base = _clean(
             spec.get("template") or {},
@@ -90,10 +91,18 @@ class Renderer:
         if (failure := self._failed.get(cluster)) is not None:
             raise RenderError(failure)
         patches = self._patches.get(cluster)
-        obj = _override(self._base, patches) if patches else self._base
-        annotations = {names.TEMPLATE_REVISION: template_revision(obj)} if self._has_revisions else {}
-        found = self._rendered[cluster] = finish(obj, annotations)
+        if patches:
+            found = self._finish(_override(self._base, patches))
+        elif self._plain is None:
+            found = self._plain = self._finish(self._base)
+        else:
+            found = self._plain  # Clusters without overrides share one object.
+        self._rendered[cluster] = found
         return found
+
+    def _finish(self, obj: Object) -> Rendered:
+        annotations = {names.TEMPLATE_REVISION: template_revision(obj)} if self._has_revisions else {}
+        return finish(obj, annotations)
 
     def subject(self, cluster: str) -> Rendered | None:
         """Return what the host's admission has to judge before the cluster's member object leaves, None for nothing.

@@ -89,7 +89,7 @@ def test_a_busy_thread_is_sampled_and_a_waiting_one_is_not() -> None:
 
 def test_short_bursts_of_a_waiting_main_thread_count_for_what_it_did() -> None:
     """As in an event loop: it works for less than the interpreter's switch interval, and then waits."""
-    profiler = Profiler(interval_s=0.001)
+    profiler, never = Profiler(interval_s=0.001), threading.Event()
 
     def burst() -> None:
         sum(range(20_000))
@@ -98,7 +98,7 @@ def test_short_bursts_of_a_waiting_main_thread_count_for_what_it_did() -> None:
     used_s = time.thread_time()
     while time.thread_time() - used_s < 0.2:
         burst()
-        time.sleep(0.0005)
+        never.wait(0.0005)
     profiler.stop()
     stacks = profiler.stacks()
     here = {stack: seconds for stack, seconds in stacks.items() if any("test_short_bursts" in label for label in stack)}

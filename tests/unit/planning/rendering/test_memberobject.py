@@ -76,6 +76,7 @@ def test_one_clusters_override_leaves_template_and_other_clusters_alone() -> Non
     assert both.render("m1").object["spec"]["replicas"] == 5
     assert both.render("m2").object["spec"]["replicas"] == 1
     assert template["spec"]["replicas"] == 1
+    assert both.render("m3") is both.render("m2")
 
 
 def test_finalizers_may_be_appended() -> None:
