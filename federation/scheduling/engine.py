@@ -149,7 +149,7 @@ class Engine:
     def run(self, unit: SchedulingUnit, snapshot: Snapshot, profile: Profile, *, now: datetime) -> Exchange[Decision]:
         """Yield the requests of remote plugins, receive the responses, return the decision."""
         started = self._instrument.now()
-        cycle = SchedulingCycle(unit, snapshot.clusters, CycleState(now))
+        cycle = SchedulingCycle(unit, snapshot.group, CycleState(now))
         results = _CycleResults(cycle, snapshot, profile.name)
         try:
             decision = yield from self._steps(results, profile)

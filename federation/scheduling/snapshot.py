@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from hashlib import blake2b
-from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -19,7 +18,8 @@ import orjson
 from federation.api import names
 from federation.apimachinery import conditions, quantity
 from federation.apimachinery.clock import from_rfc3339
-from federation.scheduling.framework.capacity import carry_over
+from federation.scheduling.framework.clustergroup import ClusterGroup
+from federation.scheduling.framework.columns import Columns
 from federation.scheduling.framework.costs import has_rates
 from federation.scheduling.framework.types import (
     CPU,
@@ -30,8 +30,6 @@ from federation.scheduling.framework.types import (
     NodeClass,
     Taint,
 )
-
-_NAME = attrgetter("name")
 
 
 @dataclass(frozen=True)
@@ -48,20 +46,22 @@ class Snapshot:
     @cached_property
     def content_hash(self) -> str:
         """The hash of all clusters' relevant fields; only changed clusters are hashed again."""
-        return blake2b(b"".join(map(digest_of, self.clusters)), digest_size=8).hexdigest()
+        return blake2b(b"".join(self.group.column(digest_of, digest_of)), digest_size=8).hexdigest()
+
+    @cached_property
+    def group(self) -> ClusterGroup:
+        """The clusters with values computed from all of them."""
+        return ClusterGroup.of(self.clusters, self.lasting)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the clusters."""
-        known: tuple[str, ...] | None = self.lasting.get("names")
-        if known is None:
-            known = self.lasting["names"] = tuple(map(_NAME, self.clusters))
-        return known
+        return self.group.names
 
-    @cached_property
+    @property
     def by_name(self) -> Mapping[str, Cluster]:
         """The clusters by name."""
-        return {cluster.name: cluster for cluster in self.clusters}
+        return self.group.by_name
 
     @cached_property
     def with_taint_times(self) -> tuple[Cluster, ...]:
@@ -98,7 +98,8 @@ class ClusterCache:
     def __init__(self) -> None:
         self._clusters: dict[str, Cluster] = {}
         self._snapshot: Snapshot | None = None
-        self._joined: list[str] | None = None
+        self._columns: Columns | None = None
+        self._positions: dict[str, int] = {}
         self._generation = 0
         self._lasting: dict[str, Any] = {}
 
@@ -110,13 +111,8 @@ class ClusterCache:
         if old is None or change:
             if old is not None and change is ClusterChange.RESOURCES:
                 cluster = replace(cluster, lasting=old.lasting)
-            if cluster.is_joined:
-                # Computed with the report, to keep the cost out of the next decision.
-                digest_of(cluster)
-                if old is not None:
-                    carry_over(old, cluster)
             self._clusters[cluster.name] = cluster
-            self._forget(change)
+            self._forget(cluster, change)
         return change
 
     def remove(self, name: str) -> ClusterChange:
@@ -124,7 +120,7 @@ class ClusterCache:
         cluster = self._clusters.pop(name, None)
         if cluster is None:
             return ClusterChange.NOTHING
-        self._forget(ClusterChange.MEMBERSHIP)
+        self._forget(cluster, ClusterChange.MEMBERSHIP)
         return ClusterChange.MEMBERSHIP if cluster.is_joined else ClusterChange.NOTHING
 
     def names(self) -> frozenset[str]:
@@ -139,18 +135,24 @@ class ClusterCache:
     def snapshot(self) -> Snapshot:
         """Return the joined clusters; the same object until something changes."""
         if self._snapshot is None:
-            if self._joined is None:
-                self._joined = sorted(name for name, cluster in self._clusters.items() if cluster.is_joined)
-            clusters = tuple(map(self._clusters.__getitem__, self._joined))
+            if self._columns is None:
+                joined = sorted(name for name, cluster in self._clusters.items() if cluster.is_joined)
+                self._positions = {name: at for at, name in enumerate(joined)}
+                self._columns = Columns([self._clusters[name] for name in joined])
+            clusters = ClusterGroup.newest(self._columns, self._lasting)
             self._snapshot = Snapshot(self._generation, clusters, self._lasting)
         return self._snapshot
 
-    def _forget(self, change: ClusterChange) -> None:
+    def _forget(self, cluster: Cluster, change: ClusterChange) -> None:
         self._snapshot = None
         if change is not ClusterChange.RESOURCES:
             self._generation += 1
             self._lasting = {}
-            self._joined = None
+        if not change or ClusterChange.MEMBERSHIP in change:
+            self._columns = None
+        elif self._columns is not None and cluster.is_joined:
+            # Computed with the report, to keep the cost out of the next decision.
+            self._columns.replace(self._positions[cluster.name], cluster)
 
 
 def compare(old: Cluster | None, new: Cluster) -> ClusterChange:

@@ -14,12 +14,13 @@ Reference: docs/reference/scheduling.md, docs/decisions/0012.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from federation.planning.placement.capacity import plan_by_capacity, plan_within_capacity
 from federation.planning.placement.replicas import Steps, plan_replicas
 from federation.scheduling.framework.capacity import rooms_of
+from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.division import NODES, SUMS, capacity_from, demand_of, divide_with
 from federation.scheduling.framework.interfaces import Arguments, ReplicasPlugin
@@ -95,15 +96,13 @@ class ClusterCapacityWeight(ReplicasPlugin):
         if unit.weights:
             return {cluster.name: unit.weights.get(cluster.name, 0) for cluster in clusters}, "policy"
         resource = next((name for name in (RECLAIMED_CPU, NVIDIA_GPU) if unit.request.get(name)), CPU)
-        return weights_by_capacity(tuple(clusters), resource, self._args.limit_permille), f"available {resource}"
+        key = (weights_by_capacity, resource, self._args.limit_permille)
+        weigh = partial(weights_by_capacity, resource=resource, limit_permille=self._args.limit_permille)
+        return ClusterGroup.of(clusters).cached(key, weigh), f"available {resource}"
 
 
-@lru_cache(maxsize=16)
-def weights_by_capacity(clusters: tuple[Cluster, ...], resource: str, limit_permille: int) -> Mapping[str, int]:
-    """Return each cluster's weight in thousandths; a cluster that does not report the resource has none of it.
-
-    Cached, because consecutive units are often divided over the same clusters.
-    """
+def weights_by_capacity(clusters: Sequence[Cluster], resource: str, limit_permille: int) -> Mapping[str, int]:
+    """Return each cluster's weight in thousandths; a cluster that does not report the resource has none of it."""
     allocatable = {cluster.name: _whole(cluster.allocatable, resource) for cluster in clusters}
     available = {cluster.name: _whole(cluster.available, resource) for cluster in clusters}
     return weights_of(available, weight_limits(allocatable, limit_permille))

@@ -8,10 +8,11 @@ member's autoscaler add nodes. In Duplicate mode nothing is filtered, because th
 ClusterResourcesFit, off by default, compares sums instead.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import ClassVar
 
-from federation.scheduling.framework.capacity import capacity_of, could_run
+from federation.scheduling.framework.capacity import capacity_of, could_run, could_run_each
+from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import Cacheable, FilterPlugin
 from federation.scheduling.framework.types import (
@@ -44,6 +45,12 @@ class ClusterNodesFit(FilterPlugin, Cacheable):
             return _NEVER_FITS
         is_scarce = unit.max_clusters is not None and cluster.node_classes is not None
         return _FULL if is_scarce and not capacity_of(cluster, unit.shape) else SUCCESS
+
+    def filter_each(self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: CycleState) -> Sequence[Status]:
+        """Return the results of `filter` for all clusters."""
+        if unit.max_clusters is None and all(could_run_each(ClusterGroup.of(clusters), unit.shape)):
+            return [SUCCESS] * len(clusters)
+        return [self.filter(unit, cluster, state) for cluster in clusters]
 
     def cache_key(self, unit: SchedulingUnit) -> Hashable:
         """Results depend on the pod shape, on whether clusters are limited, and on openings."""

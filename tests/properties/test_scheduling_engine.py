@@ -10,6 +10,7 @@ from federation.api.selectors import compile_cluster_terms
 from federation.planning.placement.topologydomains import SpreadConstraint
 from federation.scheduling.engine import Engine
 from federation.scheduling.explain import to_json
+from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, with_strategy
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import DEPLOYMENT, NOW, a_cluster
@@ -81,13 +82,18 @@ def units(draw: st.DrawFn) -> SchedulingUnit:
 def histories(draw: st.DrawFn) -> list[tuple[Snapshot, SchedulingUnit]]:
     """Draw decisions with changed, added and removed clusters in between."""
     members = {name: draw(clusters(name)) for name in NAMES}
-    steps = []
+    steps: list[tuple[Snapshot, SchedulingUnit]] = []
+    lasting: dict[str, Any] = {}
+    before = None
     for generation in range(draw(st.integers(1, 6))):
         for name in draw(st.lists(st.sampled_from(NAMES), max_size=3)):
-            members[name] = successor(members[name], draw(clusters(name)), is_report=draw(st.booleans()))
+            is_report = draw(st.booleans())
+            members[name] = successor(members[name], draw(clusters(name)), is_report=is_report)
+            lasting = lasting if is_report else {}
         absent = draw(st.sampled_from((None, None, *NAMES)))
+        lasting, before = lasting if absent == before else {}, absent
         present = tuple(members[name] for name in NAMES if name != absent)
-        steps.append((Snapshot(generation, present), draw(units())))
+        steps.append((Snapshot(generation, present, lasting), draw(units())))
     return steps
 
 
@@ -102,3 +108,20 @@ def test_an_engine_that_remembers_decides_and_explains_like_a_new_one(steps: lis
         )
         fresh = Engine(REGISTRY).decide(unit, new, PROFILES[unit.strategy], now=NOW)
         assert to_json(again) == to_json(fresh)
+
+
+@given(st.lists(st.sampled_from(NAMES).flatmap(clusters), max_size=6), units(), st.booleans())
+def test_results_for_all_clusters_at_once_are_those_for_each(
+    members: list[Cluster], unit: SchedulingUnit, has_gpu: bool
+) -> None:
+    if has_gpu:
+        unit = replace(unit, request={**unit.request, "memory": 2**30, "nvidia.com/gpu": 1})
+    unit, state, found = replace(unit, current={}), CycleState(NOW), set()
+    for point, refs in (("filter", DEFAULT_PROFILE.filter), ("score", DEFAULT_PROFILE.score)):
+        for plugin in [REGISTRY.make(ref.name, {}) for ref in refs]:
+            each = getattr(plugin, f"{point}_each", None)
+            if each is not None:
+                one = getattr(plugin, point)
+                assert list(each(unit, members, state)) == [one(unit, cluster, state) for cluster in members]
+                found.add(plugin.NAME)
+    assert found == {"ClusterNodesFit", "ClusterResourcesBalancedAllocation", "ClusterResourcesLeastAllocated"}

@@ -36,6 +36,8 @@ class FreeCapacity:
     unreserved: Counts
     sizes: Counts
     waiting: Counts = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    """The clusters, if `free`, `unreserved` and `sizes` have them in this order."""
     tiers: tuple[Counts, ...] = field(init=False, repr=False, compare=False)
     """`unreserved`, then `free`; one when they are equal. Computed once, as every domain of a topology needs it."""
 
@@ -63,7 +65,7 @@ class FreeCapacity:
         if self.unreserved is not self.free:
             unreserved = (
                 self.unreserved
-                if list(self.unreserved) == list(self.free)
+                if self.names or list(self.unreserved) == list(self.free)
                 else {name: self.unreserved[name] for name in self.free}
             )
             missing = list(map(sub, self.free.values(), unreserved.values()))
@@ -119,7 +121,8 @@ class _Table:
 
     def column(self, counts: Counts) -> list[int]:
         """Return the counts as a column."""
-        if len(counts) == len(self.names) and tuple(counts) == self.names:
+        known = self.capacity.names
+        if (known and known is self.names) or (len(counts) == len(self.names) and tuple(counts) == self.names):
             return list(counts.values())
         return [counts[name] for name in self.names]  # the clusters are those of one domain
 

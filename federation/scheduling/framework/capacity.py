@@ -8,15 +8,16 @@ cluster, per pod shape. `rooms_of` also subtracts assumed replicas.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from itertools import compress
-from operator import attrgetter, mul
+from functools import partial
+from itertools import compress, repeat
+from operator import mul
 from typing import NamedTuple
 
 from federation.api.selectors import ClusterTerm
 from federation.apimachinery.quantity import to_int64
 from federation.planning.placement.capacity import FreeCapacity
 from federation.scheduling.framework.assumed import displaced_replicas
+from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.types import (
     PODS,
     Cluster,
@@ -27,12 +28,6 @@ from federation.scheduling.framework.types import (
     SchedulingUnit,
 )
 
-_NAME, _WAITING = attrgetter("name"), attrgetter("waiting")
-_NOTHING: Mapping[PodShape, tuple[int, "_Capacity"]] = {}
-_UNUSED_VERSIONS_MAX = 30
-"""A capacity is carried over as long as one of so many versions of its cluster, several minutes, was used for it."""
-_CARRIED_MAX = 64
-"""Pod shapes whose capacity is carried over."""
 _Request = tuple[tuple[str, int], ...]
 
 
@@ -42,6 +37,16 @@ class _Capacity(NamedTuple):
     room: int
     size: int
     could_run: bool
+    waiting: int
+
+
+class _Columns(NamedTuple):
+    """Capacities of the clusters of a snapshot, for one pod shape."""
+
+    rooms: tuple[int, ...]
+    sizes: tuple[int, ...]
+    could_run: tuple[bool, ...]
+    waiting: tuple[int, ...]
 
 
 def capacity_of(cluster: Cluster, pod: PodShape) -> int:
@@ -54,60 +59,63 @@ def could_run(cluster: Cluster, pod: PodShape) -> bool:
     return (cluster.memo.get(pod) or _capacity_for(cluster, pod)).could_run
 
 
+def could_run_each(clusters: ClusterGroup, pod: PodShape) -> tuple[bool, ...]:
+    """Return for each cluster whether a replica would fit on an empty node of it."""
+    return clusters.pick(_columns_of(clusters, pod).could_run)
+
+
 def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> FreeCapacity | None:
     """Return the capacity for the unit's replicas, openings included; None when no cluster reports its nodes."""
-    pod = unit.shape
-    known = _rooms(tuple(clusters), pod)
-    if known is not None and unit.auto_migration is not None and unit.auto_migration.openings:
-        known = known.with_openings(unit.auto_migration.openings)
-    if known is None or not unit.assumed:
-        return known
-    lost = displaced_replicas(unit.assumed, pod.request).get
-    sure = {name: room - taken if (taken := lost(name, 0)) < room else 0 for name, room in known.free.items()}
-    return replace(known, unreserved=sure)
-
-
-@lru_cache(maxsize=64)
-def _rooms(clusters: tuple[Cluster, ...], pod: PodShape) -> FreeCapacity | None:
-    """Return the capacity without assumed replicas; cached, because consecutive units often have the same shape."""
-    if all(cluster.node_classes is None for cluster in clusters):
+    group, pod = ClusterGroup.of(clusters), unit.shape
+    if not group.cached(_reports_nodes, _reports_nodes):
         return None
-    rooms, sizes, _ = zip(*[cluster.memo.get(pod) or _capacity_for(cluster, pod) for cluster in clusters], strict=True)
-    names = tuple(map(_NAME, clusters))
-    free = dict(zip(names, rooms, strict=True))
-    wanting = compress(clusters, map(_WAITING, clusters))
-    waiting = {c.name: count for c in wanting if (count := _waiting(c.waiting, pod.request))}
-    return FreeCapacity(free, free, dict(zip(names, sizes, strict=True)), waiting)
+    known = group.cached((_rooms, pod), partial(_rooms, pod))
+    if unit.auto_migration is not None and unit.auto_migration.openings:
+        known = known.with_openings(unit.auto_migration.openings)
+    if not unit.assumed:
+        return known
+    lost = map(displaced_replicas(unit.assumed, pod.request).get, known.names, repeat(0))
+    sure = [room - taken if taken < room else 0 for room, taken in zip(known.free.values(), lost, strict=True)]
+    return replace(known, unreserved=dict(zip(known.names, sure, strict=True)))
 
 
-def carry_over(old: Cluster, new: Cluster) -> None:
-    """Compute the capacity of a changed cluster for the pod shapes that recent versions of it were used for.
+def _reports_nodes(group: ClusterGroup) -> bool:
+    return any(cluster.node_classes is not None for cluster in group)
 
-    The cost is paid with the report, for one cluster, instead of in the next decision.
-    """
-    unused = dict.fromkeys([pod for pod in old.memo if isinstance(pod, PodShape)], 0)
-    for pod, (versions, _) in old.memo.get(carry_over, _NOTHING).items():
-        if versions < _UNUSED_VERSIONS_MAX:
-            unused.setdefault(pod, versions + 1)
-    shapes = list(unused.items())[:_CARRIED_MAX]
-    new.memoize(carry_over, {pod: (versions, _compute(new, pod)) for pod, versions in shapes})
+
+def _rooms(pod: PodShape, group: ClusterGroup) -> FreeCapacity:
+    """Return the capacity without assumed replicas; cached, because many units have the same shape."""
+    columns, names = _columns_of(group, pod), group.names
+    free = dict(zip(names, group.pick(columns.rooms), strict=True))
+    waiting = group.pick(columns.waiting)
+    return FreeCapacity(
+        free,
+        free,
+        dict(zip(names, group.pick(columns.sizes), strict=True)),
+        dict(zip(compress(names, waiting), filter(None, waiting), strict=True)),
+        names,
+    )
+
+
+def _columns_of(clusters: ClusterGroup, pod: PodShape) -> _Columns:
+    """Return the capacities of the whole of which the clusters are a part."""
+    return clusters.whole.cached((_columns_of, pod), partial(_to_columns, pod))
+
+
+def _to_columns(pod: PodShape, whole: ClusterGroup) -> _Columns:
+    each = whole.column((_capacity_for, pod), partial(_capacity_for, pod=pod))
+    return _Columns(*zip(*each, strict=True)) if each else _Columns((), (), (), ())
 
 
 def _capacity_for(cluster: Cluster, pod: PodShape) -> _Capacity:
-    memo = cluster.memo
-    known: _Capacity | None = memo.get(pod)
-    if known is None:
-        carried = memo.get(carry_over, _NOTHING).get(pod)
-        if carried is None:
-            return cluster.memoize(pod, _compute(cluster, pod))
-        memo[pod] = known = carried[1]
-    return known
+    known: _Capacity | None = cluster.memo.get(pod)
+    return cluster.memoize(pod, _compute(cluster, pod)) if known is None else known
 
 
 def _compute(cluster: Cluster, pod: PodShape) -> _Capacity:
     room = _count_fitting(cluster, pod)
     size = max(_fit_into(cluster.allocatable, pod.request), room, 1)
-    return _Capacity(room, size, room > 0 or _could_run(cluster, pod))
+    return _Capacity(room, size, room > 0 or _could_run(cluster, pod), _waiting(cluster.waiting, pod.request))
 
 
 def _could_run(cluster: Cluster, pod: PodShape) -> bool:
@@ -144,6 +152,8 @@ def _fit_on_nodes(node_class: NodeClass, request: _Request) -> int:
 
 def _waiting(waiting: Resources, request: _Request) -> int:
     """Return how many replicas the requests of waiting pods amount to."""
+    if not waiting:
+        return 0
     if not request:
         return waiting.get(PODS, 0)
     return max((-(-waiting.get(name, 0) // amount) for name, amount in request if amount), default=0)

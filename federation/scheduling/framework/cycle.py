@@ -8,13 +8,10 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from federation.apimachinery.errors import PluginError
+from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.normalization import Totals
-from federation.scheduling.framework.types import (
-    Cluster,
-    SchedulingUnit,
-    Status,
-)
+from federation.scheduling.framework.types import SchedulingUnit, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class FilterResult:
     `ignores_current`: the unit's current clusters made no difference, so that most units with its cache key share it.
     """
 
-    feasible: tuple[Cluster, ...]
+    feasible: ClusterGroup
     rejected: Mapping[str, Status]
     positions: tuple[int, ...] = ()
     ignores_current: bool = True
@@ -59,7 +56,7 @@ class ScoreResult:
 
     totals: Totals
     parts: tuple[PluginScores, ...]
-    selected: dict[Hashable, tuple[tuple[Cluster, ...], tuple["SelectResult", ...]]] = field(default_factory=dict)
+    selected: dict[Hashable, tuple[ClusterGroup, tuple["SelectResult", ...]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,7 @@ class SchedulingCycle:
     """One scheduling cycle: unit, clusters, plugin state, and the extension point and plugin that run now."""
 
     unit: SchedulingUnit
-    clusters: tuple[Cluster, ...]
+    clusters: ClusterGroup
     state: CycleState
     point: str = ""
     plugin: str = ""

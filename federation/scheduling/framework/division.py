@@ -5,7 +5,7 @@ Part of the public plugin API: all Replicas plugins use the same bounds, capacit
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from itertools import compress
 from operator import attrgetter
 from typing import Any
@@ -15,12 +15,13 @@ from federation.planning.placement.failback import Offers, plan_with_trials
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
 from federation.planning.placement.topology import Topology, plan_topology_spread
 from federation.planning.workloadspread.quotas import attribute_replicas, plan_quotas, planned_quotas
+from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.interfaces import Arguments
 from federation.scheduling.framework.types import Cluster, ClusterChange, Division, Effect, SchedulingUnit
 
 NODES = "Nodes"
 SUMS = "Sums"
-_NAME, _EFFECT = attrgetter("name"), attrgetter("effect")
+_EFFECT = attrgetter("effect")
 _NOT_CAPACITY = ClusterChange.ANY & ~(ClusterChange.RESOURCES | ClusterChange.ANNOTATIONS)
 """Replicas beyond capacity are placed nevertheless, so more capacity does not help unplaced ones."""
 
@@ -37,9 +38,10 @@ def demand_of(unit: SchedulingUnit, clusters: Sequence[Cluster], weights: Mappin
     """Return the planners' input for a unit; a missing or negative weight counts as 0."""
     if weights and min(weights.values()) < 0:
         weights = {name: max(0, weight) for name, weight in weights.items()}
-    bounds, migration = maximums(unit, clusters), unit.auto_migration
+    group = ClusterGroup.of(clusters)
+    bounds, migration = maximums(unit, group), unit.auto_migration
     estimated, limited = caps_of(unit)
-    names, _ = _outline(tuple(clusters))
+    names = group.names
     return Demand(
         total=unit.desired_replicas or 0,
         clusters=names,
@@ -55,11 +57,19 @@ def demand_of(unit: SchedulingUnit, clusters: Sequence[Cluster], weights: Mappin
     )
 
 
-@lru_cache(maxsize=16)
-def _outline(clusters: tuple[Cluster, ...]) -> tuple[tuple[str, ...], tuple[Cluster, ...]]:
-    """Return the clusters' names, and those that are silent or have NoSchedule taints; cached across units."""
-    closing = [c for c in clusters if c.is_silent or (c.taints and Effect.NO_SCHEDULE in map(_EFFECT, c.taints))]
-    return tuple(map(_NAME, clusters)), tuple(closing)
+def _closing(clusters: ClusterGroup) -> tuple[Cluster, ...]:
+    """Return the clusters that are silent or have NoSchedule taints."""
+    lasting = clusters.lasting
+    maybe: frozenset[int] | None = lasting.get(_closing)
+    if maybe is None:
+        maybe = lasting[_closing] = frozenset(
+            at
+            for at, cluster in enumerate(clusters.whole)
+            if cluster.is_silent or (cluster.taints and Effect.NO_SCHEDULE in map(_EFFECT, cluster.taints))
+        )
+    if not maybe:
+        return ()
+    return tuple([c for c in clusters if clusters.positions[c.name] in maybe])
 
 
 def _preferences(
@@ -165,7 +175,8 @@ def maximums(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, int
     """
     bounds = dict(unit.max_replicas)
     held: dict[str, int] | None = None
-    for cluster in _outline(tuple(clusters))[1]:
+    group = ClusterGroup.of(clusters)
+    for cluster in group.cached(_closing, _closing):
         if cluster.is_silent or _is_kept_out(unit, cluster):
             held = current_replicas(unit) if held is None else held
             present = held.get(cluster.name, 0)

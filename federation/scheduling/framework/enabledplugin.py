@@ -31,6 +31,8 @@ class EnabledPlugin:
     name: str
     weight: int
     local: Callable[..., Any] | None
+    each: Callable[..., Any] | None
+    """`filter_each` or `score_each`: the same as `local` for all clusters at once."""
     remote: Callable[..., Any] | None
     normalise: Callable[..., Any] | None
     cache_key: Callable[[SchedulingUnit], Hashable] | None
@@ -70,6 +72,7 @@ def enable_plugins(
                 name=ref.name,
                 weight=ref.weight,
                 local=local,
+                each=getattr(plugin, f"{point}_each", None) if remote is None else None,
                 remote=remote,
                 normalise=getattr(plugin, "normalise", None),
                 cache_key=_cache_key_of(plugin, point) if remote is None else None,

@@ -6,11 +6,12 @@ clusters that already run the unit where a filter depends on that (`DEPENDS_ON_C
 is cached as well, because building it is the largest cost of a cycle with hundreds of clusters.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from federation.scheduling.framework.clustergroup import ClusterGroup, Pick, picker
 from federation.scheduling.framework.cycle import FilterResult, PluginFailed, SchedulingCycle
 from federation.scheduling.framework.enabledplugin import (
     EnabledPlugin,
@@ -34,7 +35,7 @@ class _FeasibleClusters(NamedTuple):
     """Positions of the feasible clusters, a function that picks them, and the statuses of the others."""
 
     positions: tuple[int, ...]
-    pick: Callable[[tuple[Cluster, ...]], tuple[Cluster, ...]]
+    pick: Pick
     rejected: Mapping[str, Status]
     ignores_current: bool
     """Whether the unit's current clusters made no difference, so that most units of the key share this result."""
@@ -88,8 +89,12 @@ class FilterRunner:
                 feasible = None
             # Lenient and ignorable filters need the statuses of all clusters together, which the cache does not have.
             if feasible is not None and feasible.positions:
+                is_all = len(feasible.positions) == len(cycle.clusters)
                 return FilterResult(
-                    feasible.pick(cycle.clusters), feasible.rejected, feasible.positions, feasible.ignores_current
+                    cycle.clusters if is_all else cycle.clusters.subset(feasible.positions, feasible.pick),
+                    feasible.rejected,
+                    feasible.positions,
+                    feasible.ignores_current,
                 )
         return (yield from self._run_all(cycle))
 
@@ -110,14 +115,14 @@ class FilterRunner:
             if passed or not enabled.is_lenient:
                 positions = passed
                 rejected |= {clusters[at].name: status for at, status in rejections}
-        return FilterResult(tuple([clusters[at] for at in positions]), rejected, tuple(positions))
+        return FilterResult(clusters.subset(positions), rejected, tuple(positions))
 
     def _run_plugin(
         self, cycle: SchedulingCycle, enabled: EnabledPlugin, positions: Sequence[int]
     ) -> Exchange[Sequence[Status]]:
         cycle.plugin, started = enabled.name, self._metrics.now()
         if enabled.remote is not None:
-            clusters = tuple([cycle.clusters[at] for at in positions])
+            clusters = cycle.clusters.subset(positions)
             statuses = check_status(enabled, (yield from enabled.remote(cycle.unit, clusters, cycle.state)))
             check_count(enabled, statuses, clusters)
         else:
@@ -131,11 +136,11 @@ class FilterRunner:
     def _look_up(self, cycle: SchedulingCycle, keys: tuple[Any, ...]) -> _FeasibleClusters:
         """Return the feasible clusters; run the filters only for clusters without a cached result."""
         unit, clusters = cycle.unit, cycle.clusters
-        known, stale = self._cache.find(keys)
+        known, stale = self._cache.find(keys, clusters)
         if stale:
             elsewhere = replace(unit, current={}) if unit.current and self._depends_on_current else unit
             self._update(cycle, unit, elsewhere, known, stale)
-            known.clusters = clusters
+            known.mark_valid(clusters)
         current: frozenset[int] = frozenset()
         if unit.current and self._depends_on_current:
             if known.unknown_current and (unknown := _current_positions(unit, clusters, known.unknown_current)):
@@ -162,7 +167,7 @@ class FilterRunner:
         stale: Sequence[int],
     ) -> None:
         """Update the results for changed clusters; those for current clusters are updated when they are used."""
-        if not known.clusters:
+        if not known.versions:
             known.for_new, known.for_current = _Rejections(len(stale)), _Rejections(len(stale))
         before = [known.for_new.each[at] for at in stale]
         changed = known.more_than_resources(cycle.clusters, stale)
@@ -226,9 +231,13 @@ class FilterRunner:
 
 def _run_local(
     cycle: SchedulingCycle, enabled: EnabledPlugin, unit: SchedulingUnit, positions: Sequence[int]
-) -> list[Status]:
+) -> Sequence[Status]:
     run, clusters, state = enabled.local, cycle.clusters, cycle.state
     assert run is not None
+    if enabled.each is not None and len(positions) == len(clusters):
+        statuses: Sequence[Status] = enabled.each(unit, clusters, state)
+        check_count(enabled, statuses, clusters)
+        return statuses
     return [run(unit, clusters[at], state) for at in positions]
 
 
@@ -257,14 +266,11 @@ def _current_positions(unit: SchedulingUnit, clusters: Sequence[Cluster], positi
     return sorted([at for at in positions if clusters[at].name in unit.current])
 
 
-def _to_feasible(clusters: tuple[Cluster, ...], known: _FilterResults, current: frozenset[int]) -> _FeasibleClusters:
+def _to_feasible(clusters: ClusterGroup, known: _FilterResults, current: frozenset[int]) -> _FeasibleClusters:
     rejections = [known.for_current.each[at] if at in current else each for at, each in enumerate(known.for_new.each)]
     positions = tuple([at for at, rejection in enumerate(rejections) if rejection is None])
     ordered = [(rejection[0], at, rejection[1]) for at, rejection in enumerate(rejections) if rejection is not None]
     ordered.sort(key=itemgetter(0))
     rejected = {clusters[at].name: status for _, at, status in ordered}
-    if not ordered:
-        return _FeasibleClusters(positions, tuple, rejected, not current)
-    if len(positions) > 1:  # itemgetter returns a tuple only for two positions or more
-        return _FeasibleClusters(positions, itemgetter(*positions), rejected, not current)
-    return _FeasibleClusters(positions, lambda every: tuple([every[at] for at in positions]), rejected, not current)
+    pick = picker(positions) if ordered else tuple
+    return _FeasibleClusters(positions, pick, rejected, not current)

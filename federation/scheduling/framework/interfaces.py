@@ -8,6 +8,9 @@ Rules for every method: a pure function of its arguments (no I/O, clock, randomn
 without changes to its arguments. A rejection is a `Status`, not an exception; an exception that escapes counts as this
 plugin's failure, and the last placement stays.
 
+A plugin may also have `filter_each` or `score_each`: the same with all clusters at once, and a sequence of results in
+the same order (`clustergroup.py` has columns for that). Which of the two is called makes no difference but in cost.
+
 A plugin that needs I/O has `filter_clusters`, `score_clusters` (both with all clusters at once), `select_clusters` or
 `replicas_of_clusters` instead. It is a generator (`types.Exchange`): it yields requests, is resumed with the responses
 in the same order, and returns the statuses or raw scores in the order of the clusters, or what `select` or `replicas`

@@ -11,7 +11,6 @@ replicas exceed the total and the running replicas.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from federation.planning.placement.topologydomains import (
@@ -21,6 +20,7 @@ from federation.planning.placement.topologydomains import (
     summarise_skew,
 )
 from federation.scheduling.framework.capacity import rooms_of
+from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.division import current_replicas
 from federation.scheduling.framework.topology import closed_for, domains_of
 from federation.scheduling.framework.types import Cluster, Effect, ReplicasStrategy, SchedulingMode, SchedulingUnit
@@ -84,7 +84,8 @@ def find_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: 
 
     A division without any replicas violates none: it is no placement.
     """
-    offered = _by_name(tuple(clusters))
+    group = ClusterGroup.of(clusters)
+    offered = group.by_name
     for name, count in replicas.items():
         if name not in offered:
             return f"it gave {count!r} replicas to {name!r}, which was not offered"
@@ -110,12 +111,6 @@ def find_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: 
     return _find_minimum_violation(unit, clusters, replicas) or _find_spread_violation(unit, clusters, replicas)
 
 
-@lru_cache(maxsize=16)
-def _by_name(clusters: tuple[Cluster, ...]) -> Mapping[str, Cluster]:
-    """Return the clusters by name; cached, because consecutive units often have the same clusters."""
-    return {cluster.name: cluster for cluster in clusters}
-
-
 def _find_minimum_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: Mapping[str, int]) -> str:
     """Return the violated `minReplicas`, where all minimums could be satisfied and no running replicas must stay.
 
@@ -132,7 +127,7 @@ def _find_minimum_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], r
     }
     groups = [tuple([cluster.name for cluster in clusters])]
     if unit.topology_spread:
-        groups = [leaf.clusters for leaf in domains_of(unit.topology_spread, tuple(clusters)).root.leaves()]
+        groups = [leaf.clusters for leaf in domains_of(unit.topology_spread, clusters).root.leaves()]
     for group in groups:
         amount = sum([replicas.get(name, 0) for name in group]) if unit.topology_spread else unit.desired_replicas or 0
         if sum([minimums.get(name, 0) for name in group]) > amount:
@@ -151,7 +146,7 @@ def _find_minimum_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], r
 def _find_spread_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: Mapping[str, int]) -> str:
     if not any(constraint.is_hard for constraint in unit.topology_spread):
         return ""
-    domains = domains_of(unit.topology_spread, tuple(clusters))
+    domains = domains_of(unit.topology_spread, clusters)
     full, idle = _excluded_clusters(unit, clusters, domains.maybe_closed)
     stays = _running(unit, clusters) if unit.avoid_disruption else {}
     shrinks = sum(stays.values()) > (unit.desired_replicas or 0)
@@ -178,7 +173,7 @@ def explain_spread(
     unit: SchedulingUnit, clusters: Sequence[Cluster], placements: Mapping[str, int | None]
 ) -> list[dict[str, Any]]:
     """Return per constraint its domains with their replicas, or with their clusters in Duplicate mode."""
-    domains = domains_of(unit.topology_spread, tuple(clusters))
+    domains = domains_of(unit.topology_spread, clusters)
     counts = {name: 1 if replicas is None else replicas for name, replicas in placements.items()}
     excluded: frozenset[str] = frozenset()
     if unit.mode is SchedulingMode.DIVIDE:

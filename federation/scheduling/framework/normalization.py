@@ -4,12 +4,13 @@ Part of the public plugin API: plugins do not import each other, so that shared 
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from operator import attrgetter, itemgetter
-from typing import Self
+from typing import overload
 
-from federation.scheduling.framework.types import CPU, MEMORY, Cluster, ClusterScore, Resources
+from federation.scheduling.framework.clustergroup import ClusterGroup, picker
+from federation.scheduling.framework.types import CPU, MEMORY, ClusterScore, Resources
 
 SCORE_MAX = 100
 
@@ -29,97 +30,100 @@ def normalise_to_max(scores: Sequence[int], *, is_reversed: bool = False) -> lis
     return [SCORE_MAX - score for score in scaled] if is_reversed else scaled
 
 
-_BY_NAME = attrgetter("cluster.name")
-_SCORE, _CLUSTER, _NAME = itemgetter(1), itemgetter(0), attrgetter("name")
-_to_score = partial(tuple.__new__, ClusterScore)
+_BY_NAME, _SCORE = attrgetter("cluster.name"), itemgetter(1)
+_to_entry = partial(tuple.__new__, ClusterScore)
 """Makes a ClusterScore from a pair without the Python frame that the NamedTuple's own constructor costs."""
 _RANK_BITS = 32
+_POSITION_MASK = (1 << _RANK_BITS) - 1
 FEW = 8
 """The order is updated when at most one in so many scores changed; otherwise sorting again is cheaper."""
 
 
-class BestFirst(tuple[ClusterScore, ...]):  # noqa: SLOT001 - a tuple with attributes cannot have slots
-    """Clusters in descending order of scores, so that several select plugins need not sort hundreds again."""
+class Ranking:
+    """Total scores by position, and the positions in order, best first. It holds no clusters.
 
-    clusters: tuple[Cluster, ...]
-    names: tuple[str, ...]
-
-    @classmethod
-    def of(cls, entries: Iterable[ClusterScore], names: tuple[str, ...] | None = None) -> Self:
-        """Return entries that are already in order; `names` if known."""
-        self = cls(entries)
-        self.clusters = tuple(map(_CLUSTER, self))
-        self.names = tuple(map(_NAME, self.clusters)) if names is None else names
-        return self
-
-
-class Totals(tuple[ClusterScore, ...]):  # noqa: SLOT001 - as above
-    """All feasible clusters with their total scores, by name; `in_order` has the best first.
-
-    `replaced` updates the order for a few changed scores by binary search over ranks. A rank is one integer made of
-    score and position: a higher score, and for equal scores a smaller position, comes first.
+    `updated` changes the order for a few scores by binary search over ranks. A rank is one integer made of score and
+    position: a higher score, and for equal scores a smaller position, comes first.
     """
 
-    order: BestFirst | None = None
-    _ranks: list[int] | None = None
-    _names: tuple[str, ...] | None = None
+    __slots__ = ("_order", "_ranks", "scores")
 
-    @classmethod
-    def of(cls, clusters: Sequence[Cluster], scores: Iterable[int]) -> Self:
-        """Return the clusters with their scores."""
-        scores = tuple(scores)
-        self = cls(map(_to_score, zip(clusters, scores, strict=True)))
+    def __init__(self, scores: Sequence[int], ranks: list[int] | None = None, order: list[int] | None = None) -> None:
+        self.scores = tuple(scores)
+        self._ranks = ranks
+        self._order = order
+
+    @property
+    def order(self) -> list[int]:
+        """The positions, best first."""
+        if self._order is None:
+            self._order = sorted(range(len(self.scores)), key=self.scores.__getitem__, reverse=True)
+        return self._order
+
+    def updated(self, changes: Mapping[int, int]) -> "Ranking":
+        """Return the ranking with other scores at some positions."""
+        scores = list(self.scores)
+        for at, score in changes.items():
+            scores[at] = score
+        if self._order is None or len(changes) * FEW > len(scores):
+            return Ranking(scores)
+        if self._ranks is None:
+            self._ranks = [at - (self.scores[at] << _RANK_BITS) for at in self._order]
+        ranks, order = self._ranks.copy(), self._order.copy()
+        for at, score in changes.items():
+            if score != self.scores[at]:
+                old = bisect_left(ranks, at - (self.scores[at] << _RANK_BITS))
+                del ranks[old], order[old]
+                new = bisect_left(ranks, rank := at - (score << _RANK_BITS))
+                ranks.insert(new, rank)
+                order.insert(new, at)
+        return Ranking(scores, ranks, order)
+
+
+class Scored(Sequence[ClusterScore]):
+    """A column of clusters and a column of their scores. The entries are made on demand: most cycles need none."""
+
+    def __init__(self, clusters: ClusterGroup, scores: Sequence[int]) -> None:
+        self.clusters = clusters
         self.scores = scores
-        return self
-
-    @cached_property
-    def scores(self) -> Sequence[int]:
-        """The scores alone."""
-        return tuple(map(_SCORE, self))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the clusters."""
-        if self._names is None:
-            self._names = tuple(map(_NAME, map(_CLUSTER, self)))
-        return self._names
+        return self.clusters.names
 
-    @property
+    def __len__(self) -> int:
+        return len(self.clusters)
+
+    def __iter__(self) -> Iterator[ClusterScore]:
+        return map(_to_entry, zip(self.clusters, self.scores, strict=True))
+
+    @overload
+    def __getitem__(self, at: int) -> ClusterScore: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[ClusterScore]: ...
+    def __getitem__(self, at: int | slice) -> ClusterScore | Sequence[ClusterScore]:
+        if isinstance(at, int):
+            return ClusterScore(self.clusters[at], self.scores[at])
+        return Scored(self.clusters.subset(range(len(self))[at]), self.scores[at])
+
+
+class BestFirst(Scored):
+    """Clusters in descending order of scores, so that several select plugins need not sort hundreds again."""
+
+
+class Totals(Scored):
+    """All feasible clusters with their total scores, by name; `in_order` has the best first."""
+
+    def __init__(self, clusters: ClusterGroup, ranking: Ranking) -> None:
+        super().__init__(clusters, ranking.scores)
+        self._ranking = ranking
+
+    @cached_property
     def in_order(self) -> BestFirst:
         """The clusters, best first."""
-        if self.order is None:
-            best = sorted(range(len(self)), key=self.scores.__getitem__, reverse=True)
-            self.order = BestFirst.of(map(self.__getitem__, best))
-        return self.order
-
-    def replaced(self, changes: Mapping[int, ClusterScore]) -> "Totals":
-        """Return the totals with other entries at some positions."""
-        entries = list(self)
-        for at, entry in changes.items():
-            entries[at] = entry
-        new = Totals(entries)
-        new._names = self._names
-        if self.order is not None and len(changes) * FEW <= len(entries):
-            new.order, new._ranks = self._updated_order(changes)
-        return new
-
-    def _updated_order(self, changes: Mapping[int, ClusterScore]) -> tuple[BestFirst, list[int]]:
-        assert self.order is not None
-        if self._ranks is None:
-            self._ranks = sorted([at - (score << _RANK_BITS) for at, (_, score) in enumerate(self)])
-        ranks, order, names = self._ranks.copy(), list(self.order), list(self.order.names)
-        for at, entry in changes.items():
-            old = bisect_left(ranks, at - (self[at].score << _RANK_BITS))
-            if entry.score == self[at].score:
-                order[old] = entry
-                continue
-            del ranks[old], order[old], names[old]
-            rank = at - (entry.score << _RANK_BITS)
-            new = bisect_left(ranks, rank)
-            ranks.insert(new, rank)
-            order.insert(new, entry)
-            names.insert(new, entry.cluster.name)
-        return BestFirst.of(order, tuple(names)), ranks
+        pick = picker(self._ranking.order)
+        return BestFirst(self.clusters.subset(self._ranking.order, pick), pick(self.scores))
 
 
 def best_first(scored: Sequence[ClusterScore]) -> Sequence[ClusterScore]:
@@ -128,7 +132,7 @@ def best_first(scored: Sequence[ClusterScore]) -> Sequence[ClusterScore]:
         return scored
     if isinstance(scored, Totals):
         return scored.in_order
-    return BestFirst.of(sorted(sorted(scored, key=_BY_NAME), key=_SCORE, reverse=True))
+    return sorted(sorted(scored, key=_BY_NAME), key=_SCORE, reverse=True)
 
 
 _ALWAYS = (CPU, MEMORY)

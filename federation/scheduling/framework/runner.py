@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from operator import attrgetter, itemgetter
 from typing import Any
 
+from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.cycle import (
     FilterResult,
     PluginFailed,
@@ -26,7 +27,7 @@ from federation.scheduling.framework.enabledplugin import (
 )
 from federation.scheduling.framework.filtering import FilterRunner
 from federation.scheduling.framework.limits import find_violation
-from federation.scheduling.framework.normalization import BestFirst, Totals
+from federation.scheduling.framework.normalization import BestFirst, Scored, Totals
 from federation.scheduling.framework.profile import POINTS, Profile
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.resultcache import ClusterList
@@ -72,7 +73,7 @@ class Framework:
         self._cluster_list.update(cycle.clusters)
         return self._score_runner.run(cycle, filtered)
 
-    def run_select(self, cycle: SchedulingCycle, scored: ScoreResult) -> Exchange[tuple[Cluster, ...]]:
+    def run_select(self, cycle: SchedulingCycle, scored: ScoreResult) -> Exchange[ClusterGroup]:
         """Return the clusters that the chain of select plugins selects, in order."""
         cycle.point = "select"
         keys = cache_keys(self._selects, cycle.unit)
@@ -87,7 +88,7 @@ class Framework:
             except PluginFailed as failed:
                 ignore_or_raise(cycle, enabled, failed)
                 keys = None
-        clusters = entries.clusters if isinstance(entries, BestFirst) else tuple([entry.cluster for entry in entries])
+        clusters = ClusterGroup.of(_clusters_of(entries))
         if keys is not None:
             if len(scored.selected) >= _SELECTIONS_MAX:
                 scored.selected.clear()
@@ -105,13 +106,13 @@ class Framework:
             answer = enabled.local(cycle.unit, entries, cycle.state)
         selected: Sequence[ClusterScore] = check_status(enabled, answer)
         if isinstance(selected, BestFirst) and (
-            selected is entries or (isinstance(entries, Totals) and selected is entries.order)
+            selected is entries or (isinstance(entries, Totals) and selected is entries.in_order)
         ):
             names = selected.names  # The same clusters: checking hundreds of names again would show in the rate.
         else:
-            clusters = list(map(_CLUSTER, selected))
+            clusters = _clusters_of(selected)
             names, unique = tuple(map(_NAME, clusters)), set(clusters)
-            if len(unique) != len(names) or not unique.issubset(map(_CLUSTER, entries)):
+            if len(unique) != len(names) or not unique.issubset(_clusters_of(entries)):
                 raise PluginFailed(failure_of(enabled, "it selected a cluster twice, or one that was not offered"))
         cycle.selections.append(SelectResult(enabled.name, names))
         self._metrics.plugin("select", enabled.name, started)
@@ -142,3 +143,7 @@ class Framework:
             raise PluginFailed(failure_of(enabled, violation))
         self._metrics.plugin("replicas", enabled.name, started)
         return division
+
+
+def _clusters_of(entries: Sequence[ClusterScore]) -> Sequence[Cluster]:
+    return entries.clusters if isinstance(entries, Scored) else list(map(_CLUSTER, entries))

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from operator import add
 from typing import Any
 
+from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.cycle import (
     FilterResult,
     PluginFailed,
@@ -27,10 +28,10 @@ from federation.scheduling.framework.enabledplugin import (
     check_status,
     ignore_or_raise,
 )
-from federation.scheduling.framework.normalization import FEW, Totals
+from federation.scheduling.framework.normalization import FEW, Ranking, Totals
 from federation.scheduling.framework.resultcache import CachedResult, ClusterList, ResultCache
 from federation.scheduling.framework.schedulermetrics import SchedulerMetrics
-from federation.scheduling.framework.types import Cluster, ClusterScore, Exchange
+from federation.scheduling.framework.types import Cluster, Exchange
 
 
 class _RawScores(CachedResult):
@@ -47,11 +48,12 @@ class _RawScores(CachedResult):
 
 
 class _CachedTotals(CachedResult):
-    """The total scores of one set of feasible clusters."""
+    """The total scores of one set of feasible clusters, and each plugin's part."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.scored: ScoreResult | None = None
+        self.parts: tuple[PluginScores, ...] = ()
+        self.ranking = Ranking(())
 
 
 class ScoreRunner:
@@ -79,7 +81,7 @@ class ScoreRunner:
                 parts.append(_normalize(cycle, enabled, tuple(raw)))
             except PluginFailed as failed:
                 ignore_or_raise(cycle, enabled, failed)
-        return ScoreResult(_to_totals(filtered.feasible, parts), tuple(parts))
+        return ScoreResult(Totals(filtered.feasible, _rank(parts, len(filtered.feasible))), tuple(parts))
 
     def _run_plugin(
         self, cycle: SchedulingCycle, enabled: EnabledPlugin, clusters: Sequence[Cluster]
@@ -98,7 +100,12 @@ class ScoreRunner:
         cycle.plugin, started = enabled.name, self._metrics.now()
         run, unit, state = enabled.local, cycle.unit, cycle.state
         assert run is not None
-        scores = check_raw_scores(enabled, [run(unit, cluster, state) for cluster in clusters])
+        if enabled.each is not None:
+            scores = enabled.each(unit, clusters, state)
+            check_count(enabled, scores, clusters)
+        else:
+            scores = [run(unit, cluster, state) for cluster in clusters]
+        scores = check_raw_scores(enabled, scores)
         self._metrics.plugin(cycle.point, enabled.name, started)
         return scores
 
@@ -107,70 +114,79 @@ class ScoreRunner:
         raw_scores = self._raw_scores_of(cycle, filtered, keys)
         if not filtered.ignores_current:
             # Hardly two units have the same current clusters: caching their totals would displace the shared ones.
-            return self._add_up(cycle, filtered, raw_scores)
-        known, stale = self._totals.find((filtered.positions, keys))
-        if known.scored is None:
-            known.scored = self._add_up(cycle, filtered, raw_scores)
-        elif len(stale) * FEW > len(cycle.clusters):
-            known.scored = self._add_up(cycle, filtered, raw_scores, known.scored.parts)
-        elif stale:
-            known.scored = self._replace(cycle, filtered, raw_scores, known.scored, stale)
-        known.clusters = cycle.clusters
-        return known.scored
+            parts = self._normalize_all(cycle, filtered, raw_scores)
+            return ScoreResult(Totals(filtered.feasible, _rank(parts, len(filtered.feasible))), parts)
+        known, stale = self._totals.find((filtered.positions, keys), cycle.clusters)
+        scored: ScoreResult | None = cycle.clusters.memo.get(known)
+        if scored is None:
+            if not known.versions or len(stale) * FEW > len(cycle.clusters):
+                known.parts = self._normalize_all(cycle, filtered, raw_scores, known.parts)
+                known.ranking = _rank(known.parts, len(filtered.feasible))
+            elif stale:
+                self._replace(cycle, filtered, raw_scores, known, stale)
+            known.mark_valid(cycle.clusters)
+            scored = ScoreResult(Totals(filtered.feasible, known.ranking), known.parts)
+            cycle.clusters.memo[known] = scored
+        return scored
 
     def _raw_scores_of(self, cycle: SchedulingCycle, filtered: FilterResult, keys: tuple[Hashable, ...]) -> _RawScores:
         """Return the raw scores, complete for the feasible clusters."""
-        known, stale = self._raw_scores.find(keys)
-        if not known.clusters:
+        known, stale = self._raw_scores.find(keys, cycle.clusters)
+        if not known.versions:
             known.by_plugin = [[None] * len(cycle.clusters) for _ in self._plugins]
         known.unknown_lasting.update(known.more_than_resources(cycle.clusters, stale))
         known.unknown.update(stale)
-        known.clusters = cycle.clusters
+        known.mark_valid(cycle.clusters)
         unknown = [at for _, at in _feasible_among(filtered, sorted(known.unknown), cycle)]
         if unknown:
             lasting = [at for at in unknown if at in known.unknown_lasting] if known.unknown_lasting else []
             places = [unknown if enabled.depends_on_resources else lasting for enabled in self._plugins]
             found = [
-                self._run_local(cycle, enabled, [cycle.clusters[at] for at in positions]) if positions else ()
+                self._run_local(cycle, enabled, _clusters_at(cycle, filtered, positions)) if positions else ()
                 for enabled, positions in zip(self._plugins, places, strict=True)
             ]
             for kept, positions, scores in zip(known.by_plugin, places, found, strict=True):
-                for at, score in zip(positions, scores, strict=True):
-                    kept[at] = score
+                if len(positions) == len(kept):
+                    kept[:] = scores
+                else:
+                    for at, score in zip(positions, scores, strict=True):
+                        kept[at] = score
             known.unknown.difference_update(unknown)
             known.unknown_lasting.difference_update(unknown)
         return known
 
-    def _add_up(
+    def _normalize_all(
         self,
         cycle: SchedulingCycle,
         filtered: FilterResult,
         raw_scores: _RawScores,
         earlier: Sequence[PluginScores] = (),
-    ) -> ScoreResult:
-        """Return the scores; `earlier` parts whose raw scores are the same need no normalization."""
+    ) -> tuple[PluginScores, ...]:
+        """Return the parts; `earlier` ones whose raw scores are the same need no normalization."""
+        is_all = len(filtered.positions) == len(cycle.clusters)
+        pick = tuple if is_all else filtered.feasible.pick
         parts: list[PluginScores] = []
         for index, (enabled, scores) in enumerate(zip(self._plugins, raw_scores.by_plugin, strict=True)):
-            raw = tuple(map(scores.__getitem__, filtered.positions))
+            raw = pick(scores)
             if earlier and earlier[index].raw == raw:
                 parts.append(earlier[index])
             else:
                 parts.append(_normalize(cycle, enabled, raw))
-        return ScoreResult(_to_totals(filtered.feasible, parts), tuple(parts))
+        return tuple(parts)
 
     def _replace(
         self,
         cycle: SchedulingCycle,
         filtered: FilterResult,
         raw_scores: _RawScores,
-        scored: ScoreResult,
+        known: _CachedTotals,
         stale: Sequence[int],
-    ) -> ScoreResult:
-        """Return the earlier scores with those of the stale clusters replaced."""
+    ) -> None:
+        """Replace the scores of the stale clusters."""
         places = _feasible_among(filtered, stale, cycle)
         is_rest_unchanged = True
         parts: list[PluginScores] = []
-        for enabled, part, scores in zip(self._plugins, scored.parts, raw_scores.by_plugin, strict=True):
+        for enabled, part, scores in zip(self._plugins, known.parts, raw_scores.by_plugin, strict=True):
             raw = list(part.raw)
             for index, at in places:
                 raw[index] = scores[at]
@@ -180,13 +196,19 @@ class ScoreRunner:
                 parts.append(_normalize(cycle, enabled, new))
                 # Normalization is relative to the best cluster: it can change the scores of all others.
                 is_rest_unchanged = is_rest_unchanged and enabled.normalise is None
-        if not is_rest_unchanged:
-            return ScoreResult(_to_totals(filtered.feasible, parts), tuple(parts))
-        changes = {
-            index: ClusterScore(cycle.clusters[at], sum([part.normalised[index] * part.weight for part in parts]))
-            for index, at in places
-        }
-        return ScoreResult(scored.totals.replaced(changes), tuple(parts))
+        known.parts = tuple(parts)
+        if is_rest_unchanged:
+            changes = {index: sum([part.normalised[index] * part.weight for part in parts]) for index, _ in places}
+            known.ranking = known.ranking.updated(changes)
+        else:
+            known.ranking = _rank(parts, len(filtered.feasible))
+
+
+def _clusters_at(cycle: SchedulingCycle, filtered: FilterResult, positions: Sequence[int]) -> ClusterGroup:
+    """Return the clusters at these positions, all of which are feasible."""
+    if len(positions) == len(filtered.positions):
+        return filtered.feasible
+    return cycle.clusters.subset(positions)
 
 
 def _feasible_among(filtered: FilterResult, positions: Sequence[int], cycle: SchedulingCycle) -> list[tuple[int, int]]:
@@ -198,12 +220,12 @@ def _feasible_among(filtered: FilterResult, positions: Sequence[int], cycle: Sch
     return [(index, at) for index, at in places if index < len(feasible) and feasible[index] == at]
 
 
-def _to_totals(feasible: Sequence[Cluster], parts: Iterable[PluginScores]) -> Totals:
-    sums: Iterable[int] = [0] * len(feasible)
+def _rank(parts: Iterable[PluginScores], count: int) -> Ranking:
+    sums: Iterable[int] = [0] * count
     for part in parts:
         weighted = part.normalised if part.weight == 1 else [score * part.weight for score in part.normalised]
         sums = map(add, sums, weighted)
-    return Totals.of(feasible, sums)
+    return Ranking(tuple(sums))
 
 
 def _normalize(cycle: SchedulingCycle, enabled: EnabledPlugin, raw: tuple[Any, ...]) -> PluginScores:

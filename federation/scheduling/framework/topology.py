@@ -7,13 +7,14 @@ within each domain; a Select plugin uses `choose_clusters`. Both cost nothing wi
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from federation.planning.placement.capacity import FreeCapacity
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
 from federation.planning.placement.topology import Topology, plan_topology_spread
 from federation.planning.placement.topologydomains import Domain, Groups, SpreadConstraint, build_domain_tree
+from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.types import Cluster, ClusterScore, Effect, SchedulingMode, SchedulingUnit, Taint
 
 _ONE = Preference(0, 0, 1)
@@ -32,16 +33,20 @@ def topology_of(
     """Return the domains of the clusters by a unit's constraints; None without constraints."""
     if not unit.topology_spread:
         return None
-    domains = domains_of(unit.topology_spread, tuple(clusters))
+    domains = domains_of(unit.topology_spread, clusters)
     return Topology(domains.root, closed_for(unit, domains.maybe_closed), rooms)
 
 
-@lru_cache(maxsize=64)
-def domains_of(constraints: tuple[SpreadConstraint, ...], clusters: tuple[Cluster, ...]) -> Domains:
+def domains_of(constraints: tuple[SpreadConstraint, ...], clusters: Sequence[Cluster]) -> Domains:
     """Return the domains of clusters, which keep their order in every leaf.
 
-    Cached, because division, validation and explanation use the same domains. Label values are memoized per cluster.
+    Cached with a group, because division, validation and explanation use the same domains. Label values are memoized
+    per cluster.
     """
+    return ClusterGroup.of(clusters).cached((_build_domains, constraints), partial(_build_domains, constraints))
+
+
+def _build_domains(constraints: tuple[SpreadConstraint, ...], clusters: ClusterGroup) -> Domains:
     keys = _keys(tuple([constraint.topology_key for constraint in constraints]))
     groups: Groups = {}
     for cluster in clusters:
@@ -94,7 +99,7 @@ def choose_clusters(unit: SchedulingUnit, ordered: Sequence[ClusterScore]) -> tu
     clusters = [entry.cluster for entry in ordered]
     if held:
         clusters.sort(key=lambda cluster: cluster.name not in held)
-    domains = domains_of(constraints, tuple(clusters))
+    domains = domains_of(constraints, clusters)
     names = [cluster.name for cluster in clusters]
     demand = Demand(
         total=len(names) if unit.max_clusters is None else min(unit.max_clusters, len(names)),

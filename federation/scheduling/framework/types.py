@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Flag, StrEnum, auto
 from functools import lru_cache
+from itertools import count
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from federation.api import names
@@ -318,7 +319,8 @@ class Cluster:
     if a cluster has stopped answering; it is False for a new cluster, whose readiness is not known yet. `waiting` is
     requested by pods without a node. `source` is the read-only FederatedCluster. `memo` caches values computed from the
     cluster; `memoize` adds to it. `lasting` caches values that do not depend on resources: versions of a cluster that
-    differ only in resources share it, and are recognised by it.
+    differ only in resources share it, and are recognised by it. `version` is another number for every object, so that
+    caches can compare clusters without keeping them in memory.
     """
 
     name: str
@@ -338,6 +340,7 @@ class Cluster:
     source: Mapping[str, Any] = field(default_factory=dict, repr=False)
     memo: dict[Any, Any] = field(default_factory=dict, repr=False)
     lasting: dict[Any, Any] = field(default_factory=dict, repr=False)
+    version: int = field(default_factory=count(1).__next__, init=False, repr=False)
 
     def used(self, resource: str) -> int:
         """Return the used amount of the resource: allocatable less available."""

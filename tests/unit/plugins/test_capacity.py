@@ -9,7 +9,7 @@ from federation.api.selectors import compile_cluster_terms
 from federation.apimachinery.errors import PluginError
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.assumed import replicas_displaced_by
-from federation.scheduling.framework.capacity import capacity_of, carry_over, could_run, rooms_of
+from federation.scheduling.framework.capacity import capacity_of, could_run, rooms_of
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, with_strategy
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit, run_replicas
@@ -245,25 +245,3 @@ def test_a_cluster_is_compiled_from_its_report() -> None:
         ),
     )
     assert cluster.omitted_node_labels == {"kubernetes.io/hostname"}
-
-
-def test_a_report_recomputes_recently_used_capacities() -> None:
-    pods = pod_shape((("cpu", 1000),)), pod_shape((("cpu", 2000),))
-    old, new, newest = (a_cluster("c").with_nodes(nodes, cpu="4").built() for nodes in (1, 2, 3))
-    for pod in pods:
-        capacity_of(old, pod)
-    carry_over(old, new)
-    assert capacity_of(new, pods[0]) == 8
-    carry_over(new, newest)
-    assert {pod: unused for pod, (unused, _) in newest.memo[carry_over].items()} == {pods[0]: 0, pods[1]: 1}
-    assert [capacity_of(newest, pod) for pod in pods] == [12, 6]
-
-
-def test_a_capacity_that_no_version_was_used_for_is_not_recomputed_for_ever() -> None:
-    cluster, pod = a_cluster("c").with_nodes(1, cpu="4").built(), pod_shape((("cpu", 1000),))
-    capacity_of(cluster, pod)
-    for unused in range(31):
-        carry_over(cluster, cluster := replace(cluster, memo={}))
-        assert cluster.memo[carry_over][pod][0] == unused
-    carry_over(cluster, cluster := replace(cluster, memo={}))
-    assert not cluster.memo[carry_over]

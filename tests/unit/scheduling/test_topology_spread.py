@@ -7,6 +7,7 @@ import pytest
 
 from federation.scheduling.engine import Decision, Engine, Outcome
 from federation.scheduling.explain import to_explanation
+from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, with_strategy
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, ClusterBuilder, a_cluster, a_divided_unit, a_unit
@@ -249,7 +250,7 @@ def test_webhook_requests_have_the_policys_constraints() -> None:
 
 
 def test_domains_are_cached_until_a_label_changes() -> None:
-    clusters = tuple(builder.built() for builder in EU_AND_US)
+    clusters = ClusterGroup.of([builder.built() for builder in EU_AND_US])
     constraints = to_constraints([spread()])
     kept = domains_of(constraints, clusters)
     assert domains_of(constraints, clusters) is kept

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federation.scheduling.framework.normalization import BestFirst, Totals, best_first
+from federation.scheduling.framework.clustergroup import ClusterGroup
+from federation.scheduling.framework.normalization import BestFirst, Ranking, Totals, best_first
 from federation.scheduling.framework.testing import a_cluster
 from federation.scheduling.framework.types import ClusterScore
 
@@ -15,19 +16,21 @@ CLUSTERS = [a_cluster(f"c{number:02}").built() for number in range(24)]
     st.lists(st.dictionaries(st.integers(0, 23), st.integers(-3, 3), max_size=4), max_size=6),
 )
 def test_a_mended_order_is_the_order(scores: list[int], history: list[dict[int, int]]) -> None:
-    totals = Totals(map(ClusterScore, CLUSTERS, scores))
-    for changes in history:
-        assert isinstance(best_first(totals), BestFirst)
-        before = tuple(totals)
-        after = totals.replaced({at: ClusterScore(CLUSTERS[at], score) for at, score in changes.items()})
-        assert tuple(totals) == before
-        totals = after
+    clusters, ranking = ClusterGroup.of(CLUSTERS), Ranking(scores)
+    for changes in [{}, *history]:
+        before = ranking.order.copy()
+        ranking, earlier = ranking.updated(changes), ranking
+        assert earlier.order == before
+        totals = Totals(clusters, ranking)
         plain = sorted(totals, key=lambda entry: (-entry.score, entry.cluster.name))
-        ordered = totals.in_order
+        ordered = best_first(totals)
+        assert isinstance(ordered, BestFirst)
         assert list(ordered) == plain
         assert ordered.names == tuple(entry.cluster.name for entry in plain)
         assert ordered.clusters == tuple(entry.cluster for entry in plain)
         assert best_first(ordered) is ordered
+        assert list(ordered[:3]) == plain[:3]
+        assert (ordered[3], len(ordered)) == (plain[3], 24)
 
 
 def test_any_clusters_can_be_put_in_order() -> None:
