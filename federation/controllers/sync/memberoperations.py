@@ -214,7 +214,7 @@ class MemberOperations:
         if future.cancelled() or future.exception() is not None:
             return
         outcome = future.result()
-        if outcome.is_ok:
+        if outcome.status is ClusterStatus.OK:
             self._expectations.record_absence(key)
         elif outcome.object is not None:
             self._expectations.record_write(key, outcome.object, "", is_subset=True)
