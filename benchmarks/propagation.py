@@ -158,6 +158,16 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
+def add_member_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `running_members`."""
+    parser.add_argument("--members", type=int, default=3)
+    parser.add_argument(
+        "--real-members", action="store_true", help="real Kubernetes clusters instead of simulated ones"
+    )
+    parser.add_argument("--light", action="store_true", help="simulated members in one process, in memory")
+    parser.add_argument("--pod-start", type=float, default=0.3, help="seconds until a simulated pod runs")
+
+
 @contextlib.asynccontextmanager
 async def running_members(
     options: argparse.Namespace, directory: Path
@@ -526,17 +536,12 @@ def conduct(name: str, run: Callable[..., Any], options: argparse.Namespace, sha
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--deployments", type=int, default=1000)
-    parser.add_argument("--members", type=int, default=3)
-    parser.add_argument(
-        "--real-members", action="store_true", help="real Kubernetes clusters instead of simulated ones"
-    )
     parser.add_argument("--replicas", type=int, default=3, help="replicas of each Deployment, over all members")
     parser.add_argument("--rate", type=float, default=0, help="creates per second (0: unlimited)")
     parser.add_argument("--hang", type=int, default=0, help="members that stop responding half-way")
-    parser.add_argument("--pod-start", type=float, default=0.3, help="seconds until a simulated pod runs")
-    parser.add_argument("--light", action="store_true", help="all members in one process, in memory")
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("--dir", type=Path, help="directory in which to keep the state")
+    add_member_options(parser)
     add_server_options(parser)
     options = parser.parse_args()
     check_server_options(parser, options)

@@ -25,6 +25,7 @@ import psutil
 from processes import Sampler, process, read_until
 from propagation import (
     NAMESPACE,
+    add_member_options,
     conduct,
     in_parallel,
     join_members,
@@ -244,12 +245,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--deployments", type=int, nargs="*", default=[300], help="numbers of Deployments, rising")
     parser.add_argument("--pods", type=int, nargs="*", default=[], help="numbers of unmanaged pods, rising")
-    parser.add_argument("--members", type=int, default=3)
     parser.add_argument("--replicas", type=int, default=3, help="replicas of each Deployment, over all members")
-    parser.add_argument("--pod-start", type=float, default=0.3, help="seconds until a simulated pod runs")
     parser.add_argument("--idle", type=float, default=15, help="seconds to settle, and to measure, after each step")
     parser.add_argument("--timeout", type=float, default=1800)
     parser.add_argument("--dir", type=Path, help="directory in which to keep the state")
+    add_member_options(parser)
     parser.set_defaults(real_members=False)
     options = parser.parse_args()
     conduct("restart", run, options, {"pods": options.pods, "replicas": options.replicas})

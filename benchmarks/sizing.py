@@ -55,7 +55,7 @@ async def at_rest(sampler: Sampler, database: Path, idle_s: float) -> Point:
 
 async def run(options: argparse.Namespace, directory: Path) -> dict[str, float | int]:
     most = max(options.members)
-    fleet = argparse.Namespace(real_members=False, members=most, pod_start=0.3)
+    fleet = argparse.Namespace(real_members=False, light=False, members=most, pod_start=0.3)
     serve = ("serve", "--dir", str(directory / "host"), "--port", "0", "--log-level", "warning")
     async with running_members(fleet, directory) as (kubeconfigs, _), process("federation.cli.main", *serve) as control:
         await read_until(control, b"ready")

@@ -23,6 +23,7 @@ from processes import add_server_options, check_server_options
 from propagation import (
     NAMESPACE,
     Federation,
+    add_member_options,
     conduct,
     in_parallel,
     join_members,
@@ -285,15 +286,13 @@ async def run(options: argparse.Namespace, directory: Path) -> dict[str, float |
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--deployments", type=int, default=325)
-    parser.add_argument("--members", type=int, default=3)
-    parser.add_argument("--real-members", action="store_true", help="real Kubernetes clusters")
     parser.add_argument("--changes", type=int, default=60, help="changes one after the other")
     parser.add_argument("--rate", type=float, default=1, help="of these changes, per second")
     parser.add_argument("--burst-rate", type=float, default=325, help="changes per second of the burst")
     parser.add_argument("--seed", type=int, default=1, help="of the order of the burst")
-    parser.add_argument("--pod-start", type=float, default=0.3, help="seconds until a simulated pod runs")
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("--dir", type=Path, help="directory in which to keep the state")
+    add_member_options(parser)
     add_server_options(parser)
     options = parser.parse_args()
     check_server_options(parser, options)

@@ -24,7 +24,7 @@ from federation.apimachinery.resources import DEPLOYMENTS, EVENTS, NAMESPACES, N
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.assembly import HOST_REGISTRY
-from federation.client.client import Client, PatchType, Request, Transport
+from federation.client.client import Client, PatchType, Request, Transport, Watch
 from federation.client.local import LocalClient, LocalTransport
 from federation.client.pool import ClusterPool
 from federation.controllers.cluster.controller import ClusterController
@@ -52,7 +52,7 @@ WRITES = frozenset({"create", "update", "patch", "delete"})
 class Line(LocalTransport):
     """A transport to one server that counts calls and can fail: `mode` is "up", "down" (no connection) or "hang".
 
-    `delays_s` is the delay of calls by verb.
+    `delays_s` is the delay of calls by verb, `loses_answers` are the verbs that take effect without an answer.
     """
 
     def __init__(self, registry: Registry, clock: ManualClock, user_agent: str = "federation") -> None:
@@ -61,6 +61,9 @@ class Line(LocalTransport):
         self.calls: list[tuple[str, str, str]] = []
         """Verb, plural and name of every call."""
         self.delays_s: dict[str, float] = {}
+        self.loses_answers: frozenset[str] = frozenset()
+        self.is_silent = False
+        """Whether watches stay open and report nothing, until the end of the test."""
         self.missing: set[str] = set()
         """Paths of raw requests that the server answers with 404."""
         self._clock = clock
@@ -96,7 +99,16 @@ class Line(LocalTransport):
     async def request(self, request: Request) -> Object:
         name = request.name or (json.loads(request.body)["metadata"]["name"] if request.verb == "create" else "")
         await self._pass(logged(request.verb), request.resource.plural, name)
-        return await super().request(request)
+        answer = await super().request(request)
+        if logged(request.verb) in self.loses_answers:
+            raise RequestTimeout("the answer was lost")
+        return answer
+
+    async def stream(self, request: Request) -> Watch:
+        async for batch in super().stream(request):
+            if batch and self.is_silent:
+                await asyncio.Event().wait()
+            yield batch
 
     async def raw(
         self, method: str, path: str, body: bytes | None, timeout_s: float, accept: str = ""

@@ -203,6 +203,25 @@ async def test_a_departed_cluster_that_does_not_answer_keeps_its_status_entry() 
         assert await world.members["m2"].deployment() is None
 
 
+async def test_an_object_whose_creation_got_no_answer_is_removed_from_a_departed_cluster() -> None:
+    """The cache does not show the object either; only a question to the member does."""
+    async with member_world(2) as world:
+        await _converged(world, {"m1": 2})
+        member = world.members["m2"]
+        member.line.is_silent, member.line.loses_answers = True, frozenset({"patch"})
+        await world.patch({"spec": placed({"m1": 1, "m2": 1})})
+
+        async def is_there() -> bool:
+            return await member.deployment() is not None
+
+        async def is_gone() -> bool:
+            return await member.deployment() is None
+
+        await world.until(is_there)
+        await world.patch({"metadata": {"annotations": {names.DEPARTED_CLUSTERS: '["m2"]'}}, "spec": placed({"m1": 2})})
+        await world.until(is_gone)
+
+
 async def test_a_hanging_member_does_not_delay_other_members() -> None:
     async with member_world(3) as world:
         world.members["m3"].line.mode = "hang"
