@@ -130,6 +130,11 @@ class Executor:
         queue = self._queues.get(key.cluster)
         return queue is not None and key in queue.entries
 
+    def is_full(self, cluster: str) -> bool:
+        """Return True while another operation on this member would wait for those in flight."""
+        queue = self._queues.get(cluster)
+        return queue is not None and len(queue.in_flight) + len(queue.waiting) >= self._options.in_flight_max
+
     def is_slow(self, cluster: str) -> bool:
         """Return True while waiting for this member is useless: its circuit is open or its oldest operation hangs."""
         queue = self._queues.get(cluster)

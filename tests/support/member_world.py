@@ -19,7 +19,7 @@ from federation.api.federatedtype import default_type_configs, from_config
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.connection import Connection
-from federation.apimachinery.errors import ClusterUnreachable, RequestTimeout
+from federation.apimachinery.errors import ClusterUnreachable, InternalError, RequestTimeout
 from federation.apimachinery.resources import DEPLOYMENTS, EVENTS, NAMESPACES, NODES, PODS, SECRETS, Object
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
@@ -62,6 +62,8 @@ class Line(LocalTransport):
         """Verb, plural and name of every call."""
         self.delays_s: dict[str, float] = {}
         self.loses_answers: frozenset[str] = frozenset()
+        self.failing: set[tuple[str, str]] = set()
+        """Verb and plural of calls that the server answers with an error."""
         self.is_silent = False
         """Whether watches stay open and report nothing, until the end of the test."""
         self.missing: set[str] = set()
@@ -85,6 +87,8 @@ class Line(LocalTransport):
             await self._clock.sleep(delay_s)
         if self.mode == "down":
             raise ClusterUnreachable("connection refused")
+        if (verb, what) in self.failing:
+            raise InternalError("injected")
         if self.mode == "hang":
             mended = asyncio.ensure_future(self._mended.wait())
             deadline = asyncio.ensure_future(self._clock.sleep(timeout_s))

@@ -84,7 +84,8 @@ class Monitor:
         self._pending: Pending | None = None
         self._published: Verdict | None = None
         self._probed_s = float("-inf")
-        self._discovered_s: float | None = None
+        self._discover_from_s = float("-inf")
+        self._discovery_pause_s = 0.0
         self._served: frozenset[ServedType] = frozenset()
         self._awaited: dict[ServedType, float] = {}
         self._resources_s = float("-inf")
@@ -126,7 +127,7 @@ class Monitor:
             # The member says that it serves a type a moment before its discovery does.
             until_s = self._clock.monotonic() + self._options.definition_timeout_s
             self._awaited.update(dict.fromkeys(gained, until_s))
-            self._discovered_s = None
+            self._discover_from_s = float("-inf")
             self.probe_soon()
 
     def suspect(self) -> None:
@@ -241,7 +242,7 @@ class Monitor:
             # The member's own names and numbers make the report unusable: only that is published, and the loop goes on.
             self._refused = dict(more)
             self._refusal = f"the member's report cannot be stored: {error.message[:_MESSAGE_MAX]}"
-            self._discovered_s = None
+            self._discover_from_s = float("-inf")
             self._published = self._not_storable()
             self._members.record_health(self._name, self._published.ready, is_change=True)
             await self._publisher.publish(self._name, of_verdict(self._published))
@@ -348,6 +349,7 @@ class Monitor:
             except (ClusterError, ApiError) as error:
                 if not known:
                     return health.not_usable(names.REASON_CLUSTER_API_DISCOVERY_FAILED, str(error)), more
+                self._discover_again(has_failed=True)
             else:
                 more["apiResourceTypes"] = found.types
                 if found.kubernetes_version:
@@ -356,17 +358,27 @@ class Monitor:
                 now_s = self._clock.monotonic()
                 late = {t: until_s for t, until_s in self._awaited.items() if t not in self._served and until_s > now_s}
                 self._awaited = late
-                # Group versions that failed, and types that are late, are discovered again with the next probe.
-                self._discovered_s = None if found.failed or late else now_s
+                if not late:  # otherwise the next probe discovers them again
+                    self._discover_again(has_failed=bool(found.failed))
         if self._refused and all(more.get(key) == value for key, value in self._refused.items()):
-            self._discovered_s = None
+            self._discover_from_s = float("-inf")
             return self._not_storable(), {}
         self._refused = {}
         return health.healthy(self._path), more
 
+    def _discover_again(self, *, has_failed: bool) -> None:
+        """Set the time of the next discovery: after its period, or sooner when a part of this one failed.
+
+        Each failure in a row doubles the pause. Health checks wait for a discovery, and a member with a broken group
+        would be asked for all of them with every probe.
+        """
+        period_s = self._options.discovery_period_s
+        pause_s = max(2 * self._discovery_pause_s, self._options.cadence.period_s)
+        self._discovery_pause_s = min(pause_s, period_s) if has_failed else 0.0
+        self._discover_from_s = self._clock.monotonic() + (self._discovery_pause_s or period_s)
+
     def _is_discovery_due(self) -> bool:
-        since_s = self._discovered_s
-        return since_s is None or self._clock.monotonic() - since_s >= self._options.discovery_period_s
+        return self._clock.monotonic() >= self._discover_from_s
 
     @property
     def _has_caches(self) -> bool:

@@ -6,7 +6,8 @@ goes to the expectations, and the federated object is requeued. No reconcile wai
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable
+import math
+from collections.abc import AsyncIterator, Callable, Hashable
 from functools import partial
 from typing import Any, cast
 
@@ -33,6 +34,10 @@ _CONFIRMATION = "confirmation"
 """Key of a failed confirmation among the expectations' failures, in the place of a template hash."""
 _SCALER = "scaler"
 """Key of a failed look at autoscalers among the expectations' failures, in the place of a template hash."""
+_LOOK_UP_PAUSE_S = 30.0
+"""How long a member that failed to answer about a new object is not asked about others."""
+_ABSENCE_S = 10.0
+"""How long a late answer that the member has no such object is good for."""
 _SLOW_CHECK_INTERVAL_S = 0.1
 """How often `wait` checks whether a member has become slow."""
 
@@ -62,6 +67,9 @@ class MemberOperations:
         self._grace_s = grace_s
         self._enqueue = enqueue
         self._writer = MemberWriter()
+        self._look_up_from_s: dict[str, float] = {}
+        self._late_absences: dict[MemberKey, float] = {}
+        """When members answered that they lack an object, after the reconcile that asked."""
 
     def forget_cluster(self, cluster: str) -> None:
         """Discard the state of a cluster that left, or that has another endpoint or credentials now."""
@@ -69,6 +77,7 @@ class MemberOperations:
         self._expectations.forget_cluster(cluster)
         self._writer.forget_cluster(cluster)
         self._drift.forget_cluster(cluster)
+        self._look_up_from_s.pop(cluster, None)
 
     def record_backoff(self, propagation: Propagation, key: MemberKey, digest: str, live: Object | None = None) -> bool:
         """Record the last failure with this content while its retry is not due; return whether it is not."""
@@ -163,9 +172,20 @@ class MemberOperations:
         """Query the clusters whose cache is incomplete, and yield those that do not have the object.
 
         So a new object need not wait for complete lists. A cluster that has the object, or does not answer soon, is
-        left for the reconcile that follows its complete list or its late answer; one that fails is queried again.
+        left for the reconcile that follows its complete list or its late answer. One that is slow or failed lately is
+        not asked: the requests that it still answers serve its list.
         """
-        asked = {self.confirm_absence(propagation, cluster): cluster for cluster in sorted(propagation.unseen)}
+        asked: dict[asyncio.Future[Outcome], str] = {}
+        for cluster in sorted(propagation.unseen):
+            answered_s = self._late_absences.pop(propagation.member_key(cluster), -math.inf)
+            if self._clock.monotonic() - answered_s < _ABSENCE_S:
+                yield cluster
+            elif self._executor.is_slow(cluster) or self._clock.monotonic() < self._look_up_from_s.get(cluster, 0.0):
+                continue
+            elif self._executor.is_full(cluster):
+                propagation.recheck(BRIEF_S)
+            else:
+                asked[self.confirm_absence(propagation, cluster)] = cluster
         deadline_s = self._clock.monotonic() + self._grace_s
         while asked and (remaining_s := deadline_s - self._clock.monotonic()) > 0:
             timer = asyncio.ensure_future(self._clock.sleep(min(remaining_s, _SLOW_CHECK_INTERVAL_S)))
@@ -176,20 +196,35 @@ class MemberOperations:
                 timer.cancel()
             for answer in [answer for answer in asked if answer.done()]:
                 cluster = asked.pop(answer)
-                status = None if answer.cancelled() else answer.result().status
-                if status is ClusterStatus.OK:
+                if self._is_absent(propagation, cluster, answer):
                     yield cluster
-                elif status is not ClusterStatus.WAITING_FOR_REMOVAL:
-                    propagation.recheck(BRIEF_S)
-            late = [answer for answer, cluster in asked.items() if self._executor.is_slow(cluster)]
-            self._await_late(propagation, late)
-            asked = {answer: cluster for answer, cluster in asked.items() if answer not in late}
-        self._await_late(propagation, asked)
+            for answer in [answer for answer, cluster in asked.items() if self._executor.is_slow(cluster)]:
+                self._await_late(propagation, asked.pop(answer), answer)
+        for answer, cluster in asked.items():
+            self._await_late(propagation, cluster, answer)
 
-    def _await_late(self, propagation: Propagation, answers: Iterable["asyncio.Future[Outcome]"]) -> None:
-        """Requeue the federated object when these queries end: other operations on their objects wait until then."""
-        for answer in answers:
-            answer.add_done_callback(lambda ended: None if ended.cancelled() else self._enqueue(propagation.key))
+    def _is_absent(self, propagation: Propagation, cluster: str, answer: "asyncio.Future[Outcome]") -> bool:
+        """Return whether the cluster answered that it lacks the object; a failure pauses further look-ups in it."""
+        status = None if answer.cancelled() else answer.result().status
+        if status is ClusterStatus.CLIENT_RETRIEVAL_FAILED:
+            propagation.recheck(BRIEF_S)  # after a start, the connections follow the clusters
+        elif status not in (ClusterStatus.OK, ClusterStatus.WAITING_FOR_REMOVAL, None):
+            self._look_up_from_s[cluster] = self._clock.monotonic() + _LOOK_UP_PAUSE_S
+        return status is ClusterStatus.OK
+
+    def _await_late(self, propagation: Propagation, cluster: str, answer: "asyncio.Future[Outcome]") -> None:
+        """Keep a late answer for a moment, and requeue the federated object, whose operations wait until then."""
+
+        def keep(_: "asyncio.Future[Outcome]") -> None:
+            if answer.cancelled():
+                return
+            now_s = self._clock.monotonic()
+            if answer.exception() is None and self._is_absent(propagation, cluster, answer):
+                fresh = {key: at_s for key, at_s in self._late_absences.items() if now_s - at_s < _ABSENCE_S}
+                self._late_absences = {**fresh, propagation.member_key(cluster): now_s}
+            self._enqueue(propagation.key)
+
+        answer.add_done_callback(keep)
 
     def await_earlier_write(self, propagation: Propagation, cluster: str) -> bool:
         """Return True, and record the wait, while an earlier write may still create an object that is not wanted.

@@ -123,6 +123,28 @@ async def test_a_member_without_readyz_is_probed_by_healthz() -> None:
         assert (await world.condition("m1", names.CLUSTER_READY))["status"] == "True"
 
 
+async def test_a_broken_group_is_discovered_again_in_growing_intervals() -> None:
+    async with member_world(1) as world:
+        line = world.members["m1"].line
+        line.missing.add("/apis/batch/v1")
+        await world.pass_time(61)  # the discovery that finds the group broken
+
+        def discoveries() -> int:
+            return line.calls.count(("raw", "/apis", ""))
+
+        line.calls.clear()
+        await world.pass_time(300)
+        assert 4 <= discoveries() <= 8, "after 3, 6, 12, ... s, then once a minute"
+        types = (await world.cluster("m1"))["status"]["apiResourceTypes"]
+        assert any(type_["kind"] == "Job" for type_ in types), "known types of a broken group stay"
+        line.missing.clear()
+        await world.pass_time(61)
+        line.calls.clear()
+        line.missing.add("/apis/batch/v1")
+        await world.pass_time(80)
+        assert discoveries() >= 3, "the pause is short again after a success"
+
+
 async def test_a_blip_is_never_published() -> None:
     async with member_world(1) as world:
         await world.pass_time(6)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import orjson
+import pytest
 from tests.support.member_world import World, a_deployment, member_world, placed
 
 from federation.api import names
@@ -95,6 +96,23 @@ async def test_a_member_that_has_a_new_object_already_is_written_after_its_compl
         assert ("get", "deployments", "new") in line.calls
         assert line.writes() == []
         await world.until_statuses({"m1": "OK"}, "new")
+
+
+@pytest.mark.parametrize("mode", ["slow", "failing"])
+async def test_a_slow_or_failing_member_gets_few_look_ups_while_its_lists_are_incomplete(mode: str) -> None:
+    async with member_world(1) as world:
+        line = world.members["m1"].line
+        line.delays_s = {"list": 30.0, "get": 2.0 if mode == "slow" else 0.0}
+        if mode == "failing":
+            line.failing.add(("get", "deployments"))
+        await world.restart()
+        for number in range(40):
+            await world.place(f"new-{number}", placement={"m1": 1})
+        await world.pass_time(20)
+        assert 1 <= sum(call[:2] == ("get", "deployments") for call in line.calls) <= 24
+        line.failing.clear()
+        for number in range(40):
+            await world.until_statuses({"m1": "OK"}, f"new-{number}")
 
 
 async def test_an_object_waits_for_its_pipeline() -> None:
