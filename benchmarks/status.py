@@ -286,7 +286,7 @@ async def run(options: argparse.Namespace, directory: Path) -> dict[str, float |
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--deployments", type=int, default=325)
-    parser.add_argument("--changes", type=int, default=60, help="changes one after the other")
+    parser.add_argument("--changes", type=int, default=60, help="changes one after the other, an even number")
     parser.add_argument("--rate", type=float, default=1, help="of these changes, per second")
     parser.add_argument("--burst-rate", type=float, default=325, help="changes per second of the burst")
     parser.add_argument("--seed", type=int, default=1, help="of the order of the burst")
@@ -295,6 +295,8 @@ def main() -> None:
     add_member_options(parser)
     add_server_options(parser)
     options = parser.parse_args()
+    if options.changes % 2:
+        parser.error("--changes must be even: each lost replica is recovered before the burst")
     check_server_options(parser, options)
     shape = {
         "rate": options.rate,
