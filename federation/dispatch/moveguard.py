@@ -25,6 +25,9 @@ from federation.runtime.informers import Informers
 Annotations = dict[str, str | None]
 BY_HOLD = "guard/hold"
 """The index of federated objects by the PlacementHolds that they wait for."""
+BY_RECORD = "guard/record"
+"""The index of federated objects by the annotations that guards left on them."""
+_RECORDS = (names.HELD_PLACEMENT, names.HELD_OVERRIDES, names.HELD_FOLLOWING, names.PREVIOUS_PLACEMENT)
 _SLUG_LENGTH_MAX = 40
 
 
@@ -67,6 +70,7 @@ class MoveGuard:
         self._open: dict[Cause, str] = {}
         """The PlacementHold that takes further moves of a cause, until it is approved."""
         objects.add_index(BY_HOLD, holds_of)
+        objects.add_index(BY_RECORD, records_of)
 
     def on_approval(self, requeue: Callable[[Object], None]) -> None:
         """Call the function with each federated object of a hold that is approved."""
@@ -81,9 +85,12 @@ class MoveGuard:
     async def recall(self, is_counted: Callable[[Object], bool] = lambda _: True) -> None:
         """Count what the objects recorded before a restart, once it is known what was approved since."""
         await self._holds.wait_synced()
-        for federated in self._objects.scan():
-            if is_counted(federated):
-                self.remember(federated)
+        recorded = [self._annotation]
+        if self._annotation == names.HELD_PLACEMENT:
+            recorded.append(names.PREVIOUS_PLACEMENT)
+        found = (federated for record in recorded for federated in self._objects.by_index(BY_RECORD, record))
+        for federated in {key_of(each): each for each in found if is_counted(each)}.values():
+            self.remember(federated)
 
     def sizes(self, federated: Object, causes: Iterable[Cause]) -> dict[Cause, int]:
         """Return by cause how many objects of this one's kind there are, in the cause's namespace or in all."""
@@ -169,6 +176,12 @@ class MoveGuard:
 def holds_of(federated: Object) -> tuple[str, ...]:
     """Return the PlacementHolds that the object waits for, as the values of an index."""
     return tuple({held.hold for held in held_moves(federated)})
+
+
+def records_of(federated: Object) -> tuple[str, ...]:
+    """Return the annotations of guards that the object has, as the values of an index."""
+    annotations = federated["metadata"].get("annotations") or {}
+    return tuple(record for record in _RECORDS if record in annotations)
 
 
 def _hold_name(cause: Cause, second: int) -> str:
