@@ -7,10 +7,15 @@ from dataclasses import dataclass, fields
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from federation.api.resources import FEDERATED_CLUSTERS
+from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.client.http import HTTPClient
 
-_HEARTBEATS = {"cluster": frozenset({""}), "resource": frozenset({FEDERATED_CLUSTERS.group_resource})}
+_SHARED = {
+    "cluster": frozenset({""}),
+    "resource": frozenset(
+        each.group_resource for each in (FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES)
+    ),
+}
 _WRITES = frozenset({"create", "update", "patch", "apply", "delete"})
 
 
@@ -21,7 +26,8 @@ class CountedWork:
     reconciles: float = 0
     conflicts: float = 0
     host_writes: float = 0
-    """Each write takes one revision of the store, without gaps. Those of clusters are left out: they are heartbeats."""
+    """Each write takes one revision of the store, without gaps. Those of clusters and policies are left out, heartbeats
+    and counts of users: their number does not follow that of the objects."""
     commits: float = 0
     """Transactions of the store; writes share them."""
     commit_seconds: float = 0
@@ -59,7 +65,7 @@ async def read_counted_work(host: HTTPClient) -> CountedWork:
     return CountedWork(
         reconciles=total("federation_runtime_reconciles_total"),
         conflicts=total("federation_runtime_reconciles_total", outcome=frozenset({"conflict"})),
-        host_writes=int((await host.list(FEDERATED_CLUSTERS)).resource_version) - total(events, **_HEARTBEATS),
+        host_writes=int((await host.list(FEDERATED_CLUSTERS)).resource_version) - total(events, **_SHARED),
         commits=total("federation_store_commits_total"),
         commit_seconds=total("federation_store_commit_seconds_sum"),
         member_reads=total(requests, verb=frozenset({"get", "list"})),

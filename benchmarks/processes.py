@@ -70,6 +70,10 @@ class Sampler:
                 self.rss_peak_mb[name] = max(self.rss_peak_mb[name], self.rss_mb(name))
             await asyncio.sleep(0.2)
 
+    def signal(self, name: str, number: int) -> None:
+        for each in self._processes[name]:
+            each.send_signal(number)
+
     def rss_mb(self, name: str) -> float:
         try:
             return sum(float(each.memory_info().rss) for each in self._processes[name]) / 1e6

@@ -13,6 +13,7 @@ are subtracted. The last line on standard output is one JSON object.
 import argparse
 import asyncio
 import contextlib
+import signal
 import socket
 import sqlite3
 import time
@@ -60,9 +61,11 @@ class Host:
 
 
 @contextlib.asynccontextmanager
-async def serving(directory: Path, port: int) -> AsyncIterator[Host]:
+async def serving(directory: Path, port: int, profile: Path | None = None) -> AsyncIterator[Host]:
     """Run `fedctl serve` on the state in the directory; another port would be a change of its Endpoints."""
-    arguments = ("serve", "--dir", str(directory), "--port", str(port), "--log-level", "warning")
+    arguments = ["serve", "--dir", str(directory), "--port", str(port), "--log-level", "warning"]
+    if profile is not None:
+        arguments += ["--profile-file", str(profile)]
     started = time.monotonic()
     async with process("federation.cli.main", *arguments) as child:
         await read_until(child, b"ready")
@@ -116,6 +119,16 @@ async def first_object(host: Host, clients: dict[str, HTTPClient], index: int, r
     return max(await asyncio.gather(*map(arrived, clients)))
 
 
+async def keep_profile(written: Path) -> None:
+    """Rename the profile that the control plane is writing, before its end replaces it."""
+    summary = written.with_name(written.name + ".txt")
+    async with asyncio.timeout(60):
+        while not summary.exists() or not summary.stat().st_size:
+            await asyncio.sleep(0.1)
+    for each in (written, summary):
+        each.rename(each.with_name(f"first-object-{each.name}"))
+
+
 async def at_rest(host: Host, idle_s: float) -> tuple[float, float]:
     """Return the percentage of one core and the resident memory in megabytes, over a time without changes."""
     await asyncio.sleep(idle_s)
@@ -151,9 +164,13 @@ async def restart(
 ) -> dict[str, float | int]:
     """Start the stopped control plane, and measure until it is at rest again; a new object has the `needed` writes."""
     member_writes = await revisions(clients)
-    async with serving(directory, port) as host:
+    profile = options.profile / f"restart-{count - 1}.collapsed" if options.profile else None
+    async with serving(directory, port, profile) as host:
         arrived = await first_object(host, clients, count, options.replicas)
         cpu_s = host.sampler.cpu_s("control")
+        if profile is not None:
+            host.sampler.signal("control", signal.SIGUSR1)
+            await keep_profile(profile)
         await wait_for_status(host.client, count + 1, options.timeout)
         idle_percent, rss_mb = await at_rest(host, options.idle)
         written = host_writes(directory, before, await revision(host.client))
@@ -249,6 +266,9 @@ def main() -> None:
     parser.add_argument("--idle", type=float, default=15, help="seconds to settle, and to measure, after each step")
     parser.add_argument("--timeout", type=float, default=1800)
     parser.add_argument("--dir", type=Path, help="directory in which to keep the state")
+    parser.add_argument(
+        "--profile", type=Path, help="an existing folder for CPU profiles of the restarted control plane"
+    )
     add_member_options(parser)
     parser.set_defaults(real_members=False)
     options = parser.parse_args()
