@@ -7,7 +7,7 @@ goes to the expectations, and the federated object is requeued. No reconcile wai
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable
 from functools import partial
 from typing import Any, cast
 
@@ -39,7 +39,7 @@ _LOOK_UP_PAUSE_S = 30.0
 _ABSENCE_S = 10.0
 """How long a late answer that the member has no such object is good for."""
 _SLOW_CHECK_INTERVAL_S = 0.1
-"""How often `wait` checks whether a member has become slow."""
+"""How often waits check whether a member has become slow."""
 
 
 class MemberOperations:
@@ -188,22 +188,17 @@ class MemberOperations:
                 asked[self.confirm_absence(propagation, cluster)] = cluster
         deadline_s = self._clock.monotonic() + self._grace_s
         while asked and (remaining_s := deadline_s - self._clock.monotonic()) > 0:
-            timer = asyncio.ensure_future(self._clock.sleep(min(remaining_s, _SLOW_CHECK_INTERVAL_S)))
-            awaited: list[asyncio.Future[Any]] = [*asked, timer]
-            try:
-                await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                timer.cancel()
+            await self._wait_for_any(asked, remaining_s)
             for answer in [answer for answer in asked if answer.done()]:
                 cluster = asked.pop(answer)
-                if self._is_absent(propagation, cluster, answer):
+                if self._take_answer(propagation, cluster, answer):
                     yield cluster
             for answer in [answer for answer, cluster in asked.items() if self._executor.is_slow(cluster)]:
                 self._await_late(propagation, asked.pop(answer), answer)
         for answer, cluster in asked.items():
             self._await_late(propagation, cluster, answer)
 
-    def _is_absent(self, propagation: Propagation, cluster: str, answer: "asyncio.Future[Outcome]") -> bool:
+    def _take_answer(self, propagation: Propagation, cluster: str, answer: "asyncio.Future[Outcome]") -> bool:
         """Return whether the cluster answered that it lacks the object; a failure pauses further look-ups in it."""
         status = None if answer.cancelled() else answer.result().status
         if status is ClusterStatus.CLIENT_RETRIEVAL_FAILED:
@@ -219,7 +214,7 @@ class MemberOperations:
             if answer.cancelled():
                 return
             now_s = self._clock.monotonic()
-            if answer.exception() is None and self._is_absent(propagation, cluster, answer):
+            if answer.exception() is None and self._take_answer(propagation, cluster, answer):
                 fresh = {key: at_s for key, at_s in self._late_absences.items() if now_s - at_s < _ABSENCE_S}
                 self._late_absences = {**fresh, propagation.member_key(cluster): now_s}
             self._enqueue(propagation.key)
@@ -368,16 +363,19 @@ class MemberOperations:
             ]
             if not awaited:
                 break
-            results = asyncio.gather(*awaited, return_exceptions=True)
-            timer = asyncio.ensure_future(self._clock.sleep(min(remaining_s, _SLOW_CHECK_INTERVAL_S)))
-            try:
-                await asyncio.wait((results, timer), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                timer.cancel()
+            await self._wait_for_any([asyncio.gather(*awaited, return_exceptions=True)], remaining_s)
         propagation.has_ended = True
         for started in propagation.started:
             if started.future.done() and not started.future.cancelled() and (error := started.future.exception()):
                 raise error
+
+    async def _wait_for_any(self, awaited: Iterable["asyncio.Future[Any]"], remaining_s: float) -> None:
+        """Wait until one of them ends, the time is up, or the next check for slow members is due."""
+        timer = asyncio.ensure_future(self._clock.sleep(min(remaining_s, _SLOW_CHECK_INTERVAL_S)))
+        try:
+            await asyncio.wait([*awaited, timer], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            timer.cancel()
 
 
 def _final_owner(propagation: Propagation) -> str:
