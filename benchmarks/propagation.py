@@ -345,6 +345,7 @@ async def warm_up(options: argparse.Namespace, federation: Federation, arrivals:
 
 
 async def wait_until_empty(host: HTTPClient, timeout_s: float) -> None:
+    """Wait until the host has no Deployment. It is asked again and again, since no measured time ends here."""
     async with asyncio.timeout(timeout_s):
         while (await host.list(DEPLOYMENTS, NAMESPACE, limit=1)).items:
             await asyncio.sleep(0.1)

@@ -120,7 +120,10 @@ async def first_object(host: Host, clients: dict[str, HTTPClient], index: int, r
 
 
 async def keep_profile(written: Path) -> None:
-    """Rename the profile that the control plane is writing, before its end replaces it."""
+    """Rename the profile that the control plane is writing, before its end replaces it.
+
+    Only the file shows that the control plane has finished writing, so it is looked for again and again.
+    """
     summary = written.with_name(written.name + ".txt")
     async with asyncio.timeout(60):
         while not summary.exists() or not summary.stat().st_size:
