@@ -39,7 +39,12 @@ RUNS = {
     "scheduling": Run("scheduling", "--clusters 100,500,1000 --decisions {size}", "600", "2000"),
     "restart": Run("restart", "--deployments {size} --idle 10", "1000", "10000"),
     "fleet": Run("fleet", "--members {size} --targets 100 --objects 5 --idle 20", "1000", "1000"),
-    "workloads": Run("fleet", "--members 100 --objects 0 --idle 5 --workloads {size}", "500 2000", "10000 100000"),
+    "workloads": Run(
+        "fleet",
+        "--members 100 --objects 0 --idle 5 --rounds 3 --round-size 500 --timeout 7200 --workloads {size}",
+        "500 3000",
+        "10000 100000",
+    ),
     "journal": Run("journal", "--objects {size}", "100000", "100000"),
 }
 
@@ -75,7 +80,7 @@ GOALS = (
     Goal("1,000 members, memory", "fleet", "idle_rss_mb", 1500, "MB"),
     Goal("1,000 members, heartbeat lag, P90", "fleet", "heartbeat_lag_p90_s_max", 1, "s"),
     Goal("1 object to 100 of 1,000, counted, P90", "fleet", "counted_p90_s", 1, "s"),
-    Goal("CPU per object, last step / first step", "workloads", "cpu_ratio", 1.3, ""),
+    Goal("CPU per object, with most objects / with fewest", "workloads", "cpu_ratio", 1.3, ""),
     Goal("fedctl why, P99", "journal", "why_p99_ms", 50, "ms"),
     Goal("decisions by namespace and outcome, P99", "journal", "filtered_p99_ms", 50, "ms"),
 )

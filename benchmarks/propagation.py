@@ -40,6 +40,7 @@ from processes import (
 )
 from realclusters import real_members, server_processes
 from report import print_report
+from stages import per_object, read_stages
 
 from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.clock import SystemClock
@@ -355,7 +356,7 @@ async def measure_create(
     options: argparse.Namespace, federation: Federation, arrivals: Arrivals, bare: BareClient
 ) -> dict[str, float | int]:
     host, members = federation.host, list(federation.clients)
-    work, before = await federation.work(), federation.cpu_s()
+    work, stages, before = await federation.work(), await read_stages(host), federation.cpu_s()
     count = options.deployments
     acknowledged, began, bare_ms = await create_all(options, federation, 0, count, bare)
     created = time.monotonic()
@@ -366,6 +367,7 @@ async def measure_create(
     settled_s = await wait_for_status(host, count, options.timeout) - began
     settled = federation.cpu_s()
     counted = (await federation.work()).since(work, count)
+    spent = per_object(stages, await read_stages(host), count) if options.rate else {}
     return {
         "create_per_s": round(count / (created - began), 1),
         "makespan_s": round(makespan_s, 3),
@@ -380,6 +382,7 @@ async def measure_create(
         **{f"{name}_cpu_s": round(used - before[name], 2) for name, used in arrived.items()},
         **{f"{name}_cpu_until_settled_s": round(used - before[name], 2) for name, used in settled.items()},
         "rss_settled_mb": round(federation.sampler.rss_mb("control"), 1),
+        **spent,
     }
 
 

@@ -103,8 +103,9 @@ def main() -> None:
         parser.error("--turns: at least 1")
     sizes = {name: run.full_size if options.full else run.size for name, run in RUNS.items()}
     turns: dict[str, list[dict[str, Any] | str]] = {name: [] for name in wanted}
-    started = time.monotonic()
+    started, loops_s = time.monotonic(), []
     for turn in range(options.turns):
+        loops_s.append(time_loop())
         for name in wanted:
             turns[name].append(measure(RUNS[name], sizes[name], f"turn {turn + 1}, {name}", is_full=options.full))
     rows = [to_row(goal, RUNS[goal.run], sizes[goal.run], turns[goal.run]) for goal in GOALS if goal.run in wanted]
@@ -121,8 +122,17 @@ def main() -> None:
         }
         for row in rows
     }
-    print(f"{time.monotonic() - started:.0f} s")
-    print_report("table", {"turns": options.turns, "full": options.full, "sizes": sizes}, results)
+    print(f"{time.monotonic() - started:.0f} s; 10 million additions take this Python {min(loops_s):.2f} s")
+    parameters = {"turns": options.turns, "full": options.full, "sizes": sizes, "loopsS": loops_s}
+    print_report("table", parameters, results)
+
+
+def time_loop() -> float:
+    """Return the seconds for 10 million additions, so that results of different machines can be compared."""
+    started, total = time.perf_counter(), 0
+    for number in range(10_000_000):
+        total += number
+    return round(time.perf_counter() - started, 3)
 
 
 def measure(run: Run, size: str, label: str, *, is_full: bool) -> dict[str, Any] | str:

@@ -1,0 +1,48 @@
+"""Where the time of a delivery goes, by the control plane's own metrics: queues, reconciles, commits, requests.
+
+The figures are means per object, in milliseconds. A reconcile contains the commits and the requests that it waits for.
+"""
+
+from collections.abc import Mapping
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from federation.client.http import HTTPClient
+
+_STAGES: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "user_request": ("federation_server_request_duration_seconds", {"verb": "create"}),
+    "federate_queue": ("federation_runtime_queue_wait_seconds", {"queue": "federate"}),
+    "federate": ("federation_runtime_reconcile_seconds", {"controller": "federate"}),
+    "decision": ("federation_scheduling_decision_duration_seconds", {}),
+    "sync_queue": ("federation_runtime_queue_wait_seconds", {"queue": "sync"}),
+    "sync": ("federation_runtime_reconcile_seconds", {"controller": "sync"}),
+    "member_request": ("federation_client_request_seconds", {"verb": "apply"}),
+    "commit": ("federation_store_commit_seconds", {}),
+}
+
+Stages = Mapping[str, tuple[float, float]]
+"""Seconds and number of observations by stage, since the start of the process."""
+
+
+async def read_stages(host: HTTPClient) -> Stages:
+    _, text = await host.raw("GET", "/metrics", timeout_s=30.0)
+    samples = [each for family in text_string_to_metric_families(text.decode()) for each in family.samples]
+
+    def total(metric: str, labels: Mapping[str, str]) -> float:
+        return sum(
+            each.value for each in samples if each.name == metric and labels.items() <= dict(each.labels).items()
+        )
+
+    return {
+        stage: (total(f"{metric}_sum", labels), total(f"{metric}_count", labels))
+        for stage, (metric, labels) in _STAGES.items()
+    }
+
+
+def per_object(before: Stages, after: Stages, count: int) -> dict[str, float]:
+    """Return the time of each stage per object, and how often it occurred per object."""
+    results = {}
+    for stage, (seconds, observed) in after.items():
+        results[f"stage_{stage}_ms"] = round((seconds - before[stage][0]) / count * 1000, 2)
+        results[f"stage_{stage}_count"] = round((observed - before[stage][1]) / count, 2)
+    return results
