@@ -1,13 +1,12 @@
-"""Measure a control plane in front of many members: idle, with one object for many of them, and with many objects.
+"""Measure a control plane in front of many members: idle, with one object for many of them, or with many objects.
 
 Starts `fedctl serve` on SQLite and light simulated members in two other processes (real HTTPS and credentials, one port
-each), and joins all of them with service accounts. Then it measures, in this order:
+each), and joins all of them with service accounts. Then it measures the control plane at rest (CPU, memory, and how late
+the members are probed, the heartbeat lag), and single Deployments for `--targets` members: the time from the create
+request until the object is in all of them and ready, and until the status of the user's object counts all of them.
 
-- the control plane at rest: CPU, memory, and how late the members are probed (heartbeat lag);
-- single Deployments for `--targets` members: the time from the create request until the object is in all of them and
-  ready, and until the status of the user's object counts all of them;
-- with `--workloads`, Deployments in steps, each in one member: CPU, host writes and memory of the control plane per
-  object. They have no replicas, so that the members' pods do not fill the machine.
+With `--workloads` it measures only the cost of a further Deployment beside so many existing ones, each in one member:
+CPU, host writes and memory of the control plane. They have no replicas, so that the members' pods do not fill the machine.
 
 The last line on standard output is one JSON object.
 
@@ -21,6 +20,7 @@ import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -254,41 +254,50 @@ async def measure_fan_out(
     return results
 
 
-async def measure_workloads(
-    host: HTTPClient, clusters: list[str], sampler: Sampler, options: argparse.Namespace
-) -> dict[str, float | int]:
-    """Create Deployments up to each size, each in one member; at each size, return what further ones cost.
+async def measure_workloads(options: argparse.Namespace, directory: Path) -> dict[str, float | int]:
+    """Return what a further Deployment costs beside many existing ones, for each number of them.
 
-    The further ones are created in rounds; the results are those of the round with the median CPU.
+    Each number has a control plane and members of its own. They are filled one after the other, and then take turns
+    with rounds of further Deployments, so that the load of the machine is the same for all. The results are those of the
+    round with the median CPU, and the least CPU.
     """
-    for cluster in clusters:
-        await host.create(PROPAGATION_POLICIES, to_policy(f"only-{cluster}", "Duplicate", [cluster]))
     results: dict[str, float | int] = {}
-    existing = 0
-    for size in options.workloads:
-        fill = await _create_up_to(host, clusters, sampler, existing, size, options.timeout)
-        existing, rounds = size, []
-        for _ in range(options.rounds):
-            rounds.append(
-                await _create_up_to(host, clusters, sampler, existing, existing + options.round_size, options.timeout)
-            )
-            existing += options.round_size
-        rounds.sort(key=lambda each: each["cpu_ms_per_object"])
-        results |= {f"{name}_{size}": value for name, value in rounds[len(rounds) // 2].items()}
-        results |= {f"cpu_ms_per_object_min_{size}": rounds[0]["cpu_ms_per_object"]}
-        results |= {f"fill_{name}_{size}": value for name, value in fill.items()}
-        results |= {f"rss_mb_{size}": round(sampler.rss_mb("control"), 1)}
-    for ratio, name in (("cpu_ratio", "cpu_ms_per_object"), ("cpu_ratio_min", "cpu_ms_per_object_min")):
+    rounds: dict[int, list[dict[str, float]]] = {size: [] for size in options.workloads}
+    async with contextlib.AsyncExitStack() as stack:
+        fleets = {}
+        for size in options.workloads:
+            fleet = fleets[size] = await stack.enter_async_context(running_fleet(options, directory / f"of-{size}"))
+            await fleet.join(options)
+            for cluster in fleet.clusters:
+                await fleet.host.create(PROPAGATION_POLICIES, to_policy(f"only-{cluster}", "Duplicate", [cluster]))
+            filled = await _create_up_to(fleet, 0, size, options.timeout)
+            results |= {f"fill_{name}_{size}": value for name, value in filled.items()}
+            results[f"rss_mb_{size}"] = round(fleet.sampler.rss_mb("control"), 1)
+            print(f"filled with {size} Deployments", flush=True)
+        await asyncio.sleep(options.settle)
+        for number in range(options.rounds):
+            for size, fleet in fleets.items():
+                existing = size + number * options.round_size
+                rounds[size].append(
+                    await _create_up_to(fleet, existing, existing + options.round_size, options.timeout)
+                )
+        lost = [await losses(fleet.host) for fleet in fleets.values()]
+    for size, measured in rounds.items():
+        measured.sort(key=lambda each: each["cpu_ms_per_object"])
+        results |= {f"{name}_{size}": value for name, value in measured[len(measured) // 2].items()}
+        results[f"cpu_ms_per_object_min_{size}"] = measured[0]["cpu_ms_per_object"]
+    for ratio, name in (("cpu_ratio", "cpu_ms_per_object"), ("cpu_ratio_of_min", "cpu_ms_per_object_min")):
         first, last = (results[f"{name}_{size}"] for size in (options.workloads[0], options.workloads[-1]))
         results[ratio] = round(last / first, 3)
-    return results
+    return results | {"false_losses": sum(lost)}
 
 
-async def _create_up_to(
-    host: HTTPClient, clusters: list[str], sampler: Sampler, before: int, count: int, timeout_s: float
-) -> dict[str, float]:
-    """Create the Deployments from number `before` to `count`; return the costs of one until its status is merged."""
-    share = count - before
+async def _create_up_to(fleet: "Fleet", before: int, count: int, timeout_s: float) -> dict[str, float]:
+    """Create the Deployments from number `before` to `count`, each in one member; return the costs of one.
+
+    They end when its status is merged.
+    """
+    host, clusters, sampler, share = fleet.host, fleet.clusters, fleet.sampler, count - before
     cpu, writes, rss = sampler.cpu_s("control"), await revision(host), sampler.rss_mb("control")
     began = time.monotonic()
     done = asyncio.create_task(_all_reported(host, writes, share, timeout_s))
@@ -331,41 +340,71 @@ def _is_reported(obj: Object) -> bool:
     return obj["spec"]["replicas"] == 0 and status.get("observedGeneration") == obj["metadata"]["generation"]
 
 
-async def run(options: argparse.Namespace, directory: Path) -> dict[str, float | int]:
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """A control plane and its members, which are not joined at first."""
+
+    host: HTTPClient
+    connections: dict[str, Connection]
+    sampler: Sampler
+    started_s: float
+
+    @property
+    def clusters(self) -> list[str]:
+        return sorted(self.connections)
+
+    async def join(self, options: argparse.Namespace) -> dict[str, float | int]:
+        """Join all members and wait until they are at rest; return what that took."""
+        cpu, began = self.sampler.cpu_s("control"), time.monotonic()
+        await join_all(self.host, self.connections)
+        results: dict[str, float | int] = {
+            "start_s": round(self.started_s, 1),
+            "join_s": round(time.monotonic() - began, 1),
+            "join_cpu_ms_per_member": round((self.sampler.cpu_s("control") - cpu) / options.members * 1000, 1),
+            "joined": len((await self.host.list(FEDERATED_CLUSTERS)).items),
+        }
+        await wait_swept(self.host, options.members, options.timeout)
+        await self.host.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        return results
+
+
+@contextlib.asynccontextmanager
+async def running_fleet(options: argparse.Namespace, directory: Path) -> AsyncIterator[Fleet]:
+    """Run a control plane and its members until the block ends."""
     serve = ["serve", "--dir", str(directory / "host"), "--port", "0", "--log-level", "warning"]
     if options.profile is not None:
-        serve += ["--profile-file", str(options.profile / "fleet.collapsed")]
+        serve += ["--profile-file", str(options.profile / f"{directory.name}.collapsed")]
     began = time.monotonic()
     async with (
         light_members(options.members, directory, processes=options.member_processes) as (connections, fleet),
         process("federation.cli.main", *serve) as control,
     ):
         await read_until(control, b"ready")
-        started_s = time.monotonic() - began
         sampler = Sampler({"control": [psutil.Process(control.pid)], "members": fleet})
-        async with contextlib.AsyncExitStack() as stack:
-            host = HTTPClient(load_kubeconfig(directory / "host" / "kubeconfig", ""))
-            stack.push_async_callback(host.close)
-            cpu, began = sampler.cpu_s("control"), time.monotonic()
-            await join_all(host, connections)
-            results: dict[str, float | int] = {
-                "start_s": round(started_s, 1),
-                "join_s": round(time.monotonic() - began, 1),
-                "join_cpu_ms_per_member": round((sampler.cpu_s("control") - cpu) / options.members * 1000, 1),
-                "joined": len((await host.list(FEDERATED_CLUSTERS)).items),
-            }
-            await wait_swept(host, options.members, options.timeout)
-            results |= await measure_idle(host, sampler, options.idle)
-            await host.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-            targets = sorted(connections)[: options.targets]
-            clients = {name: HTTPClient(connections[name]) for name in targets}
-            for client in clients.values():
-                stack.push_async_callback(client.close)
-            if options.objects:
-                results |= await measure_fan_out(host, clients, sampler, options)
-            if options.workloads:
-                results |= await measure_workloads(host, sorted(connections), sampler, options)
-            return results | {"false_losses": await losses(host)}
+        host = HTTPClient(load_kubeconfig(directory / "host" / "kubeconfig", ""))
+        try:
+            yield Fleet(host, connections, sampler, time.monotonic() - began)
+        finally:
+            await host.close()
+
+
+async def measure_members(options: argparse.Namespace, directory: Path) -> dict[str, float | int]:
+    """Return what the members cost at rest, and how long single Deployments for many of them take."""
+    async with contextlib.AsyncExitStack() as stack:
+        fleet = await stack.enter_async_context(running_fleet(options, directory / "members"))
+        results = await fleet.join(options)
+        results |= await measure_idle(fleet.host, fleet.sampler, options.idle)
+        clients = {name: HTTPClient(fleet.connections[name]) for name in fleet.clusters[: options.targets]}
+        for client in clients.values():
+            stack.push_async_callback(client.close)
+        if options.objects:
+            results |= await measure_fan_out(fleet.host, clients, fleet.sampler, options)
+        return results | {"false_losses": await losses(fleet.host)}
+
+
+async def run(options: argparse.Namespace, directory: Path) -> dict[str, float | int]:
+    measure = measure_workloads if options.workloads else measure_members
+    return await measure(options, directory)
 
 
 def main() -> None:
@@ -381,6 +420,9 @@ def main() -> None:
     parser.add_argument("--workloads", type=int, nargs="+", default=[], help="numbers of Deployments, rising")
     parser.add_argument("--rounds", type=int, default=3, help="rounds of further Deployments at each of these numbers")
     parser.add_argument("--round-size", type=int, default=1000, help="Deployments of a round")
+    parser.add_argument(
+        "--settle", type=float, default=5, help="seconds between the existing Deployments and the rounds"
+    )
     parser.add_argument("--timeout", type=float, default=600)
     parser.add_argument("--dir", type=Path, help="directory in which to keep the state")
     parser.add_argument("--profile", type=Path, help="an existing folder for CPU profiles of the control plane")

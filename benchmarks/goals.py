@@ -41,7 +41,7 @@ RUNS = {
     "fleet": Run("fleet", "--members {size} --targets 100 --objects 5 --idle 20", "1000", "1000"),
     "workloads": Run(
         "fleet",
-        "--members 100 --objects 0 --idle 5 --rounds 3 --round-size 500 --timeout 7200 --workloads {size}",
+        "--members 100 --rounds 3 --round-size 500 --timeout 7200 --workloads {size}",
         "500 3000",
         "10000 100000",
     ),
