@@ -55,7 +55,9 @@ NAMESPACE = "bench"
 LABEL = "bench-override"
 
 
-def to_deployment(index: int, replicas: int) -> Object:
+def to_deployment(index: int, replicas: int, limit: str = "") -> Object:
+    """Return a Deployment. `limit` is its maxSurge and maxUnavailable, "" for Kubernetes' default of 25%."""
+    limits = {"maxSurge": limit, "maxUnavailable": limit}
     labels = {"app": f"app-{index}"}
     return {
         "apiVersion": "apps/v1",
@@ -64,6 +66,7 @@ def to_deployment(index: int, replicas: int) -> Object:
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": labels},
+            **({"strategy": {"type": "RollingUpdate", "rollingUpdate": limits}} if limit else {}),
             "template": {
                 "metadata": {"labels": labels},
                 "spec": {
@@ -318,7 +321,7 @@ async def create_all(
     async def create(index: int) -> None:
         if options.rate:
             await sleep_until(began + index / options.rate)
-        body = to_deployment(start + index, options.replicas)
+        body = to_deployment(start + index, options.replicas, options.rollout_limit)
         await federation.host_of(index).create(DEPLOYMENTS, body)
         acknowledged[body["metadata"]["name"]] = time.monotonic()
         if options.rate and bare is not None:
@@ -542,6 +545,9 @@ def main() -> None:
     parser.add_argument("--deployments", type=int, default=1000)
     parser.add_argument("--replicas", type=int, default=3, help="replicas of each Deployment, over all members")
     parser.add_argument("--rate", type=float, default=0, help="creates per second (0: unlimited)")
+    parser.add_argument(
+        "--rollout-limit", default="", help="maxSurge and maxUnavailable of each Deployment, such as 100%%"
+    )
     parser.add_argument("--hang", type=int, default=0, help="members that stop responding half-way")
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("--dir", type=Path, help="directory in which to keep the state")
