@@ -70,6 +70,7 @@ class ClusterController:
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         self._secrets = informers.for_resource(SECRETS, namespace=names.SYSTEM_NAMESPACE)
         self._types = informers.for_resource(FEDERATED_TYPE_CONFIGS)
+        self._parsed_types: list[FederatedType] | None = None
         self._monitors: dict[str, Monitor] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -166,10 +167,13 @@ class ClusterController:
         return self._secrets.get(names.SYSTEM_NAMESPACE, name)
 
     def _federated_types(self) -> list[FederatedType]:
-        return parse_configs(self._types.list())
+        if self._parsed_types is None:
+            self._parsed_types = parse_configs(self._types.list())
+        return self._parsed_types
 
     def _on_type(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
         """Check the rights in every member: they depend on the federated types."""
+        self._parsed_types = None
         for monitor in self._monitors.values():
             monitor.check_rights_soon()
 

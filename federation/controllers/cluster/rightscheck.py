@@ -6,7 +6,7 @@ the command. Only objects of that type are held in that member, because its cach
 come from a SelfSubjectRulesReview, one request per check; a member that does not answer it gets no condition.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -34,7 +34,7 @@ class RightsCheck:
     def __init__(
         self,
         cluster: str,
-        types: Callable[[], Iterable[FederatedType]],
+        types: Callable[[], Sequence[FederatedType]],
         publisher: Publisher,
         recorder: Recorder,
         clock: Clock,
@@ -49,6 +49,8 @@ class RightsCheck:
         self._period_s = period_s
         self._due_s = float("-inf")
         self._condition: ConditionWanted | None = None
+        self._compared: tuple[list[dict[str, Any]], Sequence[FederatedType]] | None = None
+        """The rules and the types that the condition is for."""
 
     @property
     def is_due(self) -> bool:
@@ -66,7 +68,10 @@ class RightsCheck:
         held = await _review(member)
         self._due_s = self._clock.monotonic() + self._period_s
         if held is not None:
-            self._condition = to_condition(self._cluster, held, self._types())
+            compared = (held, self._types())
+            if self._condition is None or compared != self._compared:  # they hardly ever change
+                self._condition = to_condition(self._cluster, *compared)
+                self._compared = compared
             self._emit_event(self._condition)
         return self._condition
 

@@ -62,7 +62,6 @@ def plan_conditions(
     A probe time older than `refresh_s` is refreshed even if nothing else changes.
     """
     held = list(present or ())
-    stamp = to_rfc3339(now)
     changed = False
     for want in wanted:
         old = conditions.find(held, want.type)
@@ -70,7 +69,7 @@ def plan_conditions(
         is_same = is_same and (not want.is_exact or old is None or old.get("message") == want.message)
         if is_same and old is not None and not _is_stale(old, now, refresh_s):
             continue
-        changed = True
+        changed, stamp = True, to_rfc3339(now)
         is_transition = old is None or old.get("status") != want.status
         entry = {
             "type": want.type,
