@@ -12,7 +12,7 @@ in the order of the answers, so a query stops as soon as it has enough.
 import asyncio
 from collections import Counter as Tally
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -189,7 +189,7 @@ class SQLJournal:
             raise
         _written.inc(len(batch))
         self._added_since_prune.update(record.identity for record in batch)
-        await self._prune_objects()
+        await self._prune_objects({record.identity for record in batch})
 
     async def _write_repeats(self) -> None:
         repeats, self._repeats = self._repeats, {}
@@ -202,11 +202,11 @@ class SQLJournal:
             self._repeats = repeats
             raise
 
-    async def _prune_objects(self) -> None:
+    async def _prune_objects(self, changed: Iterable[Identity]) -> None:
         # One DELETE per object and flush would cost more than the write. An object is pruned after `slack` new
         # decisions, and exceeds its limit by at most that many.
         slack = max(1, self._options.rows_per_object_max // 4)
-        full = [identity for identity, added in self._added_since_prune.items() if added >= slack]
+        full = [identity for identity in changed if self._added_since_prune[identity] >= slack]
         if full:
             rows_max = self._options.rows_per_object_max
             await self._database.write(
@@ -214,6 +214,9 @@ class SQLJournal:
             )
             for identity in full:
                 del self._added_since_prune[identity]
+        # Counts are kept for no more objects than the journal can have. One that is lost delays a check of its object.
+        if len(self._added_since_prune) > self._options.rows_max:
+            self._added_since_prune.clear()
 
 
 def _name_of(row: Row[Any]) -> str:
