@@ -161,7 +161,8 @@ class Reconciler:
             self._pace.take(key)
             return DONE
         status = create_merge_patch(source.get("status") or {}, merged.status)
-        if status and is_worth_waiting(source, federated, status) and (remaining_s := self._hold(key)) > 0:
+        is_early = status and not self.is_rolled_out(key) and is_worth_waiting(source, federated, status)
+        if is_early and (remaining_s := self._hold(key)) > 0:
             return Result(requeue_after_s=remaining_s)
         self._pace.take(key)
         await self._publish(key, where, source, federated, merged, status)
