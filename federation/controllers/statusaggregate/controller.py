@@ -123,8 +123,11 @@ class StatusAggregateController:
             # It reports many times until all pods are replaced.
             self._enqueue(key, is_patient=True)
             return
-        is_rolled_out = is_complete(new or {}) and not is_complete(old or {}) and self._reconciler.is_rolled_out(key)
-        is_urgent = is_rolled_out or is_degraded(before, after)
+        if is_complete(new or {}):
+            # Fewer replicas than before are surplus ones here.
+            is_urgent = not is_complete(old or {}) and self._reconciler.is_rolled_out(key)
+        else:
+            is_urgent = is_degraded(before, after)
         self._enqueue(key, is_urgent=is_urgent, is_patient=self._pace.has_begun(key))
 
     def _on_synced(self, cluster: str, resource: Resource) -> None:  # noqa: ARG002  # a listener's signature

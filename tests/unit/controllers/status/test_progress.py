@@ -62,6 +62,17 @@ async def test_a_lost_replica_of_a_rollout_is_shown_at_once() -> None:
         assert await _seconds_until_ready(world, "web", 1) < 0.11
 
 
+async def test_a_surplus_pod_that_is_removed_is_no_lost_replica() -> None:
+    async with member_world(2) as world:
+        await world.place("web", placement={"m1": 1, "m2": 2})
+        await world.until_statuses({"m1": "OK", "m2": "OK"})
+        for pods in (2, 1):
+            world.plane.line.calls.clear()
+            await world.members["m1"].report(replicas=pods, updatedReplicas=pods, readyReplicas=pods)
+            await world.pass_time(5 if pods == 2 else 1)
+        assert _status_writes(world) == 0, "the other cluster is not ready yet"
+
+
 async def test_many_slow_rollouts_are_written_once_each_at_their_end() -> None:
     names = [f"web-{number}" for number in range(CROWD)]
     async with member_world(1) as world:
