@@ -205,6 +205,8 @@ def test_a_target_with_a_newer_status_is_the_target_of_the_newer_object(
 def test_what_is_written_to_a_member_object_is_no_change_of_its_status() -> None:
     old = live(OBSERVED)
     metadata = old["metadata"]
-    assert is_status_change(old, {**old, "metadata": {**metadata, "annotations": {**metadata["annotations"], "a": "b"}}})
+    assert is_status_change(
+        old, {**old, "metadata": {**metadata, "annotations": {**metadata["annotations"], "a": "b"}}}
+    )
     for change in ({"generation": 2}, {"uid": "other"}, {"deletionTimestamp": "now"}, {"annotations": {}}):
         assert not is_status_change(old, {**old, "metadata": {**metadata, **change}})
