@@ -2,8 +2,9 @@
 
 Member objects, federated objects and caches that become complete are triggers. A change is written at once, so that
 `kubectl` shows a lost replica and a recovered one when the member reports it; an object that keeps changing gets one
-write per second. The first status of a rollout waits until the rollout pauses or is complete, and while members replace
-pods, one write every two seconds shows the progress.
+write per second. From a new generation of the federated object until it is rolled out, one write every four seconds
+shows the progress, and the end is written at once. With many rollouts at the same time, most of which end soon, the
+progress of each is written less often (docs/decisions/0079-progress-has-a-budget.md).
 """
 
 from dataclasses import dataclass, field
@@ -14,8 +15,15 @@ from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.controllers.statusaggregate.reconcile import Reconciler
 from federation.planning.aggregation.rules import Compile
-from federation.planning.status.completeness import is_complete, is_degraded, is_delivered, is_replacing_pods
+from federation.planning.status.completeness import (
+    begins_rollout,
+    is_complete,
+    is_degraded,
+    is_delivered,
+    is_replacing_pods,
+)
 from federation.planning.status.debounce import Coalescer, Pace
+from federation.planning.status.sourceconditions import is_undelivered
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
 from federation.runtime.informers import Informers
@@ -32,7 +40,9 @@ class StatusAggregateOptions:
     rules_s_max: float = 0.25
     """Time for the status rules of one object. They run on the event loop, so the other objects wait for them."""
     pace: Pace = field(
-        default_factory=lambda: Pace(quiet_s=0.2, wait_s_max=2.0, interval_s=1.0, burst=5, spacing_s=0.1)
+        default_factory=lambda: Pace(
+            quiet_s=0.2, wait_s_max=4.0, interval_s=1.0, burst=5, spacing_s=0.1, share_s=0.2, stretch_max=15.0
+        )
     )
 
 
@@ -95,7 +105,10 @@ class StatusAggregateController:
             self._reconciler.forget(key_of(old or {}))
         else:
             key, is_news = key_of(new), old is not None and not is_delivered(old)
-            self._enqueue(key, is_urgent=is_news and self._reconciler.is_rolled_out(key))
+            if begins_rollout(old, new):
+                self._pace.begin(key)
+            is_patient = self._pace.has_begun(key) and not is_undelivered(new)
+            self._enqueue(key, is_urgent=is_news and self._reconciler.is_rolled_out(key), is_patient=is_patient)
 
     def _on_member(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
         type_ = self._types.for_resource(resource)
@@ -107,11 +120,15 @@ class StatusAggregateController:
             return
         key = self._objects.key_of_source(type_, obj)
         if before and is_replacing_pods(obj):
-            # It reports many times until all pods are replaced: a write every 2 s shows enough of that.
+            # It reports many times until all pods are replaced.
             self._enqueue(key, is_patient=True)
             return
-        is_rolled_out = is_complete(new or {}) and not is_complete(old or {}) and self._reconciler.is_rolled_out(key)
-        self._enqueue(key, is_urgent=is_rolled_out or is_degraded(before, after))
+        if is_complete(new or {}):
+            # Fewer replicas than before are surplus ones here.
+            is_urgent = not is_complete(old or {}) and self._reconciler.is_rolled_out(key)
+        else:
+            is_urgent = is_degraded(before, after)
+        self._enqueue(key, is_urgent=is_urgent, is_patient=self._pace.has_begun(key))
 
     def _on_synced(self, cluster: str, resource: Resource) -> None:  # noqa: ARG002  # a listener's signature
         type_ = self._types.for_resource(resource)

@@ -23,6 +23,7 @@ from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.dispatch.plan import is_name_collision
 from federation.dispatch.status import (
+    ClusterStatus,
     clusters_of,
     departing_clusters,
     is_fully_observed,
@@ -37,7 +38,13 @@ from federation.planning.aggregation.rules import Compile, Computed, apply_rules
 from federation.planning.federatedobject.placements import current_clusters, effective_placement
 from federation.planning.federatedobject.provenance import is_from
 from federation.planning.rollout.waveapproval import failure_of
-from federation.planning.status.completeness import has_first_status, is_complete, is_delivered, is_worth_waiting
+from federation.planning.status.completeness import (
+    has_first_status,
+    is_complete,
+    is_dispatched,
+    is_rolling_out,
+    is_worth_waiting,
+)
 from federation.planning.status.debounce import Coalescer
 from federation.planning.status.sourceconditions import (
     is_undelivered,
@@ -53,8 +60,6 @@ from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.members import Members
 
 _MESSAGE_LENGTH_MAX = 2048
-_PROGRESS_S = 4.0
-"""How long the first status of a rollout may wait for that of the finished one, and a deletion's for its end."""
 _SYNC_WAIT_S_MAX = 15.0
 """How long after a start a source's status stays unchanged while the cache of a cluster with the object is missing.
 
@@ -84,12 +89,15 @@ class Reconciler:
         self._rules_s_max = rules_s_max
         self._assumed: AssumeCache[tuple[Resource, Key]] = AssumeCache(lambda where: source(where[0], *where[1]))
         self._collected: dict[Key, dict[str, Object]] = {}
+        self._unfinished: set[Key] = set()
+        """Objects that are reconciled again though nothing changed: after a failure, or at a progress deadline."""
         self._takes_annotations: dict[Resource, bool] = {}
         self._started_s: float | None = None
 
     def forget(self, key: Key) -> None:
         """Discard the state of a deleted federated object."""
         self._pace.forget(key)
+        self._unfinished.discard(key)
         self._collected.pop(key, None)
 
     def source_changed(self, resource: Resource, key: Key) -> None:
@@ -97,53 +105,89 @@ class Reconciler:
         self._assumed.prune((resource, key))
 
     def is_rolled_out(self, key: Key) -> bool:
-        """Return whether every cluster has the object as it is now, with all of its replicas ready."""
+        """Return whether every cluster has the object as it is now, with all of its replicas ready.
+
+        Clusters that do not answer or do not take the object are left out: it may be long until they do.
+        """
         federated = self._objects.get(key)
         type_ = self._objects.type_of(federated) if federated is not None else None
-        if federated is None or type_ is None or not is_delivered(federated):
+        if federated is None or type_ is None or not is_dispatched(federated):
             return False
-        name = federated["spec"]["template"]["metadata"]["name"]
-        found = (
-            self._members.get_cached(cluster, type_.resource, key.namespace, name)
-            for cluster in effective_placement(federated)
-        )
-        return all(is_complete(member or {}) for member in found)
+        name, placed = federated["spec"]["template"]["metadata"]["name"], effective_placement(federated)
+        for cluster, entry in clusters_of(federated).items():
+            if cluster not in placed or entry.get("status") != ClusterStatus.OK:
+                continue
+            member = self._members.get_cached(cluster, type_.resource, key.namespace, name)
+            # The answer to sync's write may come before the member's event: then the cache has an older generation.
+            written = int(entry.get("lastObservedGeneration") or 0)
+            if member is None or member["metadata"].get("generation", 0) < written or not is_complete(member):
+                return False
+        return True
 
     async def reconcile(self, key: Key) -> Result:
-        """Update one source's status and feedback annotations."""
+        """Update one source's status and feedback annotations when the pace allows it."""
         federated = self._objects.get(key)
         if federated is None:
-            return DONE
-        template = federated["spec"].get("template") or {}
-        type_ = self._objects.type_of(federated)
-        if type_ is None or not type_.aggregate:
+            self.forget(key)
             return DONE
         if (remaining_s := self._pace.remaining_s(key, self._clock.monotonic())) > 0:
             return Result(requeue_after_s=remaining_s)
-        name = template["metadata"]["name"]
-        where = (type_.resource, Key(key.namespace, name))
+        if not self._pace.has_changes(key) and key not in self._unfinished:
+            return DONE  # An urgent change came before the time of the earlier ones, and took them with it.
+        self._unfinished.add(key)
+        result = await self._aggregate(key, federated)
+        if result.requeue_after_s is None:
+            self._unfinished.discard(key)
+        return result
+
+    async def _aggregate(self, key: Key, federated: Object) -> Result:
+        type_ = self._objects.type_of(federated)
+        if type_ is None or not type_.aggregate:
+            self._pace.take(key)
+            return DONE
+        where = (type_.resource, Key(key.namespace, federated["spec"]["template"]["metadata"]["name"]))
         source = self._assumed.get(where)
         # A federated object of another name delivers nothing of this source, so it knows nothing of its status.
-        is_regular = self._objects.key_for(type_, key.namespace, name) == key
+        is_regular = self._objects.key_for(type_, *where[1]) == key
         if source is None or not is_regular or not is_from(federated, source):
             self._pace.take(key)
             return DONE
         if (remaining_s := self._sync_wait_s(source, federated, type_)) > 0:
             return Result(requeue_after_s=remaining_s)
-        open_s = self._pace.open_s(key, self._clock.monotonic())
-        if open_s is not None and open_s < _PROGRESS_S and self._is_early(key, source, federated):
-            self._pace.hold(key)
-            return Result(requeue_after_s=_PROGRESS_S - open_s)
+        if source["metadata"].get("deletionTimestamp") and (remaining_s := self._hold(key)) > 0:
+            return Result(requeue_after_s=remaining_s)
         merged = await self._merge(key, source, federated, type_)
         if merged is None:
             self._pace.take(key)
             return DONE
-        present = source.get("status") or {}
-        status = create_merge_patch(present, merged.status)
-        if status and open_s is not None and open_s < _PROGRESS_S and is_worth_waiting(source, federated, status):
-            self._pace.hold(key)
-            return Result(requeue_after_s=_PROGRESS_S - open_s)
+        status = create_merge_patch(source.get("status") or {}, merged.status)
+        is_early = status and not self.is_rolled_out(key) and is_worth_waiting(source, federated, status)
+        if is_early and (remaining_s := self._hold(key)) > 0:
+            return Result(requeue_after_s=remaining_s)
         self._pace.take(key)
+        await self._publish(key, where, source, federated, merged, status)
+        if not (self._pace.has_begun(key) and is_rolling_out(source, federated, merged.status)):
+            self._pace.settle(key)
+        # A Deployment without clusters gets another status when its progress deadline has passed.
+        now = self._clock.now()
+        after_s = deadline_in_s(source, unscheduled_since(merged.status, federated, now), now)
+        return Result(requeue_after_s=after_s) if after_s is not None and after_s > 0 else DONE
+
+    def _hold(self, key: Key) -> float:
+        """Wait for changes that follow soon; return the seconds that remain."""
+        self._pace.hold(key)
+        return self._pace.remaining_s(key, self._clock.monotonic())
+
+    async def _publish(
+        self,
+        key: Key,
+        where: tuple[Resource, Key],
+        source: Object,
+        federated: Object,
+        merged: Computed,
+        status: Object,
+    ) -> None:
+        """Write what differs, and report problems of the rules and of the host's schema."""
         problems, reason = merged.problems, names.REASON_STATUS_RULE_FAILED
         try:
             is_written = await self._write(where, source, federated, status)
@@ -151,23 +195,9 @@ class Reconciler:
             # What members report can be wrong for the host's schema of the kind; repeating it would not help.
             problems, reason = (str(error),), names.REASON_STATUS_REFUSED
             is_written = await self._write_fallback(where, source, federated, merged)
-        self._pace.settle(key)
         if is_written:
             self._pace.wrote(key, self._clock.monotonic())
         await self._report(key, federated, problems, reason)
-        # A Deployment without clusters gets another status when its progress deadline has passed.
-        now = self._clock.now()
-        after_s = deadline_in_s(source, unscheduled_since(merged.status, federated, now), now)
-        return Result(requeue_after_s=after_s) if after_s is not None and after_s > 0 else DONE
-
-    def _is_early(self, key: Key, source: Object, federated: Object) -> bool:
-        """Return whether the first status, or the end, follows soon, so that no merge is needed now."""
-        if source["metadata"].get("deletionTimestamp"):
-            return True
-        has_replicas = isinstance((source.get("spec") or {}).get("replicas"), int)
-        if not has_replicas or source.get("status") or not effective_placement(federated):
-            return False
-        return not is_undelivered(federated) and not self.is_rolled_out(key)
 
     def _sync_wait_s(self, source: Object, federated: Object, type_: FederatedType) -> float:
         """Return how long to wait for caches that are missing since the start, 0 if they are complete or time is up."""

@@ -23,7 +23,9 @@ class StatusCollectOptions:
 
     workers: int = 4
     """Concurrent reconciles; each waits for the host's group commit."""
-    pace: Pace = field(default_factory=lambda: Pace(quiet_s=5.0, wait_s_max=15.0, interval_s=15.0))
+    pace: Pace = field(
+        default_factory=lambda: Pace(quiet_s=5.0, wait_s_max=15.0, interval_s=15.0, share_s=0.2, stretch_max=4.0)
+    )
 
 
 _TRIGGERS = Triggers(added=False, generation=False, deletion=False, labels=True, status=stale_clusters)

@@ -66,10 +66,12 @@ class Reconciler:
     async def reconcile(self, key: Key) -> Result:
         """Write one federated object's CollectedStatus when it changed and the pace allows it."""
         federated = self._objects.get(key)
-        if federated is None or federated["metadata"].get("deletionTimestamp"):
+        type_ = self._objects.type_of(federated) if federated is not None else None
+        if federated is None or type_ is None or not type_.collect or not type_.status_fields:
+            self._pace.take(key)
             return DONE
-        type_ = self._objects.type_of(federated)
-        if type_ is None or not type_.collect or not type_.status_fields:
+        if federated["metadata"].get("deletionTimestamp"):
+            self._pace.take(key)
             return DONE
         if (remaining_s := self._pace.remaining_s(key, self._clock.monotonic())) > 0:
             return Result(requeue_after_s=remaining_s)

@@ -1,8 +1,9 @@
 """The steps of a divided workload: reads its clusters, asks `planning/rollout` for the next steps, and records waits.
 
-Every reconcile plans again from the newest known member objects. Two things are in memory: the keys that need further
-steps, which are requeued when the status of a member object changes, and the writes that members have not observed yet.
-After a restart a member that has not observed its newest generation counts as one that may be updating.
+Every reconcile plans again from the newest known member objects. Two things are in memory: the last plans of workloads
+that need further steps, and the writes that members have not observed yet. When the status of a member object changes,
+its workload is requeued if the plan is another one now. After a restart a member that has not observed its newest
+generation counts as one that may be updating.
 """
 
 from collections.abc import Set as AbstractSet
@@ -21,7 +22,14 @@ from federation.dispatch.status import ClusterStatus
 from federation.planning.failover.podbudgets import unavailable_max
 from federation.planning.rendering.memberobject import Rendered, RenderError
 from federation.planning.rendering.retention import is_replicas_retained
-from federation.planning.rollout.memberstate import is_observed, replicas_of, to_target, to_unobserved
+from federation.planning.rollout.memberstate import (
+    is_observed,
+    is_status_change,
+    replicas_of,
+    to_target,
+    to_unobserved,
+    with_status,
+)
 from federation.planning.rollout.steps import UNKNOWN_PODS, Step, Target, Unobserved, plan_steps
 from federation.planning.rollout.strategy import Strategy, strategy_of, within
 from federation.planning.rollout.waveapproval import approved_revisions
@@ -35,6 +43,16 @@ class _Sent:
 
     unobserved: Unobserved
     hash: str
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """The last plan of a workload that needs further steps, with its inputs. Targets follow the members' statuses."""
+
+    replicas: int
+    strategy: Strategy
+    targets: dict[str, Target]
+    steps: dict[str, Step]
 
 
 class Rollouts:
@@ -56,12 +74,29 @@ class Rollouts:
         self._scalers = drift.scalers
         self._executor = executor
         self._expectations = expectations
-        self._waiting: set[Key] = set()
+        self._waiting: dict[Key, _Waiting] = {}
         self._sent: dict[MemberKey, _Sent] = {}
 
-    def is_waiting(self, key: Key) -> bool:
-        """Return whether the status of a member object may allow the next step."""
-        return key in self._waiting
+    def may_allow_step(self, key: Key, member: MemberKey, old: Object | None, new: Object) -> bool:
+        """Return whether a change of a member object may allow other steps than those of the last plan.
+
+        A rolling update reports several statuses for each pod, and hardly any allows a step: a plan costs much less
+        than the reconcile that would make it.
+        """
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            return False
+        before = waiting.targets.get(member.cluster)
+        if old is None or before is None or before.pods == UNKNOWN_PODS or not is_status_change(old, new):
+            return True
+        if self._executor.is_pending(member):
+            return True  # Until its end is known, nothing counts as observed: the reconcile looks again.
+        sent = self._sent.get(member)
+        target = with_status(before, member.resource, new, None if sent is None else sent.unobserved)
+        if target == before:
+            return False
+        waiting.targets[member.cluster] = target
+        return plan_steps(waiting.replicas, waiting.strategy, waiting.targets.values()) != waiting.steps
 
     def waiting_in(self, namespace: str) -> list[Key]:
         """Return the objects of a namespace whose steps are not the last ones."""
@@ -73,7 +108,7 @@ class Rollouts:
 
     def forget(self, key: Key) -> None:
         """Forget a federated object that is gone or being deleted."""
-        self._waiting.discard(key)
+        self._waiting.pop(key, None)
 
     def record_sent(self, propagation: Propagation, key: MemberKey, live: Object | None, sent: Rendered) -> None:
         """Record a member object that is about to be written."""
@@ -100,25 +135,27 @@ class Rollouts:
 
     def plan(self, propagation: Propagation, selected: AbstractSet[str], recorded: AbstractSet[str]) -> None:
         """Set the steps of all clusters, and the status of those whose step is not the last one."""
-        self._waiting.discard(propagation.key)
+        self._waiting.pop(propagation.key, None)
         if not propagation.renderer.scheduled:
             self._hold_copies(propagation, selected)
             return
         found = self._targets(propagation, selected, recorded)
-        template = propagation.federated["spec"]["template"]
-        steps = plan_steps(replicas_of(template), self._strategy(propagation, found), found)
+        replicas, strategy = replicas_of(propagation.federated["spec"]["template"]), self._strategy(propagation, found)
+        steps, is_waiting = plan_steps(replicas, strategy, found), False
         for target in found:
             step, cluster = steps[target.cluster], target.cluster
             if not target.is_answering:
                 continue  # nothing is written there
             if (wait := _wait_of(target, step)) is not None:
                 propagation.waits[cluster] = wait
-            if wait is not None or step.limits is not None:
-                self._waiting.add(propagation.key)
+            is_waiting = is_waiting or wait is not None or step.limits is not None
             if not target.is_steered and not target.is_departing:
                 # Retention writes the replicas of the member, or those of a user are in the rendered object.
                 step = replace(step, replicas=replicas_of(propagation.renderer.render(cluster).object))
             propagation.steps[cluster] = step
+        if is_waiting:
+            targets = {target.cluster: target for target in found}
+            self._waiting[propagation.key] = _Waiting(replicas, strategy, targets, steps)
 
     def _strategy(self, propagation: Propagation, targets: list[Target]) -> Strategy:
         """Return the user's strategy; while one of the clusters is drained, within the PodDisruptionBudgets."""

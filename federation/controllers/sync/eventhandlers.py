@@ -180,14 +180,10 @@ class EventHandlers:
                 self._follower_readiness.on_member_object_added(key)
             is_news = not is_own and (old is None or may_have_drifted(old, new))
             if not is_news:
-                if self._may_allow_step(federated_key, old, new):
+                if self._rollouts.may_allow_step(federated_key, key, old, new):
                     self._enqueue(federated_key, after_s=_STEP_S, priority=_SINGLE)
                 return
         self._enqueue(federated_key, priority=_SINGLE)
-
-    def _may_allow_step(self, key: Key, old: Object | None, new: Object) -> bool:
-        """Return whether a new status of a member object may allow the next step of a divided workload."""
-        return self._rollouts.is_waiting(key) and (old is None or old.get("status") != new.get("status"))
 
     def _is_own_write(self, key: MemberKey, new: Object) -> bool:
         """Return whether the event shows our own write. While a write is pending, every event counts as ours."""

@@ -4,6 +4,7 @@ Member objects are read as their API servers return them: counts that are missin
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from federation.api import names
@@ -23,6 +24,9 @@ from federation.planning.rollout.strategy import (
 )
 
 _REPLICAS = ("spec", "replicas")
+_IDENTITY = ("uid", "generation", "deletionTimestamp")
+_CONTENT = (names.TEMPLATE_REVISION, names.TEMPLATE_HASH)
+"""Annotations that say what a member object was written with."""
 
 
 def to_target(
@@ -79,6 +83,27 @@ def to_target(
         has_old_template=wanted is not None and has_old_template(wanted, live),
         is_held=wanted is not None and _is_held(resource, cluster, wanted, approved),
         is_ordered=resource in ORDERED,
+        unobserved=unobserved,
+    )
+
+
+def is_status_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Return whether nothing but the status of a member object differs that `to_target` reads."""
+    before, after = old["metadata"], new["metadata"]
+    if "generation" not in after or any(before.get(field) != after.get(field) for field in _IDENTITY):
+        return False
+    held, found = before.get("annotations") or {}, after.get("annotations") or {}
+    return held is found or all(held.get(name) == found.get(name) for name in _CONTENT)
+
+
+def with_status(target: Target, resource: Resource, live: Mapping[str, Any], unobserved: Unobserved | None) -> Target:
+    """Return the target with a newer status of its member object, which `is_status_change` says is the only change."""
+    status, is_leaving = live.get("status") or {}, bool(live["metadata"].get("deletionTimestamp"))
+    return replace(
+        target,
+        pods=_count(status, "replicas"),
+        available=0 if is_leaving else _available(resource, status),
+        is_updating=target.strategy.is_rolling and _is_updating(resource, live, unobserved),
         unobserved=unobserved,
     )
 

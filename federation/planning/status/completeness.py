@@ -66,6 +66,27 @@ def is_delivered(federated: Mapping[str, Any]) -> bool:
     return is_synced and propagated.get("status") == "True"
 
 
+def is_dispatched(federated: Mapping[str, Any]) -> bool:
+    """Return True if sync has reported that nothing is left to do: clusters have the object, or will not take it."""
+    is_synced = (federated.get("status") or {}).get("syncedGeneration") == federated["metadata"].get("generation")
+    return is_delivered(federated) or (is_synced and is_undelivered(federated))
+
+
+def begins_rollout(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
+    """Return True if this change of a workload's federated object makes members start, stop or replace pods."""
+    if type(((new["spec"].get("template") or {}).get("spec") or {}).get("replicas")) is not int:
+        return False
+    if old is None:
+        return not is_delivered(new)
+    return bool(old["metadata"].get("generation") != new["metadata"].get("generation"))
+
+
+def is_rolling_out(source: Mapping[str, Any], federated: Mapping[str, Any], merged: Mapping[str, Any]) -> bool:
+    """Return True if the merged status of a rollout that has begun lacks ready replicas, or the delivery."""
+    status = {"readyReplicas": 0, **merged}
+    return is_in_progress(source, status, is_delivered=is_dispatched(federated))
+
+
 def is_in_progress(source: Mapping[str, Any], status: Mapping[str, Any], *, is_delivered: bool = True) -> bool:
     """Return True if the status, about to be written, lacks what may appear soon: ready replicas, or the delivery.
 

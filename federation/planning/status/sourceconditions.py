@@ -30,8 +30,18 @@ _KINDS = frozenset(
         ("", "Pod"),
     }
 )
-_TRANSIENT = frozenset(("OK", "Kept", "PendingCreate", "CachedRetrievalFailed", "WaitingForRemoval"))
-"""Statuses in a cluster that end by themselves at once."""
+_TRANSIENT = frozenset(
+    (
+        "OK",
+        "Kept",
+        "PendingCreate",
+        "CachedRetrievalFailed",
+        "WaitingForRemoval",
+        "WaitingForReplicas",
+        "WaitingForUpdate",
+    )
+)
+"""Statuses in a cluster that end by themselves, at once or step by step."""
 _UNDELIVERED = frozenset((names.REASON_NO_POLICY, names.REASON_NO_SOURCE))
 
 

@@ -3,11 +3,20 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from federation.api import names
-from federation.apimachinery.resources import DEPLOYMENTS, STATEFUL_SETS, Object
+from federation.apimachinery.resources import DEPLOYMENTS, STATEFUL_SETS, Object, Resource
 from federation.planning.rendering.memberobject import Rendered, finish, template_revision
-from federation.planning.rollout.memberstate import to_departing, to_stepped, to_target, to_unobserved
+from federation.planning.rollout.memberstate import (
+    is_status_change,
+    to_departing,
+    to_stepped,
+    to_target,
+    to_unobserved,
+    with_status,
+)
 from federation.planning.rollout.steps import Step, Unobserved
 from federation.planning.rollout.strategy import Limits
 
@@ -150,3 +159,54 @@ def test_unobserved_writes_add_up() -> None:
     second = to_unobserved(DEPLOYMENTS, first, live(OBSERVED, 2), rendered(3, "v2").object)
     assert (second.low, second.high, second.has_template) == (2, 4, True)
     assert second.limits == Limits(1, 1)
+
+
+_COUNTS = st.integers(0, 6)
+_STATUSES = st.fixed_dictionaries(
+    {},
+    optional={
+        "observedGeneration": st.integers(0, 2),
+        "replicas": _COUNTS,
+        "updatedReplicas": _COUNTS,
+        "readyReplicas": _COUNTS,
+        "availableReplicas": st.one_of(_COUNTS, st.none()),
+    },
+)
+_UNOBSERVED = st.sampled_from([None, Unobserved(2, 4, Limits(1, 0)), Unobserved(1, 4, Limits(1, 1), has_template=True)])
+
+
+@given(
+    st.sampled_from([DEPLOYMENTS, STATEFUL_SETS]),
+    _STATUSES,
+    _STATUSES,
+    _UNOBSERVED,
+    _UNOBSERVED,
+    st.booleans(),
+    st.booleans(),
+)
+def test_a_target_with_a_newer_status_is_the_target_of_the_newer_object(
+    resource: Resource,
+    old: Object,
+    new: Object,
+    sent: Unobserved | None,
+    still_sent: Unobserved | None,
+    is_leaving: bool,
+    has_left: bool,
+) -> None:
+    before, after, wanted = live(old), live(new), None if has_left else rendered(6, "v2")
+    if is_leaving:
+        before["metadata"]["deletionTimestamp"] = after["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert is_status_change(before, after)
+    target = to_target(resource, "a", wanted, before, unobserved=sent)
+    expected = to_target(resource, "a", wanted, after, unobserved=still_sent)
+    assert with_status(target, resource, after, still_sent) == expected
+
+
+def test_what_is_written_to_a_member_object_is_no_change_of_its_status() -> None:
+    old = live(OBSERVED)
+    metadata = old["metadata"]
+    assert is_status_change(
+        old, {**old, "metadata": {**metadata, "annotations": {**metadata["annotations"], "a": "b"}}}
+    )
+    for change in ({"generation": 2}, {"uid": "other"}, {"deletionTimestamp": "now"}, {"annotations": {}}):
+        assert not is_status_change(old, {**old, "metadata": {**metadata, **change}})

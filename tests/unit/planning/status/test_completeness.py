@@ -6,10 +6,13 @@ import pytest
 from tests.support.manifests import a_deployment
 
 from federation.planning.status.completeness import (
+    begins_rollout,
     is_complete,
     is_degraded,
+    is_dispatched,
     is_in_progress,
     is_replacing_pods,
+    is_rolling_out,
     is_worth_waiting,
 )
 
@@ -107,3 +110,52 @@ def test_a_member_with_all_replicas_of_its_newest_generation_is_complete() -> No
     assert not is_complete(member(2, 2))
     assert not is_complete(member(3, 1))
     assert not is_complete({})
+
+
+def _federated(generation: int, synced: int, *, replicas: int | None = 3, cluster: str = "OK") -> dict[str, Any]:
+    condition = {"type": "Propagated", "status": "True" if cluster == "OK" else "False", "reason": "CheckClusters"}
+    return {
+        "metadata": {"generation": generation},
+        "spec": {"template": {"spec": {} if replicas is None else {"replicas": replicas}}},
+        "status": {
+            "syncedGeneration": synced,
+            "conditions": [condition],
+            "clusters": [{"cluster": "east", "status": cluster}],
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (None, _federated(1, 0), True),
+        (None, _federated(1, 1), False),
+        (_federated(1, 1), _federated(2, 1), True),
+        (_federated(2, 1), _federated(2, 2), False),
+        (_federated(1, 1, replicas=None), _federated(2, 1, replicas=None), False),
+    ],
+    ids=["created", "there at a start", "changed", "delivered", "without replicas"],
+)
+def test_a_rollout_begins_with_a_generation_that_clusters_do_not_have(
+    old: dict[str, Any] | None, new: dict[str, Any], expected: bool
+) -> None:
+    assert begins_rollout(old, new) is expected
+
+
+@pytest.mark.parametrize(
+    ("federated", "expected"),
+    [
+        (_federated(2, 2), True),
+        (_federated(2, 2, cluster="ClusterNotReady"), True),
+        (_federated(2, 2, cluster="UpdateFailed"), True),
+        (_federated(2, 2, cluster="WaitingForUpdate"), False),
+        (_federated(2, 2, cluster="WaitingForReplicas"), False),
+        (_federated(2, 1), False),
+        (_federated(2, 1, cluster="ClusterNotReady"), False),
+    ],
+)
+def test_a_rollout_ends_when_sync_has_nothing_left_to_do(federated: dict[str, Any], expected: bool) -> None:
+    source = a_deployment("web", replicas=3)
+    assert is_dispatched(federated) is expected
+    assert is_rolling_out(source, federated, {"readyReplicas": 3}) is not expected
+    assert is_rolling_out(source, federated, {})

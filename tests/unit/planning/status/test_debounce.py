@@ -1,6 +1,8 @@
 """Debouncing and collection."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from federation.api import names
 from federation.planning.status.collection import collect, replicaset_digests, to_entry
@@ -71,13 +73,13 @@ def test_a_series_of_changes_has_a_burst_of_writes_and_then_one_per_interval() -
     assert pace.note("a", 9.0) == 0.0, "after a pause the next one is due at once"
 
 
-def test_changes_that_are_held_wait_for_a_pause_or_an_urgent_one() -> None:
+def test_changes_that_are_held_wait_the_whole_time_unless_an_urgent_one_comes() -> None:
     pace: Coalescer[str] = Coalescer(_BURST)
     pace.settle("a")
     pace.note("a", 0.0)
     pace.hold("a")
-    assert pace.note("a", 0.1) == pytest.approx(0.2)
-    assert pace.note("a", 0.2, is_urgent=True) == 0.0
+    assert pace.note("a", 0.5) == pytest.approx(1.5)
+    assert pace.note("a", 0.6, is_urgent=True) == 0.0
 
 
 def test_patient_changes_of_a_settled_key_wait_the_whole_time_unless_an_urgent_one_comes() -> None:
@@ -88,6 +90,47 @@ def test_patient_changes_of_a_settled_key_wait_the_whole_time_unless_an_urgent_o
     assert pace.note("a", 11.0, is_urgent=True) == 0.0
     pace.take("a")
     assert pace.note("a", 12.0) == 0.0
+
+
+_SHARED = Pace(quiet_s=0.2, wait_s_max=4.0, share_s=0.2, stretch_max=15.0)
+
+
+def _crowd(size: int) -> Coalescer[str]:
+    pace: Coalescer[str] = Coalescer(_SHARED)
+    for number in range(size):
+        pace.note(str(number), 0.0, is_patient=True)
+    return pace
+
+
+@pytest.mark.parametrize(("keys", "wait_s"), [(1, 4.0), (20, 4.0), (40, 8.0), (300, 60.0), (5000, 60.0)])
+def test_patient_changes_wait_longer_the_more_keys_have_open_changes(keys: int, wait_s: float) -> None:
+    pace, now_s = _crowd(keys), 0.0
+    while (remaining_s := pace.remaining_s("0", now_s)) > 0:
+        now_s += remaining_s
+    assert now_s == wait_s
+
+
+def test_a_key_that_others_made_wait_is_due_soon_after_they_are_processed() -> None:
+    pace = _crowd(300)
+    assert pace.remaining_s("0", 4.0) == 4.0, "half of the way to the next look"
+    for number in range(1, 300):
+        pace.take(str(number))
+    assert pace.remaining_s("0", 8.0) == 0.0
+
+
+def test_urgent_and_settled_changes_do_not_wait_for_others() -> None:
+    pace: Coalescer[str] = Coalescer(Pace(0.2, 4.0, interval_s=1.0, burst=5, share_s=0.2, stretch_max=15.0))
+    pace.settle("settled")
+    for number in range(300):
+        pace.note(str(number), 0.0, is_patient=True)
+    assert pace.note("settled", 1.0) == 0.0
+    assert pace.note("0", 1.0, is_urgent=True) == 0.0
+
+
+@given(st.integers(0, 10_000), st.integers(0, 10_000))
+def test_waits_grow_with_the_keys_within_their_bounds(few: int, more: int) -> None:
+    few, more = sorted((few, more))
+    assert 1.0 <= _SHARED.stretch(few) <= _SHARED.stretch(more) <= 15.0
 
 
 def test_missing_fields_are_named_and_the_others_kept() -> None:
