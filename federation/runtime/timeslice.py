@@ -14,7 +14,7 @@ from federation.apimachinery.clock import Clock
 
 _REPLAY_S = 0.002
 _REPLAY_KEYS_MAX = 64
-_LISTS_S = 0.005
+_LISTS_S = 0.01
 _LISTS_MAX = 64
 _RELEASED = 16
 """Tasks that are woken in one iteration: enough to use the time although each soon waits for a response."""
