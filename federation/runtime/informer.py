@@ -7,6 +7,7 @@ read-only. An informer lives as long as the collection has users; `informers.py`
 """
 
 import asyncio
+import contextlib
 import heapq
 import itertools
 import random
@@ -30,9 +31,9 @@ from federation.apimachinery.objectshape import is_storable
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client, ObjectList, Objects, WatchBatch, WatchEventType
 from federation.runtime.admittance import Admittance, CacheBudget, Transform, bookmark_revision, needs_list
-from federation.runtime.indexer import Cache, CacheKey, cache_key, revision_of, to_revision
+from federation.runtime.indexer import Cache, CacheKey, cache_key, to_revision
 from federation.runtime.replay import replay
-from federation.runtime.timeslice import list_slice
+from federation.runtime.timeslice import in_turns
 from federation.runtime.workqueue import Jitter
 
 _log = structlog.get_logger(__name__)
@@ -53,12 +54,7 @@ Handler = Callable[[Object | None, Object | None], None]
 _HEALTHY_S = 1.0
 """A watch that lasted this long is no failure, even without events."""
 _SLICE = 100
-"""Objects of the host, or events, to apply before the event loop runs other tasks."""
-_RECENT_REVISIONS = 200
-"""An object that changed within so many revisions before the first list is no replay: a user may wait for it. The
-server may store it before it answers the list. More of them would take too much time of other changes."""
-LISTED_SLICE = 10
-"""Objects of a member's list to apply before the informer asks for time again: about a millisecond."""
+"""Events to apply before the event loop runs other tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,45 +273,31 @@ class Informer:
         seen: set[CacheKey] = set()
         self._must_list, epoch = True, self._epoch
         self._admittance.begin_list()
-        is_complete, revision, replayed_until = True, "", -1
+        is_complete, revision = True, ""
         async for page, is_first in self._pages():
             if is_first:
                 seen.clear()
                 revision = page.resource_version
-                replayed_until = -1 if self.has_synced else to_revision(revision) - _RECENT_REVISIONS
             self._admittance.check_objects(len(seen) + len(page.items))
-            size = LISTED_SLICE if self.cluster else _SLICE
-            for start in range(0, len(page.items), size):
-                await self._turn()
-                is_complete &= self._take_listed(page.items[start : start + size], seen, replayed_until)
+            async for part in in_turns(page.items, self._clock, is_limited=bool(self.cluster)):
+                with contextlib.nullcontext() if self.has_synced else replay():
+                    is_complete &= self._take_listed(part, seen)
         # A malformed item can be any object of the cache, so nothing is known to be deleted.
         absent = [key for key in self.cache.keys() if key not in seen] if is_complete else []  # noqa: SIM118  # no mapping
         for key in absent:
             self._drop(key, None)
         self._end_list(revision, epoch)
 
-    async def _turn(self) -> None:
-        """Let other tasks run, and wait until this list may use time of the event loop."""
-        await (list_slice(self._clock).turn() if self.cluster else asyncio.sleep(0))
-
-    def _take_listed(self, objects: Objects, seen: set[CacheKey], replayed_until: int) -> bool:
-        """Store listed objects, those up to this revision as a replay; return False if some are malformed."""
-        admissible = [obj for obj in objects if self._is_admissible(obj)]
-        recent = []
-        with replay():
-            for obj in admissible:
-                if revision_of(obj) > replayed_until:
-                    recent.append(obj)
-                else:
-                    self._take_one(obj, seen)
-        for obj in recent:
-            self._take_one(obj, seen)
-        return len(admissible) == len(objects)
-
-    def _take_one(self, obj: Object, seen: set[CacheKey]) -> None:
-        key = cache_key(obj)
-        self._take(obj, key, self.cache.get(*key))
-        seen.add(key)
+    def _take_listed(self, objects: Objects, seen: set[CacheKey]) -> bool:
+        are_admissible = True
+        for obj in objects:
+            if self._is_admissible(obj):
+                key = cache_key(obj)
+                self._take(obj, key, self.cache.get(*key))
+                seen.add(key)
+            else:
+                are_admissible = False
+        return are_admissible
 
     def _end_list(self, revision: str, epoch: int) -> None:
         self._must_list = epoch != self._epoch  # True if `invalidate` was called during the list

@@ -15,7 +15,8 @@ from typing import Any
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import PODS, Object
 from federation.client.client import Client, WatchEventType
-from federation.runtime.informer import LISTED_SLICE, Informer, InformerOptions
+from federation.runtime.informer import Informer, InformerOptions
+from federation.runtime.timeslice import in_turns
 from federation.runtime.transforms import slim_pod
 
 _NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
@@ -71,9 +72,8 @@ class PodStream(Informer):
             if is_first:
                 self._handler(None, 0)
                 revision = page.resource_version
-            for start in range(0, len(page.items), LISTED_SLICE):
-                await self._turn()
-                for pod in page.items[start : start + LISTED_SLICE]:
+            async for part in in_turns(page.items, self._clock, is_limited=True):
+                for pod in part:
                     if self._is_admissible(pod):
                         self._report(pod, 1)
         self._end_list(revision, epoch)

@@ -9,13 +9,18 @@ at that moment. All lists of members share a slice, too. Read `controller.py` an
 import asyncio
 import weakref
 from collections import deque
+from collections.abc import AsyncIterator
 
 from federation.apimachinery.clock import Clock
+from federation.client.client import Objects
 
 _REPLAY_S = 0.002
 _REPLAY_KEYS_MAX = 64
 _LISTS_S = 0.01
 _LISTS_MAX = 64
+_PART = 10
+"""Objects of a member's list to apply before the informer asks for time again: about a millisecond."""
+_PART_UNLIMITED = 100
 _RELEASED = 16
 """Tasks that are woken in one iteration: enough to use the time although each soon waits for a response."""
 
@@ -41,6 +46,14 @@ def list_slice(clock: Clock) -> "TimeSlice":
     wait for them.
     """
     return _lists.setdefault(asyncio.get_running_loop(), TimeSlice(clock, _LISTS_S, _LISTS_MAX))
+
+
+async def in_turns(objects: Objects, clock: Clock, *, is_limited: bool) -> AsyncIterator[Objects]:
+    """Yield the parts of a page of a list, each when there is time for it; other tasks run in between."""
+    size = _PART if is_limited else _PART_UNLIMITED
+    for start in range(0, len(objects), size):
+        await (list_slice(clock).turn() if is_limited else asyncio.sleep(0))
+        yield objects[start : start + size]
 
 
 class TimeSlice:

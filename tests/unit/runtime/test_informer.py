@@ -9,7 +9,6 @@ from federation.apimachinery.errors import ClusterUnreachable, Expired, Timeout
 from federation.apimachinery.resources import CONFIGMAPS
 from federation.client.client import ObjectList, PatchType
 from federation.runtime.informer import Informer, InformerOptions
-from federation.runtime.replay import priority_offset
 from federation.runtime.timeslice import list_slice
 
 GONE = ClusterUnreachable("no route")
@@ -371,22 +370,6 @@ async def test_a_pause_ends_when_the_server_is_said_to_answer_again(client, cloc
     informer.retry()
     await settle()
     assert informer.has_synced
-
-
-async def test_an_object_stored_shortly_before_the_first_list_is_no_replay(
-    server, client, clock, start, a_configmap
-) -> None:
-    await server.create(CONFIGMAPS, a_configmap("old"))
-    for number in range(200):
-        await server.create(CONFIGMAPS, a_configmap(f"other-{number}"))
-        await server.delete(CONFIGMAPS, f"other-{number}", "default")
-    await server.create(CONFIGMAPS, a_configmap("new"))
-    replayed: dict[str, bool] = {}
-    informer = an_informer(client, clock)
-    informer.add_handler(lambda _, new: replayed.update({new["metadata"]["name"]: priority_offset() > 0}))
-    start(informer.run())
-    await informer.wait_synced()
-    assert replayed == {"old": True, "new": False}
 
 
 async def test_lists_of_members_wait_for_their_common_time_and_those_of_the_host_do_not(
