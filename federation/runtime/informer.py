@@ -33,6 +33,7 @@ from federation.client.client import Client, ObjectList, Objects, WatchBatch, Wa
 from federation.runtime.admittance import Admittance, CacheBudget, Transform, bookmark_revision, needs_list
 from federation.runtime.indexer import Cache, CacheKey, cache_key, to_revision
 from federation.runtime.replay import replay
+from federation.runtime.timeslice import in_turns
 from federation.runtime.workqueue import Jitter
 
 _log = structlog.get_logger(__name__)
@@ -53,7 +54,7 @@ Handler = Callable[[Object | None, Object | None], None]
 _HEALTHY_S = 1.0
 """A watch that lasted this long is no failure, even without events."""
 _SLICE = 100
-"""Objects or events to apply before the event loop runs other tasks."""
+"""Events to apply before the event loop runs other tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,10 +279,9 @@ class Informer:
                 seen.clear()
                 revision = page.resource_version
             self._admittance.check_objects(len(seen) + len(page.items))
-            for start in range(0, len(page.items), _SLICE):
+            async for part in in_turns(page.items, self._clock, is_limited=bool(self.cluster)):
                 with contextlib.nullcontext() if self.has_synced else replay():
-                    is_complete &= self._take_listed(page.items[start : start + _SLICE], seen)
-                await asyncio.sleep(0)
+                    is_complete &= self._take_listed(part, seen)
         # A malformed item can be any object of the cache, so nothing is known to be deleted.
         absent = [key for key in self.cache.keys() if key not in seen] if is_complete else []  # noqa: SIM118  # no mapping
         for key in absent:

@@ -16,6 +16,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import PODS, Object
 from federation.client.client import Client, WatchEventType
 from federation.runtime.informer import Informer, InformerOptions
+from federation.runtime.timeslice import in_turns
 from federation.runtime.transforms import slim_pod
 
 _NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
@@ -25,8 +26,6 @@ WITHOUT_NODE = f"spec.nodeName=,{_NOT_ENDED}"
 PodHandler = Callable[[Object | None, int], None]
 """Called with a pod and 1 or -1 when it begins or ceases to use a node, and with None and 0 before a complete list."""
 
-_SLICE = 100
-"""Pods to report before the event loop runs other tasks."""
 _RESIZING = ("PodResizePending", "PodResizeInProgress")
 
 
@@ -73,11 +72,10 @@ class PodStream(Informer):
             if is_first:
                 self._handler(None, 0)
                 revision = page.resource_version
-            for start in range(0, len(page.items), _SLICE):
-                for pod in page.items[start : start + _SLICE]:
+            async for part in in_turns(page.items, self._clock, is_limited=True):
+                for pod in part:
                     if self._is_admissible(pod):
                         self._report(pod, 1)
-                await asyncio.sleep(0)
         self._end_list(revision, epoch)
 
     def _apply_change(self, type_: WatchEventType, obj: Object) -> None:

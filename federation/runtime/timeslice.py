@@ -1,24 +1,33 @@
-"""The time that the workers of one controller may use of each iteration of the event loop.
+"""The time that many tasks together may use of each iteration of the event loop.
 
-All workers share it. If each had its own, hundreds of workers with a backlog would block the loop for seconds: watches
-and probes of members would time out, and members that answer would be published as unreachable. A worker without time
-waits here before it takes a key, so that the next key taken is the most urgent one at that moment. Read `controller.py`
-next.
+The workers of one controller share a slice. If each had its own, hundreds of workers with a backlog would block the
+loop for seconds: watches and probes of members would time out, and members that answer would be published as
+unreachable. A worker without time waits here before it takes a key, so that the next key taken is the most urgent one
+at that moment. All lists of members share a slice, too. Read `controller.py` and `informer.py` next.
 """
 
 import asyncio
 import weakref
 from collections import deque
+from collections.abc import AsyncIterator
 
 from federation.apimachinery.clock import Clock
+from federation.client.client import Objects
 
 _REPLAY_S = 0.002
 _REPLAY_KEYS_MAX = 64
+_LISTS_S = 0.01
+_LISTS_MAX = 64
+_PART = 10
+"""Objects of a member's list to apply before the informer asks for time again: about a millisecond."""
+_PART_UNLIMITED = 100
 _RELEASED = 16
-"""Workers that are woken in one iteration: enough to use the time although each soon waits for a response."""
+"""Tasks that are woken in one iteration: enough to use the time although each soon waits for a response."""
 
 
-_replays: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, TimeSlice]" = weakref.WeakKeyDictionary()
+_Slices = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, "TimeSlice"]
+_replays: _Slices = weakref.WeakKeyDictionary()
+_lists: _Slices = weakref.WeakKeyDictionary()
 
 
 def replay_slice(clock: Clock) -> "TimeSlice":
@@ -27,6 +36,24 @@ def replay_slice(clock: Clock) -> "TimeSlice":
     After a start, lists and the objects that users change share the loop with the check of everything that exists.
     """
     return _replays.setdefault(asyncio.get_running_loop(), TimeSlice(clock, _REPLAY_S, _REPLAY_KEYS_MAX))
+
+
+def list_slice(clock: Clock) -> "TimeSlice":
+    """Return the time for objects of members' lists: one slice for all informers of the running event loop.
+
+    After a start, the lists of all members arrive at once. Without a common limit every step of a new object, an
+    iteration of the loop, would wait for a part of each list. The lists of the host have no limit, because new objects
+    wait for them.
+    """
+    return _lists.setdefault(asyncio.get_running_loop(), TimeSlice(clock, _LISTS_S, _LISTS_MAX))
+
+
+async def in_turns(objects: Objects, clock: Clock, *, is_limited: bool) -> AsyncIterator[Objects]:
+    """Yield the parts of a page of a list, each when there is time for it; other tasks run in between."""
+    size = _PART if is_limited else _PART_UNLIMITED
+    for start in range(0, len(objects), size):
+        await (list_slice(clock).turn() if is_limited else asyncio.sleep(0))
+        yield objects[start : start + size]
 
 
 class TimeSlice:
@@ -43,7 +70,7 @@ class TimeSlice:
         self._waiters: deque[asyncio.Future[None]] = deque()
 
     def take(self) -> bool:
-        """Return True if a worker may process one more key in this iteration."""
+        """Return True if the caller may process one more key, or one more part of a list, in this iteration."""
         now_s = self._clock.monotonic()
         if not self._is_open:
             self._is_open, self._end_s, self._keys = True, now_s + self._limit_s, 0
@@ -58,6 +85,11 @@ class TimeSlice:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         await waiter
+
+    async def turn(self) -> None:
+        """Return when there is time; the caller may use it until it awaits, and asks again soon."""
+        while not self.take():
+            await self.wait()
 
     def _renew_soon(self) -> None:
         if not self._is_renewal_due:

@@ -29,6 +29,8 @@ from federation.apiserver.verbs.writes import Change, Writer, without_finalizer
 _REASON_INVALID_NAMESPACE = "OwnerRefInvalidNamespace"
 _WORKERS = 4
 _RETRY_S = 0.2
+_SLICE = 100
+"""Objects to index before the event loop runs other tasks."""
 
 
 class _OwnerState(StrEnum):
@@ -62,8 +64,10 @@ class GarbageCollector:
         self._index = OwnerIndex()
         self._queue, self._queued = asyncio.Queue(), set()
         page = await self._context.store.list("/")
-        for entry in page.entries:
+        for number, entry in enumerate(page.entries):
             self._enqueue(self._index.record(entry.key, entry.value))
+            if number % _SLICE == 0:  # at a start, requests and caches come first
+                await asyncio.sleep(0)
         revision = page.revision
         del page  # this loop never ends and must not keep all stored bytes in memory
         async with asyncio.TaskGroup() as group:
@@ -88,6 +92,7 @@ class GarbageCollector:
         while True:
             key = await self._queue.get()
             self._queued.discard(key)
+            await asyncio.sleep(0)  # at a start every dependent is queued, and reading them never waits
             try:
                 await self.process(key)
             except NotFound:

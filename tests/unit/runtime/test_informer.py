@@ -9,6 +9,7 @@ from federation.apimachinery.errors import ClusterUnreachable, Expired, Timeout
 from federation.apimachinery.resources import CONFIGMAPS
 from federation.client.client import ObjectList, PatchType
 from federation.runtime.informer import Informer, InformerOptions
+from federation.runtime.timeslice import list_slice
 
 GONE = ClusterUnreachable("no route")
 
@@ -369,3 +370,27 @@ async def test_a_pause_ends_when_the_server_is_said_to_answer_again(client, cloc
     informer.retry()
     await settle()
     assert informer.has_synced
+
+
+async def test_lists_of_members_wait_for_their_common_time_and_those_of_the_host_do_not(
+    server, client, clock, start, settle, a_configmap
+) -> None:
+    await server.create(CONFIGMAPS, a_configmap("one"))
+    common = list_slice(clock)
+
+    async def use_all() -> None:
+        while True:
+            while common.take():
+                pass
+            await asyncio.sleep(0)
+
+    user = start(use_all())
+    host, member = an_informer(client, clock), an_informer(client, clock, cluster="m1")
+    start(host.run())
+    start(member.run())
+    await settle()
+    assert host.has_synced
+    assert not member.has_synced
+    user.cancel()
+    await member.wait_synced()
+    assert len(member) == 1

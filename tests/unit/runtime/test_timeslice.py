@@ -5,6 +5,7 @@ import asyncio
 from federation.apimachinery.clock import ManualClock
 from federation.runtime.controller import Controller, ControllerOptions, Result
 from federation.runtime.replay import replay
+from federation.runtime.timeslice import TimeSlice
 
 
 async def test_all_workers_together_stop_after_the_keys_of_one_iteration(clock: ManualClock) -> None:
@@ -90,3 +91,22 @@ async def test_a_worker_wakes_for_a_key_that_arrives_after_others_waited_for_tim
     await controller.wait_idle()
     running.cancel()
     assert sorted(done) == list(range(101))
+
+
+async def test_tasks_that_wait_for_a_turn_share_one_iteration_and_each_gets_its_turns(clock: ManualClock) -> None:
+    time_slice = TimeSlice(clock, 1.0, 5)
+    turns: list[int] = []
+
+    async def list_all(number: int) -> None:
+        for _ in range(3):
+            await time_slice.turn()
+            turns.append(number)
+
+    listing = asyncio.gather(*map(list_all, range(20)))
+    most = before = 0
+    while len(turns) < 60:
+        await asyncio.sleep(0)
+        most, before = max(most, len(turns) - before), len(turns)
+    await listing
+    assert most <= 10  # the end of one iteration and the start of the next
+    assert sorted(turns) == sorted([*range(20)] * 3)
