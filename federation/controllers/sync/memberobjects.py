@@ -25,18 +25,18 @@ class MemberObjectCache:
     ) -> tuple[ObservedObject, Object | None]:
         """Return the state of a member object, and the object if it exists.
 
+        While the cache is incomplete, only objects that we have just written are known.
         With the `annotations` of its federated object, also detect an object that only shares its name.
         """
         informer = self._members.informer(key.cluster, key.resource)
-        if informer is None or not informer.has_synced:
-            return UNKNOWN_OBJECT, None
-        live = self._expectations.newest(
-            key,
-            informer.get(key.namespace, key.name),
-            cache_revision=to_revision(informer.resource_version),
-        )
+        is_complete = informer is not None and informer.has_synced
+        if informer is not None and is_complete:
+            cached, revision = informer.get(key.namespace, key.name), to_revision(informer.resource_version)
+        else:
+            cached, revision = None, 0
+        live = self._expectations.newest(key, cached, cache_revision=revision)
         if live is None:
-            return ABSENT_OBJECT, None
+            return ABSENT_OBJECT if is_complete else UNKNOWN_OBJECT, None
         metadata = live["metadata"]
         is_terminating = bool(metadata.get("deletionTimestamp")) or self._expectations.is_deletion_requested(
             key, metadata.get("uid", "")

@@ -8,6 +8,7 @@ goes to the expectations, and the federated object is requeued. No reconcile wai
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, cast
 
@@ -177,8 +178,7 @@ class MemberOperations:
         """
         asked: dict[asyncio.Future[Outcome], str] = {}
         for cluster in sorted(propagation.unseen):
-            answered_s = self._late_absences.pop(propagation.member_key(cluster), -math.inf)
-            if self._clock.monotonic() - answered_s < _ABSENCE_S:
+            if self._late_absences.pop(propagation.member_key(cluster), None) and cluster in propagation.lacking:
                 yield cluster
             elif self._executor.is_slow(cluster) or self._clock.monotonic() < self._look_up_from_s.get(cluster, 0.0):
                 continue
@@ -197,6 +197,16 @@ class MemberOperations:
                 self._await_late(propagation, asked.pop(answer), answer)
         for answer, cluster in asked.items():
             self._await_late(propagation, cluster, answer)
+
+    def late_absences(self, propagation: Propagation, clusters: Iterable[str]) -> AbstractSet[str]:
+        """Return the clusters that answered that they lack the object, but after the end of the reconcile that asked.
+
+        That reconcile may have published the object as pending there, although it has sent no write.
+        """
+        if not self._late_absences:
+            return frozenset()
+        since_s = self._clock.monotonic() - _ABSENCE_S
+        return {each for each in clusters if self._late_absences.get(propagation.member_key(each), -math.inf) > since_s}
 
     def _take_answer(self, propagation: Propagation, cluster: str, answer: "asyncio.Future[Outcome]") -> bool:
         """Return whether the cluster answered that it lacks the object; a failure pauses further look-ups in it."""

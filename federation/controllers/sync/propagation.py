@@ -6,6 +6,7 @@ A `Propagation` lives as long as one reconcile. `clusterdispatch.py` and `member
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +53,8 @@ class Propagation:
     """The clusters whose objects the host must be asked about before they are written."""
     unseen: set[str] = field(default_factory=set)
     """The clusters whose cache is incomplete. They get the object, which is new, if they do not have it."""
+    lacking: AbstractSet[str] = frozenset()
+    """The clusters that answered an earlier reconcile, too late for it, that they do not have the object."""
     absent: set[str] = field(default_factory=set)
     """The clusters without a complete cache that answered that they do not have the object."""
     started: list[StartedOperation] = field(default_factory=list)
@@ -76,7 +79,8 @@ class Propagation:
     @property
     def published(self) -> Mapping[str, Mapping[str, Any]]:
         """The published status of each cluster that may have the object."""
-        return clusters_of(self.federated)
+        found = clusters_of(self.federated)
+        return {name: found[name] for name in found.keys() - self.lacking} if self.lacking else found
 
     def record_written(self, cluster: str, live: Object | None) -> None:
         """Record that the member object is as its step says."""

@@ -167,6 +167,7 @@ class Reconciler:
     async def _dispatch(self, key: Key, federated: Object, type_: FederatedType) -> Result:
         propagation = begin_propagation(key, federated, type_)
         selected, recorded = effective_placement(federated), recorded_clusters(federated)
+        propagation.lacking = self._operations.late_absences(propagation, selected)
         self._rollouts.plan(propagation, selected, recorded)
         settled = self._visit(propagation, selected | recorded, selected, recorded)
         if propagation.unseen:

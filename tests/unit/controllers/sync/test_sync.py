@@ -83,6 +83,18 @@ async def test_after_a_restart_a_new_object_does_not_wait_for_complete_lists() -
         assert deployments == [("get", "deployments", "new"), ("patch", "deployments", "new")]
 
 
+async def test_a_late_answer_about_a_new_object_counts_although_it_was_published_as_pending_meanwhile() -> None:
+    async with member_world(2) as world:
+        for member in world.members.values():
+            member.line.delays_s["list"] = 30.0
+        world.members["m2"].line.delays_s["get"] = 1.0
+        await world.restart()
+        started_s = world.clock.monotonic()
+        await world.place("new", placement={"m1": 1, "m2": 1})
+        await world.until_statuses({"m1": "OK", "m2": "OK"}, "new")
+        assert world.clock.monotonic() - started_s < 5
+
+
 async def test_a_member_that_has_a_new_object_already_is_written_after_its_complete_list() -> None:
     async with member_world(1) as world:
         line = world.members["m1"].line
