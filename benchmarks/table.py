@@ -11,10 +11,12 @@ JSON object.
 """
 
 import argparse
+import json
 import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from goals import GOALS, RUNS, Goal, Run
@@ -95,6 +97,9 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=1, help="how often each benchmark runs")
     parser.add_argument("--full", action="store_true", help="as many objects as the goals say")
     parser.add_argument("--only", default=",".join(RUNS), help="runs to make, with commas")
+    parser.add_argument(
+        "--details", type=Path, help="file to which all results of each run are appended, a JSON line each"
+    )
     options = parser.parse_args()
     wanted = options.only.split(",")
     if unknown := set(wanted) - set(RUNS):
@@ -108,6 +113,9 @@ def main() -> None:
         loops_s.append(time_loop())
         for name in wanted:
             turns[name].append(measure(RUNS[name], sizes[name], f"turn {turn + 1}, {name}", is_full=options.full))
+            if options.details is not None:
+                with options.details.open("a") as file:
+                    print(json.dumps({"turn": turn + 1, "run": name, "results": turns[name][-1]}), file=file)
     rows = [to_row(goal, RUNS[goal.run], sizes[goal.run], turns[goal.run]) for goal in GOALS if goal.run in wanted]
     print("\n" + "\n".join(to_lines(rows, options.turns)) + "\n")
     for problem in dict.fromkeys(row.problem for row in rows if row.problem):
