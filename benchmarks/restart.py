@@ -14,6 +14,7 @@ stop. The last line on standard output is one JSON object.
 import argparse
 import asyncio
 import contextlib
+import math
 import signal
 import socket
 import sqlite3
@@ -137,8 +138,14 @@ async def keep_profile(written: Path) -> None:
 
 
 async def at_rest(host: Host, idle_s: float) -> tuple[float, float]:
-    """Return the percentage of one core and the resident memory in megabytes, over a time without changes."""
-    await asyncio.sleep(idle_s)
+    """Return the percentage of one core and the resident memory in megabytes, over a time without changes.
+
+    After a burst, CollectedStatuses are written for up to a minute. Heartbeats are fewer writes than one in 2 s.
+    """
+    revisions_before = -math.inf
+    while (reached := await revision(host.client)) - revisions_before > idle_s / 2:
+        revisions_before = reached
+        await asyncio.sleep(idle_s)
     cpu_s, began = host.sampler.cpu_s("control"), time.monotonic()
     await asyncio.sleep(idle_s)
     share = (host.sampler.cpu_s("control") - cpu_s) / (time.monotonic() - began)
