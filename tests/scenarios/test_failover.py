@@ -173,8 +173,10 @@ async def _placed_in(world: World, cluster: str, name: str = "web") -> int | Non
 # -- drains
 
 
-async def _drain(world: World, name: str) -> None:
-    taint = {"key": names.TAINT_DRAIN, "effect": "NoExecute", "timeAdded": to_rfc3339(world.clock.now())}
+async def _drain(world: World, name: str, slow_s: float = 0) -> None:
+    """Drain a cluster; `slow_s` is how late the clock of the client is."""
+    added = to_rfc3339(world.clock.now() - timedelta(seconds=slow_s))
+    taint = {"key": names.TAINT_DRAIN, "effect": "NoExecute", "timeAdded": added}
     await world.merge(FEDERATED_CLUSTERS, name, {"spec": {"taints": [taint]}})
 
 
@@ -217,6 +219,24 @@ async def test_of_two_drains_at_once_the_second_waits_for_the_budget() -> None:
         await world.merge(FEDERATED_CLUSTERS, "east", {"spec": {"taints": None}})
         await world.until_equal(lambda: _placed_in(world, "north"), None)
         await world.merge(FEDERATED_CLUSTERS, "north", {"spec": {"taints": None}})
+
+
+async def test_a_drain_from_a_late_clock_does_not_overtake_one_that_the_budget_has_allowed() -> None:
+    async with a_world() as world:
+        await _running(world, 12)
+        await _budget(world, 1)
+        await _drain(world, "north")
+        await _until_placed(world, {"east": 6, "west": 6})
+        await _drain(world, "east", slow_s=30)
+        await world.until_equal(lambda: _condition(world, "east"), ("False", "ClusterDisruptionBudget"))
+        world.kill()
+        await world.restart()
+        await world.pass_time(60)
+        assert await _placed(world) == {"east": 6, "west": 6}
+        assert await _condition(world, "north") == ("True", names.REASON_EVICTION_ALLOWED)
+
+        await world.merge(FEDERATED_CLUSTERS, "north", {"spec": {"taints": None}})
+        await world.until_equal(lambda: _placed_in(world, "east"), None)
 
 
 async def test_a_drain_waits_for_its_window() -> None:

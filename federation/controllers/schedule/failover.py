@@ -99,6 +99,8 @@ class Failover:
         """The clusters that waves of rollouts are changing, by rollout."""
         self._blocked: dict[str, tuple[datetime, Blocked | None]] = {}
         """What the ClusterDisruptionBudgets said about a drained cluster, and when."""
+        self._begun: set[str] = set()
+        """The clusters whose drain the budgets have allowed."""
         self._halt: Halt | None = None
         self._is_stale = True
         self.halted: set[Key] = set()
@@ -117,11 +119,21 @@ class Failover:
             self._evicting[name] = evicting
         else:
             self._evicting.pop(name, None)
-        if old is None and new is not None and _was_halted(new):
-            # The process was restarted during a halt: its end is not known, so it ends now.
-            self._halt = self._halt or Halt(HaltReason.MAJORITY, "")
+        if evicting is None or not evicting.is_drained:
+            self._begun.discard(name)
+        if old is None and new is not None:
+            self._restore(new, evicting)
         if _readiness(old) != _readiness(new):
             self._is_stale = True
+
+    def _restore(self, cluster: Object, evicting: Evicting | None) -> None:
+        """Learn from a cluster's condition what was decided before a restart."""
+        stated = conditions.find((cluster.get("status") or {}).get("conditions"), names.EVICTION_ALLOWED) or {}
+        if stated.get("status") == "False":
+            # The end of the halt is not known, so it ends now.
+            self._halt = self._halt or Halt(HaltReason.MAJORITY, "")
+        elif stated and evicting is not None and evicting.is_drained and evicting.is_ready:
+            self._begun.add(evicting.name)
 
     @property
     def evicting(self) -> Mapping[str, Evicting]:
@@ -156,9 +168,11 @@ class Failover:
         now = self._clock.now()
         asked_at, known = self._blocked.get(name, (None, None))
         if asked_at is None or (now - asked_at).total_seconds() >= _BUDGETS_S:
-            views = budgeted_clusters(self._clusters.list(), self._disruptions.values())
+            views = budgeted_clusters(self._clusters.list(), self._disruptions.values(), self._begun)
             known = find_blocked(name, views, self._budgets.list(), now)
             self._blocked[name] = (now, known)
+            if known is None and self._evicting[name].is_ready:  # a lost cluster is allowed without a question
+                self._begun.add(name)
         return known
 
     # -- objects
@@ -443,8 +457,3 @@ def _readiness(cluster: Object | None) -> tuple[object, ...]:
     found = (conditions.find(stated, type_) or {} for type_ in (names.CLUSTER_READY, names.CLUSTER_JOINED))
     is_leaving = bool(((cluster or {}).get("metadata") or {}).get("deletionTimestamp"))
     return (is_leaving, *(each.get(field) for each in found for field in ("status", "lastTransitionTime")))
-
-
-def _was_halted(cluster: Object) -> bool:
-    found = conditions.find((cluster.get("status") or {}).get("conditions"), names.EVICTION_ALLOWED)
-    return found is not None and found.get("status") == "False"

@@ -1,9 +1,9 @@
 """Whether the ClusterDisruptionBudgets allow that a cluster is drained or changed by a wave now. Pure.
 
 Drains and waves of several teams ask the same budgets, so that they do not add up. A cluster counts as unavailable
-while it is not ready, has the drain taint, or a wave of a rollout is changing it. Earlier disruptions go first; a
-cluster that is not ready anyway makes nothing worse. A malformed budget allows nothing: a mistake in it must not lift
-the limit.
+while it is not ready, has the drain taint, or a wave of a rollout is changing it. Disruptions that have begun go
+first, then earlier ones; a cluster that is not ready anyway makes nothing worse. A malformed budget allows nothing: a
+mistake in it must not lift the limit.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -42,6 +42,9 @@ class BudgetedCluster:
     drained_at: datetime | None = None
     changed_at: datetime | None = None
     """Since when waves change it, None while none does."""
+    has_begun: bool = False
+    """Whether its drain was allowed. It then goes before a drain that seems to be as early or earlier: the time of a
+    taint is that of a client's clock, in whole seconds."""
 
     @property
     def is_unavailable(self) -> bool:
@@ -67,15 +70,20 @@ def disruptions_of(rollout: Mapping[str, Any]) -> dict[str, datetime]:
 
 
 def budgeted_clusters(
-    clusters: Iterable[Mapping[str, Any]], disruptions: Iterable[Mapping[str, datetime]]
+    clusters: Iterable[Mapping[str, Any]],
+    disruptions: Iterable[Mapping[str, datetime]],
+    begun: Collection[str] = (),
 ) -> list[BudgetedCluster]:
-    """Return the views of FederatedClusters; `disruptions` are those of the rollouts."""
+    """Return the views of FederatedClusters.
+
+    `disruptions` are those of the rollouts, `begun` are the clusters whose drain was allowed.
+    """
     changed_at: dict[str, datetime] = {}
     for found in disruptions:
         for name, since in found.items():
             changed_at[name] = min(since, changed_at.get(name, since))
     views = (view for cluster in clusters if (view := to_budgeted(cluster)) is not None)
-    return [replace(view, changed_at=changed_at.get(view.name)) for view in views]
+    return [replace(view, changed_at=changed_at.get(view.name), has_begun=view.name in begun) for view in views]
 
 
 class WaveBudgets:
@@ -133,7 +141,7 @@ def find_blocked(
 ) -> Blocked | None:
     """Return the first ClusterDisruptionBudget, by name, that does not allow to disrupt this cluster now.
 
-    The cluster may have the drain taint already: then disruptions that began earlier count, and later ones do not.
+    The cluster may have the drain taint already: then disruptions that have begun count, and earlier ones.
     """
     cluster = next((each for each in clusters if each.name == name), None)
     if cluster is None or not cluster.is_ready:
@@ -233,7 +241,11 @@ def _comes_first(other: BudgetedCluster, cluster: BudgetedCluster) -> bool:
     # The time of a taint has whole seconds; of the same second, the wave goes first: it is under way already.
     if other.changed_at is not None and other.changed_at.replace(microsecond=0) <= cluster.drained_at:
         return True
-    return other.drained_at is not None and (other.drained_at, other.name) < (cluster.drained_at, cluster.name)
+    if other.drained_at is None:
+        return False
+    if other.has_begun is not cluster.has_begun:
+        return other.has_begun
+    return (other.drained_at, other.name) < (cluster.drained_at, cluster.name)
 
 
 def _resolve(most: Any, total: int) -> int:

@@ -1,5 +1,6 @@
 """Whether ClusterDisruptionBudgets allow a drain."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -56,6 +57,15 @@ def test_unready_clusters_and_earlier_drains_count_and_later_ones_do_not() -> No
 def test_of_two_drains_that_began_at_once_exactly_one_is_allowed() -> None:
     both = [_cluster("a", drained_s=60), _cluster("b", drained_s=60)]
     assert [_is_allowed(name, both, _budget(1)) for name in "ab"] == [True, False]
+
+
+def test_a_drain_that_has_begun_goes_before_earlier_ones() -> None:
+    # Times come from the clocks of clients, in whole seconds: the second to arrive may seem to be the first.
+    for seconds in (60, 59, 61):
+        begun, other = replace(_cluster("b", drained_s=60), has_begun=True), _cluster("a", drained_s=seconds)
+        assert [_is_allowed(name, [other, begun], _budget(1)) for name in "ab"] == [False, True]
+    both = [replace(_cluster(name, drained_s=60), has_begun=True) for name in "ab"]
+    assert [_is_allowed(name, both, _budget(1)) for name in "ab"] == [True, False], "a budget became smaller"
 
 
 def test_a_cluster_that_is_not_ready_anyway_may_be_drained() -> None:
