@@ -5,7 +5,7 @@ Unlike times, counts hardly depend on what else runs on the machine.
 
 from dataclasses import dataclass, fields
 
-from prometheus_client.parser import text_string_to_metric_families
+from scraped import scrape
 
 from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.client.http import HTTPClient
@@ -51,16 +51,7 @@ class CountedWork:
 
 
 async def read_counted_work(host: HTTPClient) -> CountedWork:
-    _, text = await host.transport.raw("GET", "/metrics", None, 30.0)
-    samples = [sample for family in text_string_to_metric_families(text.decode()) for sample in family.samples]
-
-    def total(metric: str, **labels: frozenset[str]) -> float:
-        return sum(
-            sample.value
-            for sample in samples
-            if sample.name == metric and all(sample.labels[name] in allowed for name, allowed in labels.items())
-        )
-
+    total = (await scrape(host)).total
     requests, events = "federation_client_requests_total", "federation_runtime_informer_events_total"
     return CountedWork(
         reconciles=total("federation_runtime_reconciles_total"),

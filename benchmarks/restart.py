@@ -38,6 +38,7 @@ from propagation import (
     wait_for_namespace,
     wait_for_status,
 )
+from scraped import scrape
 
 from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object
@@ -138,18 +139,25 @@ async def keep_profile(written: Path) -> None:
 
 
 async def at_rest(host: Host, idle_s: float) -> tuple[float, float]:
-    """Return the percentage of one core and the resident memory in megabytes, over a time without changes.
+    """Return the percentage of one core and the resident memory in megabytes, over a time without changes or work.
 
-    After a burst, CollectedStatuses are written for up to a minute. Heartbeats are fewer writes than one in 2 s.
+    After a burst, CollectedStatuses are written for up to a minute; after a restart, the queues hold what is checked
+    again. Heartbeats are fewer writes than one in 2 s. TimeoutError after ten minutes.
     """
     revisions_before = -math.inf
-    while (reached := await revision(host.client)) - revisions_before > idle_s / 2:
-        revisions_before = reached
-        await asyncio.sleep(idle_s)
+    async with asyncio.timeout(600):
+        while (reached := await revision(host.client)) - revisions_before > idle_s / 2 or await queued(host):
+            revisions_before = reached
+            await asyncio.sleep(idle_s)
     cpu_s, began = host.sampler.cpu_s("control"), time.monotonic()
     await asyncio.sleep(idle_s)
     share = (host.sampler.cpu_s("control") - cpu_s) / (time.monotonic() - began)
     return round(share * 100, 2), round(host.sampler.rss_mb("control"), 1)
+
+
+async def queued(host: Host) -> float:
+    """Return how many keys wait for a worker."""
+    return (await scrape(host.client)).total("federation_runtime_queue_depth")
 
 
 async def writes_of_one(

@@ -3,20 +3,20 @@
 The figures are means per object, in milliseconds. A reconcile contains the commits and the requests that it waits for.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from prometheus_client.parser import text_string_to_metric_families
+from scraped import scrape
 
 from federation.client.http import HTTPClient
 
-_STAGES: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "user_request": ("federation_server_request_duration_seconds", {"verb": "create"}),
-    "federate_queue": ("federation_runtime_queue_wait_seconds", {"queue": "federate"}),
-    "federate": ("federation_runtime_reconcile_seconds", {"controller": "federate"}),
+_STAGES: Mapping[str, tuple[str, Mapping[str, Collection[str]]]] = {
+    "user_request": ("federation_server_request_duration_seconds", {"verb": ("create",)}),
+    "federate_queue": ("federation_runtime_queue_wait_seconds", {"queue": ("federate",)}),
+    "federate": ("federation_runtime_reconcile_seconds", {"controller": ("federate",)}),
     "decision": ("federation_scheduling_decision_duration_seconds", {}),
-    "sync_queue": ("federation_runtime_queue_wait_seconds", {"queue": "sync"}),
-    "sync": ("federation_runtime_reconcile_seconds", {"controller": "sync"}),
-    "member_request": ("federation_client_request_seconds", {"verb": "apply"}),
+    "sync_queue": ("federation_runtime_queue_wait_seconds", {"queue": ("sync",)}),
+    "sync": ("federation_runtime_reconcile_seconds", {"controller": ("sync",)}),
+    "member_write": ("federation_dispatch_operation_seconds", {}),
     "commit": ("federation_store_commit_seconds", {}),
 }
 
@@ -25,16 +25,9 @@ Stages = Mapping[str, tuple[float, float]]
 
 
 async def read_stages(host: HTTPClient) -> Stages:
-    _, text = await host.raw("GET", "/metrics", timeout_s=30.0)
-    samples = [each for family in text_string_to_metric_families(text.decode()) for each in family.samples]
-
-    def total(metric: str, labels: Mapping[str, str]) -> float:
-        return sum(
-            each.value for each in samples if each.name == metric and labels.items() <= dict(each.labels).items()
-        )
-
+    total = (await scrape(host)).total
     return {
-        stage: (total(f"{metric}_sum", labels), total(f"{metric}_count", labels))
+        stage: (total(f"{metric}_sum", **labels), total(f"{metric}_count", **labels))
         for stage, (metric, labels) in _STAGES.items()
     }
 

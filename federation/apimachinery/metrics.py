@@ -11,6 +11,8 @@ from prometheus_client import REGISTRY, disable_created_metrics, generate_latest
 # The time of creation of each series would double their number; a restart shows in process_start_time_seconds.
 disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's own lack
 LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+MEMBER_BUCKETS_S = (0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 30.0)
+"""Fewer, for what is measured per member: each scrape writes them for every one."""
 DELIVERY_BUCKETS_S = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 
 

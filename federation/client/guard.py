@@ -22,7 +22,7 @@ from federation.apimachinery.errors import (
     Conflict,
     RequestTimeout,
 )
-from federation.apimachinery.metrics import LATENCY_BUCKETS_S
+from federation.apimachinery.metrics import MEMBER_BUCKETS_S
 from federation.apimachinery.resources import Object
 from federation.apimachinery.webhookclient import StreamedResponse
 from federation.client.breaker import Breaker, BreakerOptions, Circuit
@@ -32,9 +32,7 @@ from federation.client.identity import Identity, check_identity, is_checking
 from federation.client.streams import MemberSocket
 
 _requests = Counter("federation_client_requests_total", "Calls by how they ended", ["cluster", "verb", "code"])
-_durations = Histogram(
-    "federation_client_request_seconds", "Time of one call", ["cluster", "verb"], buckets=LATENCY_BUCKETS_S
-)
+_durations = Histogram("federation_client_request_seconds", "Time of one call", ["cluster"], buckets=MEMBER_BUCKETS_S)
 _in_flight = Gauge("federation_client_in_flight", "Calls that wait for their answer", ["cluster"])
 _mismatches = Counter(
     "federation_client_identity_mismatches_total", "Checks that found another cluster than the member", ["cluster"]
@@ -80,7 +78,7 @@ class GuardedTransport:
         self._gauge = _in_flight.labels(cluster)
         _circuit.labels(cluster).set_function(lambda: self.breaker.state is not Circuit.CLOSED)
         self._requests: dict[tuple[str, str], Counter] = {}
-        self._durations: dict[str, Histogram] = {}
+        self._duration = _durations.labels(cluster)
         self._recovered: list[Callable[[str], None]] = []
         self._unreachable: list[Callable[[str], None]] = []
         self._identity: Identity | None = None
@@ -184,7 +182,7 @@ class GuardedTransport:
         finally:
             self._gauge.dec()
             self._slots.release()
-            self._duration(verb).observe(self._clock.monotonic() - started_s)
+            self._duration.observe(self._clock.monotonic() - started_s)
 
     async def stream(self, request: Request) -> Watch:
         """Pass a watch through; it needs no slot, because watches last."""
@@ -307,12 +305,6 @@ class GuardedTransport:
         elif breaker.record_success():
             for listener in self._recovered:
                 listener(self.cluster)
-
-    def _duration(self, verb: str) -> Histogram:
-        found = self._durations.get(verb)
-        if found is None:
-            found = self._durations[verb] = _durations.labels(self.cluster, verb)
-        return found
 
 
 def _code(failure: Exception) -> str:

@@ -18,7 +18,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import NotFound
-from federation.apimachinery.metrics import LATENCY_BUCKETS_S
+from federation.apimachinery.metrics import MEMBER_BUCKETS_S
 from federation.client.breaker import Breaker
 from federation.client.client import Client
 from federation.dispatch.expectations import MemberKey
@@ -30,7 +30,7 @@ _operations = Counter(
     "federation_dispatch_operations_total", "Operations on members by their result", ["cluster", "result"]
 )
 _durations = Histogram(
-    "federation_dispatch_operation_seconds", "Time in flight of an operation", ["cluster"], buckets=LATENCY_BUCKETS_S
+    "federation_dispatch_operation_seconds", "Time in flight of an operation", ["cluster"], buckets=MEMBER_BUCKETS_S
 )
 _queued = Gauge("federation_dispatch_queue_length", "Operations that wait to be started", ["cluster"])
 
