@@ -27,6 +27,7 @@ from federation.client.client import Client
 from federation.controllers.schedule.decider import Decider
 from federation.controllers.schedule.definitionwait import DefinitionWait
 from federation.controllers.schedule.eventhandlers import BY_POLICY, LEFT, SINGLE, EventHandlers, queue_priority
+from federation.controllers.schedule.evictingclusters import EvictingClusters
 from federation.controllers.schedule.evictionstatus import EvictionStatus
 from federation.controllers.schedule.failover import Failover
 from federation.controllers.schedule.guard import Guard
@@ -125,7 +126,8 @@ class ScheduleController:
             plugin_retry_s=chosen.plugin_retry_s,
         )
         self._guard = Guard(objects, informers, cache, recorder, clock, chosen.guard)
-        self._failover = Failover(objects, informers, recorder, clock, chosen.failover)
+        evicting = EvictingClusters(informers, clock, chosen.failover.halts)
+        self._failover = Failover(objects, evicting, recorder, clock, chosen.failover)
         self._reconciler = Reconciler(
             objects,
             cache,
@@ -158,7 +160,7 @@ class ScheduleController:
             lambda namespace: policies[bool(namespace)].list(namespace),
             reports_wait_s=chosen.reports_wait_s,
         )
-        self._evictions = EvictionStatus(client, informers, self._failover, recorder, handlers.retry, clock)
+        self._evictions = EvictionStatus(client, informers, evicting, self._failover, recorder, handlers.retry, clock)
         self._holds = Holds(client, objects, informers, recorder, handlers.retry, clock)
         self._quotas = QuotaStatus(client, objects, informers, cache, handlers.retry, clock)
         watched: dict[Resource, Handler] = {

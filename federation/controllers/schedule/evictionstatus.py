@@ -17,6 +17,7 @@ from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
+from federation.controllers.schedule.evictingclusters import EvictingClusters
 from federation.controllers.schedule.failover import Failover
 from federation.planning.failover.evictionrecord import StayReason
 from federation.planning.failover.halts import Halt
@@ -45,6 +46,7 @@ class EvictionStatus:
         self,
         client: Client,
         informers: Informers,
+        evicting: EvictingClusters,
         failover: Failover,
         recorder: Recorder,
         retry: Callable[[Iterable[Key]], None],
@@ -52,6 +54,7 @@ class EvictionStatus:
     ) -> None:
         self._client = client
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        self._evicting = evicting
         self._failover = failover
         self._recorder = recorder
         self._retry = retry
@@ -61,19 +64,19 @@ class EvictionStatus:
 
     def on_cluster(self, old: Object | None, new: Object | None) -> None:
         """Publish again after a change of any cluster that is lost, drained or was so."""
-        self._failover.on_cluster(old, new)
-        if self._failover.evicting or any(_condition(cluster) is not None for cluster in (old, new)):
+        self._evicting.on_cluster(old, new)
+        if self._evicting.by_name or any(_condition(cluster) is not None for cluster in (old, new)):
             self.controller.enqueue(_ALL)
 
     def on_budget(self, old: Object | None, new: Object | None) -> None:
         """Publish again after a change of a ClusterDisruptionBudget."""
-        self._failover.on_budget(old, new)
-        if self._failover.evicting:
+        self._evicting.on_budget(old, new)
+        if self._evicting.by_name:
             self.controller.enqueue(_ALL)
 
     def on_rollout(self, old: Object | None, new: Object | None) -> None:
         """Publish again after a change of the clusters that waves of rollouts are changing."""
-        if self._failover.on_rollout(old, new) and self._failover.evicting:
+        if self._evicting.on_rollout(old, new) and self._evicting.by_name:
             self.controller.enqueue(_ALL)
 
     def after_move(self) -> None:
@@ -83,10 +86,10 @@ class EvictionStatus:
 
     async def reconcile(self, _: str) -> Result:
         """Write the condition of each cluster that needs it, and enqueue the objects whose turn it is."""
-        halt = self._failover.halt()
+        halt = self._evicting.halt()
         for cluster in self._clusters.list():
             await self._publish(cluster, self._obstacle(cluster["metadata"]["name"], halt))
-        obstacles = {name: self._obstacle(name, halt) for name in self._failover.evicting}
+        obstacles = {name: self._obstacle(name, halt) for name in self._evicting.by_name}
         if obstacles != self._obstacles:
             self._obstacles = obstacles
             halted, self._failover.halted = self._failover.halted, set()
@@ -103,19 +106,19 @@ class EvictionStatus:
 
     def _obstacle(self, name: str, halt: Halt | None) -> _Obstacle | None:
         """Return why nothing may leave a cluster, None if replicas may."""
-        evicting = self._failover.evicting.get(name)
+        evicting = self._evicting.by_name.get(name)
         if evicting is None or (not evicting.is_drained and halt is None):
             return None
         if not evicting.is_drained:
             assert halt is not None
             return _Obstacle(halt.reason, halt.message, halt.until)
-        blocked = self._failover.blocked(name)
+        blocked = self._evicting.blocked(name)
         return None if blocked is None else _Obstacle(StayReason.BUDGET, blocked.message, blocked.until)
 
     async def _publish(self, cluster: Object, obstacle: _Obstacle | None) -> None:
         status, reason, message = "True", names.REASON_EVICTION_ALLOWED, self._rate()
         name = cluster["metadata"]["name"]
-        evicting, old = self._failover.evicting.get(name), _condition(cluster)
+        evicting, old = self._evicting.by_name.get(name), _condition(cluster)
         if evicting is None and old is None:
             return
         present = list((cluster.get("status") or {}).get("conditions") or ())

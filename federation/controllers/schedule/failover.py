@@ -2,8 +2,9 @@
 
 The scheduler decides where an object goes without the clusters whose NoExecute taints it does not tolerate.
 `planning/failover` says which of these moves go on now; the rest of the placement stays until then. What left is
-recorded in annotation `names.EVICTION`, which is the memory after a restart. `evictionstatus.py` publishes halts and
-releases objects that wait. Reference: docs/reference/failover.md.
+recorded in annotation `names.EVICTION`, which is the memory after a restart. `evictingclusters.py` knows the clusters
+and what keeps all replicas there; `evictionstatus.py` publishes that and releases objects that wait.
+Reference: docs/reference/failover.md.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,15 +14,13 @@ from datetime import datetime
 from prometheus_client import Counter
 
 from federation.api import names
-from federation.api.resources import CLUSTER_DISRUPTION_BUDGETS, FEDERATED_CLUSTERS
-from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.resources import POD_DISRUPTION_BUDGETS, Object
 from federation.controllers.schedule.decider import AttemptContext
+from federation.controllers.schedule.evictingclusters import EvictingClusters
 from federation.planning.failover import eviction
-from federation.planning.failover.clusterbudgets import Blocked, budgeted_clusters, disruptions_of, find_blocked
-from federation.planning.failover.departure import Evicting, evicting_of, stay_of
+from federation.planning.failover.departure import stay_of
 from federation.planning.failover.evictionrecord import (
     EvictionRecord,
     Stay,
@@ -30,7 +29,7 @@ from federation.planning.failover.evictionrecord import (
     eviction_text,
 )
 from federation.planning.failover.failoveroptions import FailoverOptions
-from federation.planning.failover.halts import Halt, HaltReason, next_halt, states_of
+from federation.planning.failover.halts import Halt
 from federation.planning.failover.pace import Pace
 from federation.planning.failover.podbudgets import unavailable_max
 from federation.planning.failover.returning import Returns, plan_returns
@@ -41,7 +40,6 @@ from federation.planning.rollout.strategy import can_surge
 from federation.runtime.controller import Key, key_of
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.informers import Informers
 from federation.scheduling.attempt import Annotations, Due
 from federation.scheduling.engine import Decision
 from federation.scheduling.policyspec import Policy
@@ -52,8 +50,6 @@ _PASSING = frozenset((StayReason.HALTED, StayReason.BUDGET, StayReason.RATE, Sta
 """Reasons that say nothing about the object: they are published once per cluster, not per object."""
 _FINAL = frozenset((StayReason.KEPT, StayReason.NEVER, StayReason.STATE))
 """Reasons that only a change of the object or its policy ends."""
-_BUDGETS_S = 1.0
-"""How long an answer of the ClusterDisruptionBudgets is used; their windows end by time alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +78,7 @@ class Failover:
     def __init__(
         self,
         objects: FederatedObjects,
-        informers: Informers,
+        clusters: EvictingClusters,
         recorder: Recorder,
         clock: Clock,
         options: FailoverOptions,
@@ -90,92 +86,13 @@ class Failover:
         self.options = options
         self.pace: Pace[Key] = Pace(options.pace)
         self._objects = objects
+        self._clusters = clusters
         self._recorder = recorder
         self._clock = clock
-        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
-        self._budgets = informers.for_resource(CLUSTER_DISRUPTION_BUDGETS)
-        self._evicting: dict[str, Evicting] = {}
-        self._disruptions: dict[Key, Mapping[str, datetime]] = {}
-        """The clusters that waves of rollouts are changing, by rollout."""
-        self._blocked: dict[str, tuple[datetime, Blocked | None]] = {}
-        """What the ClusterDisruptionBudgets said about a drained cluster, and when."""
-        self._begun: set[str] = set()
-        """The clusters whose drain the budgets have allowed."""
-        self._halt: Halt | None = None
-        self._is_stale = True
         self.halted: set[Key] = set()
         """Objects that wait for the end of a halt, or for a ClusterDisruptionBudget."""
         self._disrupted: set[Key] = set()
         """Objects that wait for a PodDisruptionBudget."""
-
-    # -- clusters
-
-    def on_cluster(self, old: Object | None, new: Object | None) -> None:
-        """Record the taints and the readiness of a cluster; this runs before objects are reconciled for the change."""
-        name = (new if new is not None else old or {})["metadata"]["name"]
-        self._blocked.clear()
-        evicting = evicting_of(new) if new is not None else None
-        if evicting is not None:
-            self._evicting[name] = evicting
-        else:
-            self._evicting.pop(name, None)
-        if evicting is None or not evicting.is_drained:
-            self._begun.discard(name)
-        if old is None and new is not None:
-            self._restore(new, evicting)
-        if _readiness(old) != _readiness(new):
-            self._is_stale = True
-
-    def _restore(self, cluster: Object, evicting: Evicting | None) -> None:
-        """Learn from a cluster's condition what was decided before a restart."""
-        stated = conditions.find((cluster.get("status") or {}).get("conditions"), names.EVICTION_ALLOWED) or {}
-        if stated.get("status") == "False":
-            # The end of the halt is not known, so it ends now.
-            self._halt = self._halt or Halt(HaltReason.MAJORITY, "")
-        elif stated and evicting is not None and evicting.is_drained and evicting.is_ready:
-            self._begun.add(evicting.name)
-
-    @property
-    def evicting(self) -> Mapping[str, Evicting]:
-        """The clusters that replicas leave."""
-        return self._evicting
-
-    def halt(self) -> Halt | None:
-        """Return the halt that holds now."""
-        if self._is_stale or self._halt is not None:
-            states = states_of(self._clusters.list())
-            self._halt = next_halt(self._halt, states, self._clock.now(), self.options.halts)
-            self._is_stale = False
-        return self._halt
-
-    def on_budget(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
-        """Ask the ClusterDisruptionBudgets again after a change of one."""
-        self._blocked.clear()
-
-    def on_rollout(self, old: Object | None, new: Object | None) -> bool:
-        """Record the clusters that waves change; return whether they have changed."""
-        key = key_of(new if new is not None else old or {})
-        after = disruptions_of(new) if new is not None else {}
-        before = self._disruptions.pop(key, {})
-        if after:
-            self._disruptions[key] = after
-        if before != after:
-            self._blocked.clear()
-        return before != after
-
-    def blocked(self, name: str) -> Blocked | None:
-        """Return which ClusterDisruptionBudget does not allow the drain of a cluster now, None if all of them do."""
-        now = self._clock.now()
-        asked_at, known = self._blocked.get(name, (None, None))
-        if asked_at is None or (now - asked_at).total_seconds() >= _BUDGETS_S:
-            views = budgeted_clusters(self._clusters.list(), self._disruptions.values(), self._begun)
-            known = find_blocked(name, views, self._budgets.list(), now)
-            self._blocked[name] = (now, known)
-            if known is None and self._evicting[name].is_ready:  # a lost cluster is allowed without a question
-                self._begun.add(name)
-        return known
-
-    # -- objects
 
     def on_federated(self, old: Object | None, new: Object | None) -> None:
         """Count what left clusters before the restart, and forget a deleted object."""
@@ -210,7 +127,7 @@ class Failover:
         replicas = type_.replicas(federated["spec"]["template"]) if type_ is not None else None
         return plan_returns(
             record,
-            lambda name: self._clusters.get("", name),
+            self._clusters.get,
             departed_clusters(federated),
             self._clock.now(),
             batch=rules.batch_of(replicas or 0),
@@ -223,7 +140,7 @@ class Failover:
         existing = {cluster.name for cluster in snapshot.clusters if not cluster.is_terminating}
         before = {name: count for name, count in context.attempt.current().items() if name in existing}
         returned, record = self._returned(context, due, decision, before)
-        leaving = [name for name in before if name in self._evicting and name not in decision.placements]
+        leaving = [name for name in before if name in self._clusters.by_name and name not in decision.placements]
         if not leaving:
             self.withdraw(context.key)
             text = eviction_text(replace(record, stays={}), self._clock.now())
@@ -314,13 +231,14 @@ class Failover:
 
     def _stays(self, context: AttemptContext, due: Due, leaving: Sequence[str], now: datetime) -> dict[str, Stay]:
         """Return why replicas stay in the clusters that they may not leave now, whatever the rate."""
-        rules, halt = due.policy.failover, self.halt()
+        rules, halt = due.policy.failover, self._clusters.halt()
         tolerance = tolerance_of(
             context.federated["spec"]["template"], rules, self._access_modes(context.key.namespace)
         )
         found = {name: self._stay(name, tolerance, rules, halt, now) for name in leaving}
         for name in leaving:
-            if found[name] is None and self._evicting[name].is_drained and self._evicting[name].is_ready:
+            evicting = self._clusters.by_name[name]
+            if found[name] is None and evicting.is_drained and evicting.is_ready:
                 found[name] = self._disruption(context, due)
         stays = {name: stay for name, stay in found.items() if stay is not None}
         if any(stay.reason in (StayReason.HALTED, StayReason.BUDGET) for stay in stays.values()):
@@ -336,8 +254,8 @@ class Failover:
     def _stay(
         self, name: str, tolerance: Tolerance, rules: FailoverRules, halt: Halt | None, now: datetime
     ) -> Stay | None:
-        evicting, settle_s = self._evicting[name], self.options.halts.settle_s
-        blocked = self.blocked(name) if evicting.is_drained else None
+        evicting, settle_s = self._clusters.by_name[name], self.options.halts.settle_s
+        blocked = self._clusters.blocked(name) if evicting.is_drained else None
         text = blocked.message if blocked is not None else ""
         return stay_of(evicting, tolerance, rules, halt, now, settle_s=settle_s, blocked=text)
 
@@ -450,10 +368,3 @@ def _share_out(
         granted[name] = min(before[name] or 0, count)
         count -= granted[name]
     return granted
-
-
-def _readiness(cluster: Object | None) -> tuple[object, ...]:
-    stated = ((cluster or {}).get("status") or {}).get("conditions")
-    found = (conditions.find(stated, type_) or {} for type_ in (names.CLUSTER_READY, names.CLUSTER_JOINED))
-    is_leaving = bool(((cluster or {}).get("metadata") or {}).get("deletionTimestamp"))
-    return (is_leaving, *(each.get(field) for each in found for field in ("status", "lastTransitionTime")))

@@ -1,0 +1,117 @@
+"""The clusters that replicas leave, because they are lost or drained, and what keeps all replicas there.
+
+Halts and ClusterDisruptionBudgets are about clusters, so they are asked once for all objects; `failover.py` asks what
+else keeps the replicas of one object. Reference: docs/reference/failover.md.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from federation.api import names
+from federation.api.resources import CLUSTER_DISRUPTION_BUDGETS, FEDERATED_CLUSTERS
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object
+from federation.planning.failover.clusterbudgets import Blocked, budgeted_clusters, disruptions_of, find_blocked
+from federation.planning.failover.departure import Evicting, evicting_of
+from federation.planning.failover.halts import Halt, HaltOptions, HaltReason, next_halt, states_of
+from federation.runtime.controller import Key, key_of
+from federation.runtime.informers import Informers
+
+_BUDGETS_S = 1.0
+"""How long an answer of the ClusterDisruptionBudgets is used; their windows end by time alone."""
+
+
+class EvictingClusters:
+    """Follows FederatedClusters, ClusterDisruptionBudgets and rollouts. It lives as long as the schedule controller."""
+
+    def __init__(self, informers: Informers, clock: Clock, options: HaltOptions) -> None:
+        self._clock = clock
+        self._options = options
+        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        self._budgets = informers.for_resource(CLUSTER_DISRUPTION_BUDGETS)
+        self._evicting: dict[str, Evicting] = {}
+        self._disruptions: dict[Key, Mapping[str, datetime]] = {}
+        """The clusters that waves of rollouts are changing, by rollout."""
+        self._blocked: dict[str, tuple[datetime, Blocked | None]] = {}
+        """What the ClusterDisruptionBudgets said about a drained cluster, and when."""
+        self._begun: set[str] = set()
+        """The clusters whose drain the budgets have allowed."""
+        self._halt: Halt | None = None
+        self._is_stale = True
+
+    def on_cluster(self, old: Object | None, new: Object | None) -> None:
+        """Record the taints and the readiness of a cluster; this runs before objects are reconciled for the change."""
+        name = (new if new is not None else old or {})["metadata"]["name"]
+        self._blocked.clear()
+        evicting = evicting_of(new) if new is not None else None
+        if evicting is not None:
+            self._evicting[name] = evicting
+        else:
+            self._evicting.pop(name, None)
+        if evicting is None or not evicting.is_drained:
+            self._begun.discard(name)
+        if old is None and new is not None:
+            self._restore(new, evicting)
+        if _readiness(old) != _readiness(new):
+            self._is_stale = True
+
+    def _restore(self, cluster: Object, evicting: Evicting | None) -> None:
+        """Learn from a cluster's condition what was decided before a restart."""
+        stated = conditions.find((cluster.get("status") or {}).get("conditions"), names.EVICTION_ALLOWED) or {}
+        if stated.get("status") == "False":
+            # The end of the halt is not known, so it ends now.
+            self._halt = self._halt or Halt(HaltReason.MAJORITY, "")
+        elif stated and evicting is not None and evicting.is_drained and evicting.is_ready:
+            self._begun.add(evicting.name)
+
+    def get(self, name: str) -> Object | None:
+        """Return a FederatedCluster."""
+        return self._clusters.get("", name)
+
+    @property
+    def by_name(self) -> Mapping[str, Evicting]:
+        """The clusters that replicas leave."""
+        return self._evicting
+
+    def halt(self) -> Halt | None:
+        """Return the halt that holds now."""
+        if self._is_stale or self._halt is not None:
+            states = states_of(self._clusters.list())
+            self._halt = next_halt(self._halt, states, self._clock.now(), self._options)
+            self._is_stale = False
+        return self._halt
+
+    def on_budget(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
+        """Ask the ClusterDisruptionBudgets again after a change of one."""
+        self._blocked.clear()
+
+    def on_rollout(self, old: Object | None, new: Object | None) -> bool:
+        """Record the clusters that waves change; return whether they have changed."""
+        key = key_of(new if new is not None else old or {})
+        after = disruptions_of(new) if new is not None else {}
+        before = self._disruptions.pop(key, {})
+        if after:
+            self._disruptions[key] = after
+        if before != after:
+            self._blocked.clear()
+        return before != after
+
+    def blocked(self, name: str) -> Blocked | None:
+        """Return which ClusterDisruptionBudget does not allow the drain of a cluster now, None if all of them do."""
+        now = self._clock.now()
+        asked_at, known = self._blocked.get(name, (None, None))
+        if asked_at is None or (now - asked_at).total_seconds() >= _BUDGETS_S:
+            views = budgeted_clusters(self._clusters.list(), self._disruptions.values(), self._begun)
+            known = find_blocked(name, views, self._budgets.list(), now)
+            self._blocked[name] = (now, known)
+            if known is None and self._evicting[name].is_ready:  # a lost cluster is allowed without a question
+                self._begun.add(name)
+        return known
+
+
+def _readiness(cluster: Object | None) -> tuple[object, ...]:
+    stated = ((cluster or {}).get("status") or {}).get("conditions")
+    found = (conditions.find(stated, type_) or {} for type_ in (names.CLUSTER_READY, names.CLUSTER_JOINED))
+    is_leaving = bool(((cluster or {}).get("metadata") or {}).get("deletionTimestamp"))
+    return (is_leaving, *(each.get(field) for each in found for field in ("status", "lastTransitionTime")))
