@@ -196,14 +196,18 @@ def test_kubectl_waits_for_every_kind(user: User) -> None:
 @pytest.mark.parametrize("wait", ["watcher", "legacy"])
 def test_helm_waits_until_everything_is_ready(user: User, wait: str) -> None:
     found = objects()
+    # A Widget without a report counts as ready, so that the Job must not be until there is one.
+    found["Job"]["spec"]["suspend"] = True
     if wait == "legacy":
         del found["Deployment"]  # Helm 3 looks for the Deployment's ReplicaSet, which is in the members only
     with ThreadPoolExecutor() as pool:
         installing = pool.submit(user.install, wait, WAIT_S, found)
         user.report_widget("member-1", "True")
+        eventually(lambda: user.get("Widget").get("status"), lambda status: status is not None, what="the Widget")
+        user.kubectl("patch", "job", "job", "--type=merge", "-p", json.dumps({"spec": {"suspend": False}}))
         eventually(lambda: health_of(user.get("Job")), lambda seen: seen == HEALTHY, what="the Job")
         if wait == "watcher":  # Helm 3 does not look at custom resources
-            assert not installing.done(), "the Widget is not ready in every cluster"
+            assert not installing.done(), f"{installing.result()}: the Widget is not ready in every cluster"
         user.report_widget("member-2", "True")
         assert installing.result() == "deployed"
     if wait == "watcher":
