@@ -14,7 +14,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.planning.failover.clusterbudgets import Blocked, budgeted_clusters, disruptions_of, find_blocked
 from federation.planning.failover.departure import Evicting, evicting_of
-from federation.planning.failover.halts import Halt, HaltOptions, HaltReason, next_halt, states_of
+from federation.planning.failover.halts import Halt, HaltOptions, HaltReason, next_halt, state_of, states_of
 from federation.runtime.controller import Key, key_of
 from federation.runtime.informers import Informers
 
@@ -53,7 +53,7 @@ class EvictingClusters:
             self._begun.discard(name)
         if old is None and new is not None:
             self._restore(new, evicting)
-        if _readiness(old) != _readiness(new):
+        if state_of(old or {}) != state_of(new or {}):
             self._is_stale = True
 
     def _restore(self, cluster: Object, evicting: Evicting | None) -> None:
@@ -65,8 +65,8 @@ class EvictingClusters:
         elif stated and evicting is not None and evicting.is_drained and evicting.is_ready:
             self._begun.add(evicting.name)
 
-    def get(self, name: str) -> Object | None:
-        """Return a FederatedCluster."""
+    def cluster(self, name: str) -> Object | None:
+        """Return a FederatedCluster, whether or not replicas leave it; None if it does not exist."""
         return self._clusters.get("", name)
 
     @property
@@ -82,7 +82,7 @@ class EvictingClusters:
             self._is_stale = False
         return self._halt
 
-    def on_budget(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
+    def on_budget(self) -> None:
         """Ask the ClusterDisruptionBudgets again after a change of one."""
         self._blocked.clear()
 
@@ -108,10 +108,3 @@ class EvictingClusters:
             if known is None and self._evicting[name].is_ready:  # a lost cluster is allowed without a question
                 self._begun.add(name)
         return known
-
-
-def _readiness(cluster: Object | None) -> tuple[object, ...]:
-    stated = ((cluster or {}).get("status") or {}).get("conditions")
-    found = (conditions.find(stated, type_) or {} for type_ in (names.CLUSTER_READY, names.CLUSTER_JOINED))
-    is_leaving = bool(((cluster or {}).get("metadata") or {}).get("deletionTimestamp"))
-    return (is_leaving, *(each.get(field) for each in found for field in ("status", "lastTransitionTime")))

@@ -68,9 +68,9 @@ class EvictionStatus:
         if self._evicting.by_name or any(_condition(cluster) is not None for cluster in (old, new)):
             self.controller.enqueue(_ALL)
 
-    def on_budget(self, old: Object | None, new: Object | None) -> None:
+    def on_budget(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
         """Publish again after a change of a ClusterDisruptionBudget."""
-        self._evicting.on_budget(old, new)
+        self._evicting.on_budget()
         if self._evicting.by_name:
             self.controller.enqueue(_ALL)
 

@@ -127,7 +127,7 @@ class Failover:
         replicas = type_.replicas(federated["spec"]["template"]) if type_ is not None else None
         return plan_returns(
             record,
-            self._clusters.get,
+            self._clusters.cluster,
             departed_clusters(federated),
             self._clock.now(),
             batch=rules.batch_of(replicas or 0),
