@@ -174,16 +174,16 @@ def add_member_options(parser: argparse.ArgumentParser) -> None:
 
 @contextlib.asynccontextmanager
 async def running_members(
-    options: argparse.Namespace, directory: Path
+    options: argparse.Namespace, directory: Path, *simulator: str
 ) -> AsyncIterator[tuple[dict[str, Path], list[psutil.Process]]]:
-    """Run the members; yield their kubeconfigs by name, and their processes."""
+    """Run the members; yield their kubeconfigs by name, and their processes. `simulator` are further arguments."""
     if options.real_members:
         with contextlib.ExitStack() as stack:
             clusters = real_members(directory / "clusters", options.members)
             yield await asyncio.to_thread(stack.enter_context, clusters), server_processes()
         return
     arguments = ["--members", str(options.members), "--pod-start", str(options.pod_start)]
-    arguments += ["--light"] if options.light else []
+    arguments += [*(["--light"] if options.light else []), *simulator]
     async with process("federation.simulator", "--dir", str(directory / "fleet"), *arguments) as fleet:
         lines = [json.loads(line) for line in await read_until(fleet, b"ready") if line.startswith(b"{")]
         running = psutil.Process(fleet.pid)

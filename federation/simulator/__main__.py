@@ -23,9 +23,12 @@ def main() -> None:
     parser.add_argument("--pod-start", type=float, default=0.3, help="seconds from binding to Running")
     parser.add_argument("--pods-per-node", type=int, default=5000)
     parser.add_argument("--workload-spreads", action="store_true", help="serve WorkloadSpreads and UnitedDeployments")
+    parser.add_argument("--running-pods", type=int, default=0, help="pods that run from the start in each light member")
     parser.add_argument("--log-format", choices=("text", "json"), default="text")
     parser.add_argument("--log-level", default="warning")
     options = parser.parse_args()
+    if options.running_pods and not options.light:
+        parser.error("--running-pods needs --light")
     logs.configure(options.log_format, options.log_level)
     memory.tune_collector()
     members = describe_members(
@@ -33,6 +36,7 @@ def main() -> None:
         pod_start_s=options.pod_start,
         pods_per_node=options.pods_per_node,
         has_workload_spreads=options.workload_spreads,
+        running_pods=options.running_pods,
     )
     # Loops of uvloop do not survive a fork; each member that is a process has its own.
     with asyncio.Runner(loop_factory=uvloop.new_event_loop if options.light else None) as runner:

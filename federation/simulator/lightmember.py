@@ -11,8 +11,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from federation.apimachinery.clock import Clock
+from federation.apimachinery.clock import Clock, to_rfc3339
+from federation.apimachinery.resources import Object
 from federation.apiserver.auth.pki import ensure_pki
 from federation.apiserver.auth.serveridentity import ServerIdentity
 from federation.apiserver.store.interface import Entry
@@ -22,6 +24,7 @@ from federation.simulator.failingmember import StartMember
 from federation.simulator.member import SimulatedMember, server_options
 from federation.simulator.network import Network
 from federation.simulator.options import MemberOptions, kubeconfig_of
+from federation.simulator.runningpods import copies, create_model
 from federation.simulator.sharedport import SharedPort
 
 _STORE = StoreOptions(history_rows_max=1_000)
@@ -70,6 +73,13 @@ class LightMember:
             self._end.set_result(code)
 
 
+class _Seed(NamedTuple):
+    """What light members copy: the objects of each new cluster, and a running pod."""
+
+    entries: list[Entry]
+    pod: Object
+
+
 class _LightMembers:
     """Starts light members in a task group."""
 
@@ -79,7 +89,7 @@ class _LightMembers:
         self._port = port
         self._group = group
         self._members: dict[str, LightMember] = {}
-        self._seeds: dict[bool, asyncio.Task[list[Entry]]] = {}
+        self._seeds: dict[bool, asyncio.Task[_Seed]] = {}
         self._starts = asyncio.Semaphore(_STARTS_MAX)
 
     async def start(self, options: MemberOptions, _: bool) -> LightMember:
@@ -92,7 +102,7 @@ class _LightMembers:
 
     async def _run(self, options: MemberOptions) -> LightMember:
         network = Network(self._clock, seed=options.name)
-        store = MemoryStore(_STORE, clock=self._clock, seed=await self._seed(options))
+        store = MemoryStore(_STORE, clock=self._clock, seed=await self._entries(options))
         url = self._port.url(options.name)
         member = self._member(options, store, network, url)
         started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -108,19 +118,29 @@ class _LightMembers:
         listen = partial(self._port.listen, options.name)
         return SimulatedMember(options, store, server, self._clock, network=network, listen=listen)
 
-    async def _seed(self, options: MemberOptions) -> list[Entry]:
+    async def _entries(self, options: MemberOptions) -> list[Entry]:
+        """Return what a new member begins with: the common objects, and pods on its own nodes."""
+        seed = await self._seed(options)
+        if not options.running_pods:
+            return seed.entries
+        last = max(entry.revision for entry in seed.entries)
+        return [*seed.entries, *copies(seed.pod, options.nodes, options.running_pods, last)]
+
+    async def _seed(self, options: MemberOptions) -> "_Seed":
         """Return what every new member has: the objects of one that only exists to be copied."""
         if (seed := self._seeds.get(options.has_workload_spreads)) is None:
             seed = self._seeds[options.has_workload_spreads] = self._group.create_task(self._make_seed(options))
         return await asyncio.shield(seed)
 
-    async def _make_seed(self, options: MemberOptions) -> list[Entry]:
+    async def _make_seed(self, options: MemberOptions) -> "_Seed":
         store = MemoryStore(_STORE, clock=self._clock)
-        await self._member(options, store, Network(self._clock), self._port.url(options.name)).prepare()
-        entries = (await store.list("/")).entries
-        await store.close()
+        member = self._member(options, store, Network(self._clock), self._port.url(options.name))
+        await member.prepare()
         # Namespaces identify a cluster: that of kube-system has the cluster's uid.
-        return [entry for entry in entries if not entry.key.startswith("/core/namespaces/")]
+        entries = [each for each in (await store.list("/")).entries if not each.key.startswith("/core/namespaces/")]
+        pod = await create_model(member.client, to_rfc3339(self._clock.now()))
+        await store.close()
+        return _Seed(entries, pod)
 
 
 @asynccontextmanager

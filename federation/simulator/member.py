@@ -68,6 +68,7 @@ class SimulatedMember:
         self._server.connect(PODS, "exec", PodExec(self._server.registry, clock))
         self._server.connect(PODS, "portforward", PodPorts(self._server.registry, clock))
         self._server.registry.kinds.replace(NODE_METRICS.group, NODE_METRICS.plural, [metrics_kind(NODE_METRICS)])
+        self.client = LocalClient(self._server.registry, user_agent="simulated-member")
         own = LocalClient(self._server.registry, user_agent="metrics-server")
         self._server.read_from(NODE_METRICS, NodeMetricsReader(own, clock))
         self._workloads = Workloads(self._server.registry, options, clock)
@@ -84,7 +85,7 @@ class SimulatedMember:
     async def prepare(self) -> None:
         """Create the objects that a new cluster has, and what the host's users may do."""
         await self._server.prepare(definitions() if self._spreads is not None else ())
-        await admit_host_users(LocalClient(self._server.registry, user_agent="simulated-member"))
+        await admit_host_users(self.client)
 
     async def run(self, on_started: Callable[[str], None]) -> None:
         """Serve and reconcile until cancelled; `on_started` gets the URL."""

@@ -38,6 +38,8 @@ class MemberOptions:
     """Concurrent reconciles per controller."""
     has_workload_spreads: bool = False
     """Whether the member serves WorkloadSpreads and UnitedDeployments."""
+    running_pods: int = 0
+    """Pods that run in a new light member from its start."""
 
 
 def kubeconfig_of(member: str, directory: Path) -> Path:
@@ -55,7 +57,12 @@ _ZONES = (
 
 
 def describe_members(
-    count: int, *, pod_start_s: float = 0.3, pods_per_node: int = 110, has_workload_spreads: bool = False
+    count: int,
+    *,
+    pod_start_s: float = 0.3,
+    pods_per_node: int = 110,
+    has_workload_spreads: bool = False,
+    running_pods: int = 0,
 ) -> list[MemberOptions]:
     """Return `count` members named member-1 … with three nodes each, spread over five zones."""
     members = []
@@ -83,6 +90,7 @@ def describe_members(
                 labels=labels,
                 pod_start_s=pod_start_s,
                 has_workload_spreads=has_workload_spreads,
+                running_pods=running_pods,
             )
         )
     return members
