@@ -5,7 +5,7 @@ same process, and `guard.py` adds limits and a circuit breaker to another transp
 Kubernetes' answers and ClusterErrors when there was no answer. Nothing here retries.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple, Protocol
@@ -51,6 +51,14 @@ class ObjectList:
     continue_token: str = ""
 
 
+class ObjectPage(NamedTuple):
+    """As `ObjectList`; an item is parsed when it is read, and again when it is read again."""
+
+    items: Sequence[Object]
+    resource_version: str
+    continue_token: str = ""
+
+
 WatchBatch = list[WatchEvent]
 Objects = list[Object]
 Watch = AsyncGenerator[WatchBatch, None]
@@ -89,7 +97,10 @@ class Transport(Protocol):
     """Carries out requests. Every call can raise an ApiError or a ClusterError."""
 
     async def request(self, request: Request) -> Object:
-        """Return the object, the List document for `list`, or {} for `delete`; the caller owns it."""
+        """Return the object, the List document for `list`, or {} for `delete`; the caller owns it.
+
+        The items of a list may be `listdocument.Items`.
+        """
         ...
 
     def stream(self, request: Request) -> Watch:
@@ -128,6 +139,27 @@ class Client:
         continue_token: str = "",
     ) -> ObjectList:
         """Return one page (everything when `limit` is 0) of one namespace, or of all namespaces when it is ""."""
+        page = await self.page(
+            resource,
+            namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            limit=limit,
+            continue_token=continue_token,
+        )
+        return ObjectList(list(page.items), page.resource_version, page.continue_token)
+
+    async def page(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int,
+        continue_token: str = "",
+    ) -> ObjectPage:
+        """As `list`, for one pass over large pages: reading an item may raise ClusterError."""
         answer = await self.transport.request(
             Request(
                 "list",
@@ -140,8 +172,8 @@ class Client:
             )
         )
         metadata = answer.get("metadata") or {}
-        return ObjectList(
-            answer.get("items") or [], str(metadata.get("resourceVersion", "")), metadata.get("continue") or ""
+        return ObjectPage(
+            answer.get("items") or (), str(metadata.get("resourceVersion", "")), metadata.get("continue") or ""
         )
 
     async def list_all(
@@ -150,7 +182,7 @@ class Client:
         """Yield the objects of all pages, `limit` objects each, requesting a page when it is reached."""
         token = ""
         while True:
-            page = await self.list(
+            page = await self.page(
                 resource, namespace, label_selector=label_selector, limit=limit, continue_token=token
             )
             for obj in page.items:

@@ -19,11 +19,12 @@ from federation.apimachinery.deepjson import is_encodable, parse_cut
 from federation.apimachinery.errors import ApiError, ClusterError, ClusterForbidden, ServiceUnavailable, from_status
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.objectshape import REVISION_LENGTH_MAX, is_storable
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import Object, Resource
 from federation.apimachinery.webhookclient import StreamedResponse
 from federation.client.client import Client, Request, Watch, WatchBatch
 from federation.client.delegate import Delegate, Headers
 from federation.client.encoding import encode
+from federation.client.listdocument import Text, split_list
 from federation.client.session import Dial, HTTPOptions, Session
 from federation.client.streams import MemberSocket
 from federation.client.watchdecoder import LineSplitter, to_event
@@ -71,20 +72,12 @@ class HTTPTransport:
             raise self._error(status, answer)
         if verb == "delete":
             return {}
-        found = parse_object(answer)
-        if found is None and verb == "list":
-            found = _parse_deep_list(answer)
+        found = self._parse_list(answer, request.resource) if verb == "list" else parse_object(answer)
         if found is None:
             raise ClusterError(f"{self._server} answered {status} without a JSON object")
         # Nothing is stored in a dry run, so its answer has no resourceVersion.
         if request.name and not request.subresource and not request.dry_run and not is_storable(found):
             raise ClusterError(f"{self._server} answered {status} without the object {request.name}")
-        if verb == "list":
-            api_version, kind = request.resource.api_version, request.resource.kind
-            for item in self._items_of(found):
-                if isinstance(item, dict):
-                    item.setdefault("apiVersion", api_version)
-                    item.setdefault("kind", kind)
         return found
 
     async def stream(self, request: Request) -> Watch:
@@ -137,16 +130,32 @@ class HTTPTransport:
         """Release connections; later calls fail."""
         await self._session.close()
 
-    def _items_of(self, found: Object) -> list[Any]:
-        """Return the items of a list, which can be anything; ClusterError when the answer is no list."""
-        items, metadata = found.get("items"), found.get("metadata")
-        if not isinstance(items, list | None) or not isinstance(metadata, dict | None):
-            raise ClusterError(f"{self._server} answered a list request without a list")
+    def _parse_list(self, answer: bytes, resource: Resource) -> Object | None:
+        """Return the list, which can be anything; None for malformed text, ClusterError when the answer is no list."""
+
+        def parse(text: Text) -> Any:
+            return _typed(self._parse_item(text), resource)
+
+        found = split_list(answer, parse)
+        if found is None:
+            found = parse_object(answer) or _parse_deep_list(answer)
+            if found is None:
+                return None
+            if not isinstance(found.get("items"), list | None) or not isinstance(found.get("metadata"), dict | None):
+                raise ClusterError(f"{self._server} answered a list request without a list")
+            found["items"] = [_typed(item, resource) for item in found.get("items") or ()]
+        metadata = found.get("metadata")
         if metadata and not isinstance(metadata.get("continue"), str | None):
             raise ClusterError(f"{self._server} answered a list request with an invalid continue token")
         if metadata and len(str(metadata.get("resourceVersion"))) > REVISION_LENGTH_MAX:
             raise ClusterError(f"{self._server} answered a list request with an invalid resourceVersion")
-        return items or []
+        return found
+
+    def _parse_item(self, text: Text) -> Any:
+        try:
+            return orjson.loads(memoryview(text))
+        except orjson.JSONDecodeError as problem:
+            raise ClusterError(f"{self._server} answered a list request with malformed JSON") from problem
 
     def _error(self, status: int, answer: bytes) -> ApiError | ClusterError:
         """Return the error that an answer without success stands for."""
@@ -178,6 +187,14 @@ class HTTPClient(Client):
     def clock_skew_s(self) -> float | None:
         """How far the server's clock is ahead of ours; None before its first response."""
         return self._http.clock_skew_s
+
+
+def _typed(item: Any, resource: Resource) -> Any:
+    """Return the item of a list with its type, which servers omit."""
+    if isinstance(item, dict):
+        item.setdefault("apiVersion", resource.api_version)
+        item.setdefault("kind", resource.kind)
+    return item
 
 
 def _parse_deep_list(answer: bytes) -> Object | None:

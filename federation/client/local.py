@@ -18,6 +18,7 @@ from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.store.fencing import Fence, fenced
 from federation.apiserver.verbs.requestoptions import DeleteOptions, ListOptions, WriteOptions, own_user
 from federation.client.client import Client, Request, Watch, WatchEvent, WatchEventType
+from federation.client.listdocument import Items, Text
 from federation.client.localraw import get_raw
 
 _TYPES = {type_.value: type_ for type_ in WatchEventType}
@@ -120,7 +121,7 @@ class LocalTransport:
         )
         page = await self._registry.list(info, request.namespace, options)
         metadata = {"resourceVersion": str(page.resource_version), "continue": page.continue_token}
-        return {"metadata": metadata, "items": [_parse(item) for item in page.items]}
+        return {"metadata": metadata, "items": Items(page.items, _parse)}
 
     def _info(self, resource: Resource) -> KindInfo:
         if self._is_closed:
@@ -167,6 +168,6 @@ def _delete_options(request: Request) -> DeleteOptions:
     )
 
 
-def _parse(value: bytes) -> Object:
-    found: Object = orjson.loads(value)
+def _parse(value: Text) -> Object:
+    found: Object = orjson.loads(memoryview(value))
     return found

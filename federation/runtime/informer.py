@@ -12,8 +12,10 @@ import heapq
 import itertools
 import random
 import weakref
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 from prometheus_client import Counter, Gauge
@@ -24,14 +26,14 @@ from federation.apimachinery.errors import (
     ClusterError,
     ClusterLimitExceeded,
     ClusterUnreachable,
-    Expired,
     RequestTimeout,
 )
 from federation.apimachinery.objectshape import is_storable
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client, ObjectList, Objects, WatchBatch, WatchEventType
+from federation.client.client import Client, ObjectPage, Objects, WatchBatch, WatchEventType
 from federation.runtime.admittance import Admittance, CacheBudget, Transform, bookmark_revision, needs_list
 from federation.runtime.indexer import Cache, CacheKey, cache_key, to_revision
+from federation.runtime.listpages import opened, read_pages
 from federation.runtime.replay import replay
 from federation.runtime.timeslice import in_turns
 from federation.runtime.workqueue import Jitter
@@ -274,21 +276,22 @@ class Informer:
         self._must_list, epoch = True, self._epoch
         self._admittance.begin_list()
         is_complete, revision = True, ""
-        async for page, is_first in self._pages():
-            if is_first:
-                seen.clear()
-                revision = page.resource_version
-            self._admittance.check_objects(len(seen) + len(page.items))
-            async for part in in_turns(page.items, self._clock, is_limited=bool(self.cluster)):
-                with contextlib.nullcontext() if self.has_synced else replay():
-                    is_complete &= self._take_listed(part, seen)
+        async with self._pages() as pages:
+            async for page, is_first in pages:
+                if is_first:
+                    seen.clear()
+                    revision = page.resource_version
+                self._admittance.check_objects(len(seen) + len(page.items))
+                async for part in in_turns(page.items, self._clock, is_limited=bool(self.cluster)):
+                    with contextlib.nullcontext() if self.has_synced else replay():
+                        is_complete &= self._take_listed(part, seen)
         # A malformed item can be any object of the cache, so nothing is known to be deleted.
         absent = [key for key in self.cache.keys() if key not in seen] if is_complete else []  # noqa: SIM118  # no mapping
         for key in absent:
             self._drop(key, None)
         self._end_list(revision, epoch)
 
-    def _take_listed(self, objects: Objects, seen: set[CacheKey]) -> bool:
+    def _take_listed(self, objects: Sequence[Object], seen: set[CacheKey]) -> bool:
         are_admissible = True
         for obj in objects:
             if self._is_admissible(obj):
@@ -309,35 +312,24 @@ class Informer:
             self.has_synced = True
             self._synced.set()
 
-    async def _pages(self) -> AsyncGenerator[tuple[ObjectList, bool]]:
-        """Yield the pages of a list, each with True if it is the first; a list that expires begins again."""
-        token, limit = "", self._options.page_size
-        for requested in itertools.count(1):
-            self._admittance.check_pages(requested)
-            try:
-                page = await self._client.list(
-                    self.resource,
-                    self.namespace,
-                    label_selector=self.label_selector,
-                    field_selector=self.field_selector,
-                    limit=limit,
-                    continue_token=token,
-                )
-            except Expired:
-                if not token:
-                    raise
-                # The revision of the pages was compacted. A list without pages cannot expire.
-                token, limit = "", 0
-                continue
-            except ClusterLimitExceeded:
-                if limit == 1:
-                    raise
-                limit = max(1, (limit or self._options.page_size) // 2)
-                continue
-            yield page, not token
-            token = page.continue_token
-            if not token:
-                return
+    def _pages(self) -> AbstractAsyncContextManager[AsyncGenerator[tuple[ObjectPage, bool]]]:
+        """Return the pages of a list, each with True if it is the first one."""
+        return contextlib.aclosing(
+            read_pages(self._open_page, page_size=self._options.page_size, check_pages=self._admittance.check_pages)
+        )
+
+    def _open_page(self, limit: int, token: str) -> AbstractAsyncContextManager[ObjectPage]:
+        return opened(partial(self._fetch, limit, token))
+
+    async def _fetch(self, limit: int, token: str) -> ObjectPage:
+        return await self._client.page(
+            self.resource,
+            self.namespace,
+            label_selector=self.label_selector,
+            field_selector=self.field_selector,
+            limit=limit,
+            continue_token=token,
+        )
 
     async def _watch(self) -> None:
         """Apply changes until the server ends the watch or `invalidate` cancels it."""

@@ -24,6 +24,7 @@ from federation.client.client import Client
 from federation.runtime.admittance import CacheBudget, Transform
 from federation.runtime.informer import Handler, Informer, InformerOptions
 from federation.runtime.informers import Informers
+from federation.runtime.pageslots import PageSlots
 from federation.runtime.podstream import WITHOUT_NODE, PodStream
 from federation.runtime.replay import replay
 from federation.runtime.transforms import drop_managed_fields, slim_node, slim_pod
@@ -138,6 +139,7 @@ class Members:
         self._pod_handlers: list[MemberHandler] = []
         self._sync_listeners: list[SyncListener] = []
         self._group: asyncio.TaskGroup | None = None
+        self._page_slots = PageSlots(self._clock)
         clients.add_listener(self._on_rebuilt)
         clients.add_recovery_listener(self._on_recovered)
 
@@ -269,7 +271,12 @@ class Members:
                 handler(cluster, pod, change)
 
         running = PodStream(
-            self._clients.client(cluster), report, clock=self._clock, cluster=cluster, options=self._options.informer
+            self._clients.client(cluster),
+            report,
+            clock=self._clock,
+            cluster=cluster,
+            options=self._options.informer,
+            slots=self._page_slots,
         )
         nodes = member.informers.for_resource(NODES, transform=slim_node)
         waiting = member.informers.for_resource(PODS, field_selector=WITHOUT_NODE, transform=slim_pod)

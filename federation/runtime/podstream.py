@@ -10,12 +10,14 @@ listed again, at most every few minutes. `informer.py` owns lists, watches and r
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import PODS, Object
-from federation.client.client import Client, WatchEventType
+from federation.client.client import Client, ObjectPage, WatchEventType
 from federation.runtime.informer import Informer, InformerOptions
+from federation.runtime.pageslots import PageSlot, PageSlots
 from federation.runtime.timeslice import in_turns
 from federation.runtime.transforms import slim_pod
 
@@ -40,6 +42,7 @@ class PodStream(Informer):
         clock: Clock,
         cluster: str,
         options: InformerOptions,
+        slots: PageSlots,
         recount_s: float = 300.0,
     ) -> None:
         super().__init__(
@@ -52,6 +55,7 @@ class PodStream(Informer):
             options=options,
         )
         self._handler = handler
+        self._slot = PageSlot(slots)
         self._recount_s = recount_s
         self._recounting: asyncio.Task[None] | None = None
 
@@ -68,15 +72,20 @@ class PodStream(Informer):
         self.has_synced = False
         self._synced.clear()
         self._admittance.begin_list()
-        async for page, is_first in self._pages():
-            if is_first:
-                self._handler(None, 0)
-                revision = page.resource_version
-            async for part in in_turns(page.items, self._clock, is_limited=True):
-                for pod in part:
-                    if self._is_admissible(pod):
-                        self._report(pod, 1)
+        async with self._pages() as pages:
+            async for page, is_first in pages:
+                if is_first:
+                    self._handler(None, 0)
+                    revision = page.resource_version
+                async for part in in_turns(page.items, self._clock, is_limited=True):
+                    for pod in part:
+                        if self._is_admissible(pod):
+                            self._report(pod, 1)
+                del page  # not to be in memory until the next one is there
         self._end_list(revision, epoch)
+
+    def _open_page(self, limit: int, token: str) -> contextlib.AbstractAsyncContextManager[ObjectPage]:
+        return self._slot.hold(partial(self._fetch, limit, token))
 
     def _apply_change(self, type_: WatchEventType, obj: Object) -> None:
         if type_ is WatchEventType.ADDED:

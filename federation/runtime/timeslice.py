@@ -9,10 +9,10 @@ at that moment. All lists of members share a slice, too. Read `controller.py` an
 import asyncio
 import weakref
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from federation.apimachinery.clock import Clock
-from federation.client.client import Objects
+from federation.apimachinery.resources import Object
 
 _REPLAY_S = 0.002
 _REPLAY_KEYS_MAX = 64
@@ -48,7 +48,7 @@ def list_slice(clock: Clock) -> "TimeSlice":
     return _lists.setdefault(asyncio.get_running_loop(), TimeSlice(clock, _LISTS_S, _LISTS_MAX))
 
 
-async def in_turns(objects: Objects, clock: Clock, *, is_limited: bool) -> AsyncIterator[Objects]:
+async def in_turns(objects: Sequence[Object], clock: Clock, *, is_limited: bool) -> AsyncIterator[Sequence[Object]]:
     """Yield the parts of a page of a list, each when there is time for it; other tasks run in between."""
     size = _PART if is_limited else _PART_UNLIMITED
     for start in range(0, len(objects), size):

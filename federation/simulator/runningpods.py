@@ -50,7 +50,7 @@ async def create_model(client: Client, now: str) -> Object:
 
 
 def copies(model: Object, nodes: Sequence[NodeShape], count: int, revision: int) -> Iterator[Entry]:
-    """Return entries of a store for so many pods like the model, on the nodes by turns; revisions follow the given one."""
+    """Return the entries of so many pods like the model, on the nodes by turns, with the next revisions."""
     for number in range(revision + 1, revision + 1 + count):
         name = f"{NAME}-{number - revision}"
         own = {"name": name, "uid": str(uuid.uuid4()), "resourceVersion": str(number)}

@@ -95,6 +95,7 @@ class Faults:
 
     def tell(self, request: Request, answer: Object) -> Object:
         """Return the member's answer to a list."""
+        answer = {**answer, "items": list(answer["items"])}
         key = _collection(request)
         if key not in self._first_lists:
             self._first_lists[key] = orjson.dumps(answer)

@@ -7,7 +7,7 @@ import structlog
 
 from federation.apimachinery.errors import ClusterUnreachable, Expired, Timeout
 from federation.apimachinery.resources import CONFIGMAPS
-from federation.client.client import ObjectList, PatchType
+from federation.client.client import ObjectPage, PatchType
 from federation.runtime.informer import Informer, InformerOptions
 from federation.runtime.timeslice import list_slice
 
@@ -175,10 +175,10 @@ async def test_pages_that_expire_are_fetched_in_one_piece(server, client, clock,
     class Compacting:
         """Forgets the history under the second page."""
 
-        async def list(self, resource, namespace="", *, limit=0, continue_token="", **selection) -> ObjectList:
+        async def page(self, resource, namespace="", *, limit=0, continue_token="", **selection) -> ObjectPage:
             if continue_token:
                 raise Expired("The provided continue parameter is too old")
-            return await server.list(resource, namespace, limit=limit, **selection)
+            return await server.page(resource, namespace, limit=limit, **selection)
 
         def watch(self, *arguments, **named):
             return server.watch(*arguments, **named)
@@ -236,7 +236,7 @@ async def test_a_watch_that_ends_is_taken_up_where_it_ended(
 
 async def test_a_server_that_ends_every_watch_at_once_is_not_asked_in_a_loop(client, clock, start, settle) -> None:
     class Ending:
-        list = staticmethod(client.list)
+        page = staticmethod(client.page)
 
         async def watch(self, *arguments, **named):
             client.calls.append("watch")

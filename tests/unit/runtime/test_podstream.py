@@ -6,6 +6,7 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import WriteOptions
 from federation.client.local import LocalClient
 from federation.runtime.informer import Informer, InformerOptions
+from federation.runtime.pageslots import PageSlots
 from federation.runtime.podstream import WITHOUT_NODE, PodStream, is_resizing
 
 
@@ -20,7 +21,7 @@ def a_stream(client, clock, heard: list[tuple[str, int]]) -> PodStream:
     def handler(pod: Object | None, change: int) -> None:
         heard.append((pod["metadata"]["name"] if pod is not None else "", change))
 
-    return PodStream(client, handler, clock=clock, cluster="m1", options=InformerOptions())
+    return PodStream(client, handler, clock=clock, cluster="m1", options=InformerOptions(), slots=PageSlots(clock))
 
 
 async def bind(registry: Registry, name: str, node: str) -> None:
