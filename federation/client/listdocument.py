@@ -56,6 +56,6 @@ def split_list(text: bytes, parse: Parse) -> Object | None:
     """
     try:
         found = _decoder.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return None
     return {"metadata": found.metadata, "items": Items(found.items or (), parse)}
