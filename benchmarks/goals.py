@@ -38,6 +38,7 @@ RUNS = {
     "status": Run("status", "--changes {size}", "30", "60"),
     "scheduling": Run("scheduling", "--clusters 100,500,1000 --decisions {size}", "600", "2000"),
     "restart": Run("restart", "--deployments {size} --idle 10", "1000", "10000"),
+    "pods": Run("pods", "--pods {size}", "10000 50000", "10000 100000 300000"),
     "fleet": Run("fleet", "--members {size} --targets 100 --objects 5 --idle 20", "1000", "1000"),
     "workloads": Run(
         "fleet",
@@ -76,6 +77,7 @@ GOALS = (
     Goal("restart, host writes beyond those of a new object", "restart", "deployments_{size}_host_writes", 0, ""),
     Goal("idle with these Deployments x 3", "restart", "deployments_{size}_idle_cpu_percent", 3, "%"),
     Goal("memory with these Deployments x 3", "restart", "deployments_{size}_rss_mb", 600, "MB"),
+    Goal("memory, with most pods / with fewest", "pods", "rss_ratio", 1.05, ""),
     Goal("1,000 members, idle", "fleet", "idle_cpu_percent", 30, "%"),
     Goal("1,000 members, memory", "fleet", "idle_rss_mb", 1500, "MB"),
     Goal("1,000 members, heartbeat lag, P90", "fleet", "heartbeat_lag_p90_s_max", 1, "s"),

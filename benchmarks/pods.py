@@ -2,10 +2,12 @@
 
 For each number, by turns: simulated members in one process start with so many running pods, a new `fedctl serve` joins
 them and counts the pods, which the clusters' published free CPU shows. Its memory and CPU are read when it is at rest.
-For comparison the last turn then caches the pods in this process, as a control plane without counts would: an informer
-for each member, with what capacity needs of each pod. The last line on standard output is one JSON object.
+The last line on standard output is one JSON object.
 
     python benchmarks/pods.py --pods 1000 10000 100000 --turns 3
+    python benchmarks/pods.py --pods 1000 10000 --cached
+        for comparison, also cache the pods in this process, as a control plane without counts would: an informer for
+        each member, with what capacity needs of each pod
 """
 
 import argparse
@@ -34,7 +36,7 @@ from federation.runtime.transforms import slim_pod
 from federation.simulator.runningpods import REQUEST
 
 
-async def measure(options: argparse.Namespace, directory: Path, count: int, *, is_last: bool) -> dict[str, float]:
+async def measure(options: argparse.Namespace, directory: Path, count: int) -> dict[str, float]:
     """Return what a control plane needs that has just counted so many pods."""
     share = count // options.members
     async with contextlib.AsyncExitStack() as stack:
@@ -56,7 +58,7 @@ async def measure(options: argparse.Namespace, directory: Path, count: int, *, i
             "cpu_s": round(cpu_s, 2),
             "idle_cpu_percent": idle_percent,
         }
-        if is_last:
+        if options.cached:
             clients = [HTTPClient(connection) for connection in connections.values()]
             measured["cached_mb"] = await cached_mb(clients, share)
             await asyncio.gather(*(client.close() for client in clients))
@@ -107,7 +109,7 @@ async def run(options: argparse.Namespace) -> dict[str, float]:
     for turn in range(options.turns):
         for count in options.pods:
             with tempfile.TemporaryDirectory(prefix="federation-bench-") as folder:
-                measured = await measure(options, Path(folder), count, is_last=turn == options.turns - 1)
+                measured = await measure(options, Path(folder), count)
             print(f"turn {turn + 1}, {count} pods: {measured}", flush=True)
             for name, value in measured.items():
                 found.setdefault(f"{name}_{count}", []).append(value)
@@ -122,6 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pods", type=int, nargs="+", default=[1_000, 10_000, 100_000], help="numbers of pods, rising")
     parser.add_argument("--turns", type=int, default=1, help="how often each number is measured")
+    parser.add_argument("--cached", action="store_true", help="also measure the memory of caches of the pods")
     parser.add_argument("--idle", type=float, default=10, help="seconds to settle, and to measure")
     parser.add_argument("--timeout", type=float, default=600)
     add_member_options(parser)

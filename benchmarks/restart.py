@@ -8,7 +8,6 @@ other objects, such as its policy, as many are subtracted as another Deployment 
 stop. The last line on standard output is one JSON object.
 
     python benchmarks/restart.py --deployments 300 1000 3000 10000      in steps, each with a restart
-    python benchmarks/restart.py --pods 0 10000 50000                   memory by pods that no policy manages
 """
 
 import argparse
@@ -41,13 +40,11 @@ from propagation import (
 from scraped import scrape
 
 from federation.api.resources import PROPAGATION_POLICIES
-from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object
-from federation.client.client import PatchType, WatchEventType
+from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES
+from federation.client.client import WatchEventType
 from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
 
-BARE = "bare"
-"""A namespace of the members that no policy selects."""
 REGULAR = ("leases", "federatedclusters")
 """Resources that an idle control plane writes too: elections and heartbeats."""
 
@@ -229,25 +226,6 @@ async def restart(
     }
 
 
-async def create_pods(clients: dict[str, HTTPClient], count: int) -> None:
-    """Let each member run an equal share of so many pods that the federation does not manage."""
-    for client in clients.values():
-        with contextlib.suppress(Exception):
-            await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": BARE}})
-        body = to_deployment(0, count // len(clients))
-        body["metadata"]["namespace"] = BARE
-        name = body["metadata"]["name"]
-        options = {"patch_type": PatchType.APPLY, "namespace": BARE, "field_manager": "bench", "force": True}
-        await client.patch(DEPLOYMENTS, name, body, **options)
-    for client in clients.values():
-        while _ready(await client.get(DEPLOYMENTS, name, BARE)) != count // len(clients):
-            await asyncio.sleep(1.0)
-
-
-def _ready(deployment: Object) -> int:
-    return int((deployment.get("status") or {}).get("readyReplicas") or 0)
-
-
 async def run(options: argparse.Namespace, directory: Path) -> dict[str, float | int]:
     results: dict[str, float | int] = {}
     host_directory, port, filled = directory / "host", free_port(), 0
@@ -261,11 +239,6 @@ async def run(options: argparse.Namespace, directory: Path) -> dict[str, float |
             await wait_for_namespace(clients)
             await host.client.create(PROPAGATION_POLICIES, to_policy("Divide", sorted(clients)))
         try:
-            for step in options.pods:
-                await create_pods(clients, step)
-                async with serving(host_directory, port) as host:
-                    idle_percent, rss_mb = await at_rest(host, options.idle)
-                results |= {f"pods_{step}_rss_mb": rss_mb, f"pods_{step}_idle_cpu_percent": idle_percent}
             for step in options.deployments:
                 async with serving(host_directory, port) as host:
                     await fill(host, range(filled, step), options.replicas)
@@ -293,7 +266,6 @@ async def fill(host: Host, numbers: range, replicas: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--deployments", type=int, nargs="*", default=[300], help="numbers of Deployments, rising")
-    parser.add_argument("--pods", type=int, nargs="*", default=[], help="numbers of unmanaged pods, rising")
     parser.add_argument("--replicas", type=int, default=3, help="replicas of each Deployment, over all members")
     parser.add_argument("--idle", type=float, default=15, help="seconds to settle, and to measure, after each step")
     parser.add_argument("--timeout", type=float, default=1800)
@@ -304,7 +276,7 @@ def main() -> None:
     add_member_options(parser)
     parser.set_defaults(real_members=False)
     options = parser.parse_args()
-    conduct("restart", run, options, {"pods": options.pods, "replicas": options.replicas})
+    conduct("restart", run, options, {"replicas": options.replicas})
 
 
 if __name__ == "__main__":
