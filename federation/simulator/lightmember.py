@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from federation.apimachinery.clock import Clock, to_rfc3339
+from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.apiserver.auth.pki import ensure_pki
 from federation.apiserver.auth.serveridentity import ServerIdentity
@@ -74,7 +74,7 @@ class LightMember:
 
 
 class _Seed(NamedTuple):
-    """What light members copy: the objects of each new cluster, and a running pod."""
+    """What light members copy: the objects of each new cluster, and a pod."""
 
     entries: list[Entry]
     pod: Object
@@ -138,7 +138,7 @@ class _LightMembers:
         await member.prepare()
         # Namespaces identify a cluster: that of kube-system has the cluster's uid.
         entries = [each for each in (await store.list("/")).entries if not each.key.startswith("/core/namespaces/")]
-        pod = await create_model(member.client, to_rfc3339(self._clock.now()))
+        pod = await create_model(member.client)
         await store.close()
         return _Seed(entries, pod)
 

@@ -15,6 +15,7 @@ from federation.apimachinery.resources import PODS, Object
 from federation.apiserver.store.interface import Entry
 from federation.client.client import Client
 from federation.simulator.controllers import podstatus
+from federation.simulator.controllers.kubelet import address_of
 from federation.simulator.options import NodeShape
 
 NAME = "running"
@@ -23,8 +24,8 @@ REQUEST = {"cpu": "100m", "memory": "128Mi"}
 """What each pod requests."""
 
 
-async def create_model(client: Client, now: str) -> Object:
-    """Create one running pod in the namespace `default`, as the API server stores it, and return it."""
+async def create_model(client: Client) -> Object:
+    """Create a pod in the namespace `default`, so that the API server completes it, and return it."""
     probe = {"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 10}
     containers: list[dict[str, Any]] = [
         {
@@ -44,9 +45,7 @@ async def create_model(client: Client, now: str) -> Object:
         "metadata": {"name": NAME, "namespace": "default", "labels": {"app": NAME}},
         "spec": {"nodeName": "node", "containers": containers},
     }
-    created = await client.create(PODS, pod)
-    status = podstatus.compute_running_status(created, "10.0.0.1", now)
-    return await client.patch(PODS, NAME, {"status": status}, namespace="default", subresource="status")
+    return await client.create(PODS, pod)
 
 
 def copies(model: Object, nodes: Sequence[NodeShape], count: int, revision: int) -> Iterator[Entry]:
@@ -59,4 +58,7 @@ def copies(model: Object, nodes: Sequence[NodeShape], count: int, revision: int)
             "metadata": {**model["metadata"], **own},
             "spec": {**model["spec"], "nodeName": nodes[number % len(nodes)].name},
         }
+        started = model["metadata"]["creationTimestamp"]
+        status = podstatus.compute_running_status(pod, address_of(number - revision), started)
+        pod["status"] = {**model["status"], **status}
         yield Entry(f"/core/pods/default/{name}", number, number, orjson.dumps(pod))

@@ -148,10 +148,15 @@ class Kubelet:
 
     def _next_address(self) -> str:
         self._addresses += 1
-        return f"10.{self._addresses >> 16 & 255}.{self._addresses >> 8 & 255}.{self._addresses & 255}"
+        return address_of(self._addresses)
 
     def _now(self) -> str:
         return to_rfc3339(self._clock.now())
+
+
+def address_of(number: int) -> str:
+    """Return the address of the pod with this number in its member."""
+    return f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
 
 
 def _is_waiting(pod: Object) -> bool:
@@ -164,7 +169,7 @@ def _owners(pod: Object) -> list[str]:
 
 
 def _to_number(address: str) -> int:
-    """Return the number of an address that `_next_address` gave, 0 for any other text."""
+    """Return the number of an address that `address_of` gave, 0 for any other text."""
     parts = address.split(".")
     if len(parts) != 4:
         return 0

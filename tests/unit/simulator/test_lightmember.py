@@ -11,7 +11,8 @@ from tests.support.simulatedmember import a_workload
 
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ClusterUnreachable, RequestTimeout, ServiceUnavailable, Unauthorized
-from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, NODES
+from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, NODES, PODS
+from federation.client.client import WatchEventType
 from federation.client.http import HTTPClient, HTTPOptions
 from federation.client.kubeconfig import load_kubeconfig
 from federation.simulator.failingmember import FailingMember
@@ -40,7 +41,7 @@ async def fleet(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet
     async with light_members(directory, clock) as start:
         members = [
             FailingMember(options, kubeconfig_of(options.name, directory), start, clock)
-            for options in describe_members(2, pod_start_s=0)
+            for options in describe_members(2, pod_start_s=0, running_pods=4)
         ]
         await asyncio.gather(*(member.start() for member in members))
         kubeconfigs = [Path(member.description["kubeconfig"]) for member in members]
@@ -70,6 +71,29 @@ async def test_a_member_runs_workloads(fleet: Fleet) -> None:
             if obj.get("status", {}).get("readyReplicas") == 2:
                 break
     assert (await fleet.clients[1].list(DEPLOYMENTS)).items == []
+
+
+async def test_a_member_starts_with_running_pods_on_its_own_nodes(fleet: Fleet) -> None:
+    uids: set[str] = set()
+    for client in fleet.clients:
+        nodes = {node["metadata"]["name"] for node in (await client.list(NODES)).items}
+        page = await client.list(PODS, "default", label_selector="app=running")
+        assert {pod["metadata"]["name"] for pod in page.items} == {f"running-{number}" for number in range(1, 5)}
+        assert {pod["spec"]["nodeName"] for pod in page.items} == nodes
+        for pod in page.items:
+            conditions = {each["type"]: each["status"] for each in pod["status"]["conditions"]}
+            assert (pod["status"]["phase"], conditions["Ready"]) == ("Running", "True")
+            containers = {each["containerID"] for each in pod["status"]["containerStatuses"]}
+            assert all(pod["metadata"]["uid"] in each for each in containers)
+            uids.add(pod["metadata"]["uid"])
+        await client.delete(PODS, "running-1", "default", grace_period_s=0)
+        seen = [
+            (event.type, event.object["metadata"]["name"])
+            async for batch in client.watch(PODS, "default", resource_version=page.resource_version, timeout_s=1)
+            for event in batch
+        ]
+        assert (WatchEventType.DELETED, "running-1") in seen
+    assert len(uids) == 8
 
 
 async def test_a_token_of_one_member_is_refused_by_another(fleet: Fleet) -> None:
