@@ -91,6 +91,9 @@ class MemberProcess:
 
     def set_frozen(self, is_frozen: bool) -> None:
         os.kill(self._pid, signal.SIGSTOP if is_frozen else signal.SIGCONT)
+        if is_frozen:
+            # It stops a moment later. If the fleet ended before that, the kernel would send it no SIGHUP.
+            os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def kill(self) -> None:
         os.kill(self._pid, signal.SIGKILL)
