@@ -38,7 +38,7 @@ RUNS = {
     "status": Run("status", "--changes {size}", "30", "60"),
     "scheduling": Run("scheduling", "--clusters 100,500,1000 --decisions {size}", "600", "2000"),
     "restart": Run("restart", "--deployments {size} --idle 10", "1000", "10000"),
-    "pods": Run("pods", "--pods {size}", "10000 50000", "10000 100000 300000"),
+    "pods": Run("pods", "--pods {size}", "10000 50000", "10000 100000 200000"),
     "fleet": Run("fleet", "--members {size} --targets 100 --objects 5 --idle 20", "1000", "1000"),
     "workloads": Run(
         "fleet",

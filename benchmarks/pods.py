@@ -45,12 +45,14 @@ async def measure(options: argparse.Namespace, directory: Path, count: int) -> d
         connections = {name: load_kubeconfig(path, "") for name, path in kubeconfigs.items()}
         host = await stack.enter_async_context(serving(directory / "host", free_port()))
         peak = asyncio.create_task(host.sampler.run())
-        began = time.monotonic()
-        await join_members(host.client, connections, 0)
-        await wait_until_counted(host.client, share, options.timeout)
-        counted_s, cpu_s = time.monotonic() - began, host.sampler.cpu_s("control")
-        idle_percent, rss_mb = await at_rest(host, options.idle)
-        peak.cancel()
+        try:
+            began = time.monotonic()
+            await join_members(host.client, connections, 0)
+            await wait_until_counted(host.client, share, options.timeout)
+            counted_s, cpu_s = time.monotonic() - began, host.sampler.cpu_s("control")
+            idle_percent, rss_mb = await at_rest(host, options.idle)
+        finally:
+            peak.cancel()
         measured = {
             "rss_mb": rss_mb,
             "rss_peak_mb": round(host.sampler.rss_peak_mb["control"], 1),
