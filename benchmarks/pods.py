@@ -47,7 +47,7 @@ async def measure(options: argparse.Namespace, directory: Path, count: int) -> d
         peak = asyncio.create_task(host.sampler.run())
         try:
             began = time.monotonic()
-            await join_members(host.client, connections, 0)
+            await join_members(host.client, connections, 0, options.timeout)  # ready when its pods are counted
             await wait_until_counted(host.client, share, options.timeout)
             counted_s, cpu_s = time.monotonic() - began, host.sampler.cpu_s("control")
             idle_percent, rss_mb = await at_rest(host, options.idle)

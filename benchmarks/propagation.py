@@ -285,7 +285,9 @@ async def measure(options: argparse.Namespace, federation: Federation) -> dict[s
     return results
 
 
-async def join_members(host: HTTPClient, connections: dict[str, Connection], hang: int) -> dict[str, HangingProxy]:
+async def join_members(
+    host: HTTPClient, connections: dict[str, Connection], hang: int, timeout_s: float = 60.0
+) -> dict[str, HangingProxy]:
     proxies: dict[str, HangingProxy] = {}
     for position, (name, connection) in enumerate(sorted(connections.items())):
         joined = connection
@@ -295,7 +297,7 @@ async def join_members(host: HTTPClient, connections: dict[str, Connection], han
             joined = connection.at(f"https://127.0.0.1:{await proxies[name].start()}")
         await joining.join(host, joining.JoinRequest(name, joined, use_service_account=False))
     for name in connections:
-        await joining.wait_ready(host, name, SystemClock(), 60)
+        await joining.wait_ready(host, name, SystemClock(), timeout_s)
     return proxies
 
 
