@@ -132,6 +132,10 @@ def main() -> None:
     add_member_options(parser)
     parser.set_defaults(real_members=False, light=True)
     options = parser.parse_args()
+    if options.real_members:
+        parser.error("--real-members: only light members start with running pods")
+    if options.turns < 1 or min(options.pods) < options.members:
+        parser.error("--turns: at least 1; --pods: at least one for each member")
     results = asyncio.run(run(options))
     print_report("pods", {"pods": options.pods, "turns": options.turns, "members": options.members}, results)
 

@@ -153,7 +153,7 @@ class HTTPTransport:
 
     def _parse_item(self, text: Text) -> Any:
         try:
-            return orjson.loads(memoryview(text))
+            return orjson.loads(text)
         except orjson.JSONDecodeError as problem:
             raise ClusterError(f"{self._server} answered a list request with malformed JSON") from problem
 

@@ -12,7 +12,7 @@ import msgspec
 
 from federation.apimachinery.resources import Object
 
-Text = bytes | msgspec.Raw
+Text = bytes | memoryview
 Parse = Callable[[Text], Any]
 
 
@@ -58,4 +58,4 @@ def split_list(text: bytes, parse: Parse) -> Object | None:
         found = _decoder.decode(text)
     except (ValueError, RecursionError):
         return None
-    return {"metadata": found.metadata, "items": Items(found.items or (), parse)}
+    return {"metadata": found.metadata, "items": Items([memoryview(item) for item in found.items or ()], parse)}

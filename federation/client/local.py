@@ -169,5 +169,5 @@ def _delete_options(request: Request) -> DeleteOptions:
 
 
 def _parse(value: Text) -> Object:
-    found: Object = orjson.loads(memoryview(value))
+    found: Object = orjson.loads(value)
     return found

@@ -69,6 +69,7 @@ class SimulatedMember:
         self._server.connect(PODS, "portforward", PodPorts(self._server.registry, clock))
         self._server.registry.kinds.replace(NODE_METRICS.group, NODE_METRICS.plural, [metrics_kind(NODE_METRICS)])
         self.client = LocalClient(self._server.registry, user_agent="simulated-member")
+        """A client with all rights in the member."""
         own = LocalClient(self._server.registry, user_agent="metrics-server")
         self._server.read_from(NODE_METRICS, NodeMetricsReader(own, clock))
         self._workloads = Workloads(self._server.registry, options, clock)

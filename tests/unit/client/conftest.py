@@ -6,12 +6,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.clock import Clock, ManualClock
 from federation.apimachinery.connection import Connection
 from federation.apiserver.auth.pki import PKI, ensure_pki
+from federation.client.http import HTTPClient
+from federation.client.session import HTTPOptions
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -32,6 +35,21 @@ class TinyServer:
 
     requests: list[tuple[str, bytes]]
     connection: Connection
+
+
+@pytest.fixture
+async def connect() -> AsyncIterator[Callable[..., HTTPClient]]:
+    """Make clients that are closed at the end of the test."""
+    clients: list[HTTPClient] = []
+
+    def make(connection: Connection, clock: Clock | None = None, **options: Any) -> HTTPClient:
+        client = HTTPClient(connection, HTTPOptions(**options), clock=clock)
+        clients.append(client)
+        return client
+
+    yield make
+    for client in clients:
+        await client.close()
 
 
 @pytest.fixture

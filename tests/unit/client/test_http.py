@@ -24,23 +24,8 @@ from federation.apimachinery.errors import (
 )
 from federation.apimachinery.resources import CONFIGMAPS, NAMESPACES, Resource
 from federation.client.http import HTTPClient
-from federation.client.session import HTTPOptions
 
 OBJECT = b'{"metadata":{"name":"x","resourceVersion":"1"}}'
-
-
-@pytest.fixture
-async def connect():
-    clients: list[HTTPClient] = []
-
-    def make(connection: Connection, clock=None, **options) -> HTTPClient:
-        client = HTTPClient(connection, HTTPOptions(**options), clock=clock)
-        clients.append(client)
-        return client
-
-    yield make
-    for client in clients:
-        await client.close()
 
 
 def status_of(code: int, reason: str, **details) -> bytes:
