@@ -33,7 +33,7 @@ test: env lint types contracts ## Run everything: linters, types, import contrac
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 check: env lint types contracts ## Run everything fast: no servers, no real clusters
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not postgres and not e2e and not kubernetes"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not postgres and not e2e and not kubernetes and not nightly"
 
 kubernetes: env ## Build a real Kubernetes from its Go modules (once; about 12 CPU minutes; ALL=1: older ones, too)
 	@$(BIN)/python tests/kubernetes/build.py $(if $(ALL),v1.34 v1.32)
