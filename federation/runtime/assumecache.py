@@ -47,7 +47,13 @@ class AssumeCache(Generic[K]):
         return written
 
     def assume(self, key: K, written: Object) -> None:
-        """Use the result of a write until the cache has it."""
+        """Use the result of a write until the cache has it.
+
+        Responses of overlapping writes can arrive in another order than the writes; the newest result stays.
+        """
+        assumed = self._assumed.get(key)
+        if assumed is not None and revision_of(assumed) > revision_of(written):
+            return
         if not _has_caught_up(self._cached(key), written):
             self._assumed[key] = written
 

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -112,12 +112,22 @@ def _entries(federated: Object, controller: str) -> Objects:
     return [entry for entry in entries if entry.get("controller") == controller]
 
 
+@dataclass(slots=True)
+class _Held:
+    """The writes of one object that are open, and the events that arrived since the first of them began."""
+
+    writes: int = 0
+    events: list[tuple[Object | None, Object | None]] = field(default_factory=list)
+
+
 class Subscription:
     """One controller's handler with its triggers, and the controller's writes that the watch has not delivered yet.
 
     The event of the controller's own write is dropped if it contains no other change: its old state is the one that the
     patch was made for, its new state the one that the patch returned. Events that arrive during a write are held until
-    its response, which identifies the write's own event: within one process the watch is often faster.
+    its response, which identifies the write's own event: within one process the watch is often faster. Writes of one
+    object overlap where the controller completes the patch of another one (`complete_writes`); then events are held
+    until the last response.
     """
 
     def __init__(self, handler: Handler, triggers: Triggers | None) -> None:
@@ -125,13 +135,13 @@ class Subscription:
         self._triggers = triggers
         self._deferred: set[Key] = set()
         self._written: dict[Key, dict[int, int]] = {}
-        self._held: dict[Key, list[tuple[Object | None, Object | None]]] = {}
+        self._held: dict[Key, _Held] = {}
 
     def handle(self, old: Object | None, new: Object | None) -> None:
         """Call the handler if the event matters."""
         key = key_of(new if new is not None else old or {})
         if (held := self._held.get(key)) is not None:
-            held.append((old, new))
+            held.events.append((old, new))
         elif not self._is_own_write(key, old, new) and self._is_admitted(key, old, new):
             self._handler(old, new)
 
@@ -159,14 +169,19 @@ class Subscription:
         self._deferred.add(key)
 
     def begin_write(self, key: Key) -> None:
-        """Hold the object's events."""
-        self._held[key] = []
+        """Hold the object's events until every write of it has ended."""
+        self._held.setdefault(key, _Held()).writes += 1
 
     def end_write(self, key: Key, base: Object, written: Object | None) -> None:
-        """Pass on the held events, except that of the write itself if it succeeded."""
+        """End a write. The last one passes on the held events, except those of the writes that succeeded."""
         if written is not None and revision_of(written) > revision_of(base):
             self._written.setdefault(key, {})[revision_of(written)] = revision_of(base)
-        for old, new in self._held.pop(key):
+        held = self._held[key]
+        held.writes -= 1
+        if held.writes:
+            return
+        del self._held[key]
+        for old, new in held.events:
             self.handle(old, new)
 
     def _is_own_write(self, key: Key, old: Object | None, new: Object | None) -> bool:
@@ -313,7 +328,9 @@ class FederatedObjects:
     async def _write(
         self, key: Key, federated: Object, body: Object, subresource: str, writers: Iterable[str]
     ) -> Object | None:
-        subscriptions = [self._subscriptions[writer] for writer in writers if writer in self._subscriptions]
+        subscriptions = [
+            self._subscriptions[writer] for writer in dict.fromkeys(writers) if writer in self._subscriptions
+        ]
         written = None
         for subscription in subscriptions:
             subscription.begin_write(key)

@@ -32,3 +32,11 @@ def test_a_write_that_the_cache_already_has_is_not_kept() -> None:
     assumed.assume("web", obj(10))
     assumed.assume("gone", obj(10))
     assert len(assumed) == 0
+
+
+def test_an_older_write_that_is_answered_last_does_not_replace_the_newer_one() -> None:
+    cache = {"web": obj(9)}
+    assumed: AssumeCache[str] = AssumeCache(cache.get)
+    for revision in (11, 10):
+        assumed.assume("web", obj(revision))
+    assert assumed.get("web") == obj(11)

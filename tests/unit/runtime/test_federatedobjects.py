@@ -138,6 +138,43 @@ def test_an_object_that_is_being_deleted_is_always_due() -> None:
     assert len(admitted(PIPELINE, (at("other"), leaving))) == 1
 
 
+def at_revision(revision: int, label: str) -> Object:
+    return a_federated(resourceVersion=str(revision), uid="u", labels={"edited": label})
+
+
+FIRST, OURS, FOREIGN, OURS_AGAIN = (at_revision(n, str(n)) for n in range(1, 5))
+
+
+@pytest.mark.parametrize("is_second_last", [True, False], ids=["the second ends last", "the first ends last"])
+def test_events_during_overlapping_writes_of_one_object_are_all_passed_on(is_second_last: bool) -> None:
+    """Also those that arrived before the second write began; the events of both writes are dropped."""
+    found: list[Event] = []
+    subscription = Subscription(lambda old, new: found.append((old, new)), Triggers(labels=True))
+    subscription.begin_write(WEB)
+    subscription.handle(FIRST, OURS)
+    subscription.handle(OURS, FOREIGN)
+    subscription.begin_write(WEB)
+    subscription.handle(FOREIGN, OURS_AGAIN)
+    writes = [(FIRST, OURS), (FOREIGN, OURS_AGAIN)]
+    for base, written in writes if is_second_last else reversed(writes):
+        assert found == []
+        subscription.end_write(WEB, base, written)
+    assert found == [(OURS, FOREIGN)]
+    subscription.handle(OURS_AGAIN, FIRST)
+    assert len(found) == 2
+
+
+def test_a_write_that_fails_during_another_one_releases_nothing_early() -> None:
+    found: list[Event] = []
+    subscription = Subscription(lambda old, new: found.append((old, new)), Triggers(labels=True))
+    subscription.begin_write(WEB)
+    subscription.begin_write(WEB)
+    subscription.end_write(WEB, FIRST, None)
+    subscription.handle(FIRST, OURS)
+    subscription.end_write(WEB, FIRST, OURS)
+    assert found == []
+
+
 class Stage:
     """A host in memory with two federated objects, the view, and a client of somebody else."""
 
@@ -229,6 +266,19 @@ async def test_changes_by_others_during_a_write_are_not_lost(stage: Stage) -> No
     with pytest.raises(Conflict):
         await stage.objects.patch(WEB, federated, {"metadata": {"labels": {"a": "b"}}}, writer="writer")
     await stage.until_seen(edited)
+    assert stage.events == [WEB]
+
+
+async def test_a_controller_that_completes_its_own_patch_gets_later_events(stage: Stage) -> None:
+    stage.objects.subscribe(stage.record, Triggers(labels=True), writer="writer")
+    stage.objects.complete_writes(lambda _: {"metadata": {"labels": {"completed": "true"}}}, writer="writer")
+    stage.events.clear()
+    written = await stage.objects.patch(
+        WEB, stage.objects.get(WEB) or {}, {"metadata": {"labels": {"a": "b"}}}, writer="writer"
+    )
+    await stage.until_seen(written or {})
+    assert stage.events == []
+    await stage.until_seen(await stage.edit("afterwards"))
     assert stage.events == [WEB]
 
 
