@@ -4,12 +4,17 @@
 """
 
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
 from federation.apimachinery.memory import tune_collector
+
+if TYPE_CHECKING:
+    from tests.support.federation import Federation
 
 # Plain lines without the debug ones: a rendered traceback of local variables takes longer than the test that causes it.
 structlog.configure(
@@ -38,3 +43,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         apart = [item.nodeid for item in items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
         if apart:
             raise pytest.UsageError(f"pytest-xdist does not keep groups together with this pytest: {apart[0]}")
+
+
+@pytest.fixture(scope="session")
+def shared_federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Federation"]:
+    """The federation that the tests of this worker share: see the rules in tests/support/shared.py."""
+    from tests.support.shared import shared
+
+    with shared(tmp_path_factory.mktemp("shared") / "fed") as running:
+        yield running

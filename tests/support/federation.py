@@ -1,7 +1,7 @@
 """A federation run like a user's: `fedctl` and `kubectl` processes with free ports and temporary directories.
 
 `federation(directory, …)` runs `fedctl up` until the block ends (terminated, then killed). `Kubectl` runs the real kubectl
-of the environment against one kubeconfig. Nothing here imports the control plane.
+of the environment against one kubeconfig; `Kubectl.api` sends the same requests without a process.
 """
 
 import json
@@ -15,9 +15,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psutil  # type: ignore[import-untyped]  # it has no stubs of its own
+
+if TYPE_CHECKING:
+    from tests.support.rest import Api
 
 T = TypeVar("T")
 BIN = Path(sys.executable).parent
@@ -88,6 +91,10 @@ class Kubectl:
         path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # kubectl finds its plugin kubectl-fed there
         return {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.kubeconfig.parent), "PATH": path}
 
+    def api(self, namespace: str = "default") -> "Api":
+        """Return requests over pooled connections, which cost a hundredth of a kubectl: for what is read repeatedly."""
+        return _api_of(self.kubeconfig).within(namespace)
+
     def json(self, *arguments: str) -> Any:
         """Return the parsed output of `kubectl … -o json`."""
         return json.loads(self(*arguments, "-o", "json"))
@@ -95,6 +102,29 @@ class Kubectl:
     def apply(self, *manifests: dict[str, Any]) -> str:
         """Apply manifests from standard input."""
         return self("apply", "-f", "-", stdin="\n---\n".join(json.dumps(m) for m in manifests))
+
+
+_CLIENTS: dict[Path, tuple[int, "Api"]] = {}
+
+
+def _api_of(kubeconfig: Path) -> "Api":
+    """Return the client of a kubeconfig; a rewritten file has another server."""
+    from federation.client.kubeconfig import load_kubeconfig
+    from tests.support.rest import Api
+
+    written_ns = kubeconfig.stat().st_mtime_ns
+    known_ns, api = _CLIENTS.get(kubeconfig, (0, None))
+    if api is None or known_ns != written_ns:
+        close_clients(kubeconfig)
+        api = Api(load_kubeconfig(kubeconfig))
+        _CLIENTS[kubeconfig] = written_ns, api
+    return api
+
+
+def close_clients(directory: Path) -> None:
+    """Close the connections to servers whose kubeconfig is in this directory."""
+    for kubeconfig in [path for path in _CLIENTS if path.is_relative_to(directory)]:
+        _CLIENTS.pop(kubeconfig)[1].close()
 
 
 class Federation:
@@ -109,6 +139,10 @@ class Federation:
     def member(self, name: str) -> Kubectl:
         """Return kubectl for one simulated member."""
         return Kubectl(self.directory / "members" / f"{name}.kubeconfig")
+
+    def api(self, namespace: str = "default", *, member: str = "") -> "Api":
+        """Return requests to the host, or to a member, over pooled connections."""
+        return (self.member(member) if member else self.kubectl).api(namespace)
 
     @property
     def members(self) -> list[str]:
@@ -151,6 +185,7 @@ class Federation:
 
     def close(self) -> None:
         """Stop if it runs, and close its pipes."""
+        close_clients(self.directory)
         if self.process.poll() is None:
             self.stop()
         assert self.process.stdout is not None
@@ -221,6 +256,7 @@ def free_clusters(directory: Path, count: int) -> Iterator[list[Path]]:
         assert process.stdout is not None
         lines = [json.loads(process.stdout.readline()) for _ in range(count)]
         yield sorted(Path(line["kubeconfig"]) for line in lines)
+        close_clients(directory)
 
 
 def eventually(

@@ -34,6 +34,8 @@ _GROUPS = {
     "flowcontrol.apiserver.k8s.io/v1": "flowschemas prioritylevelconfigurations",
     "resource.k8s.io/v1": "resourceclaims resourceclaimtemplates resourceslices deviceclasses",
     "storage.k8s.io/v1": "volumeattributesclasses",
+    "core.kubeadmiral.io/v1alpha1": "collectedstatuses federatedclusters federatedobjects federatedtypeconfigs"
+    " clusterpropagationpolicies overridepolicies placementholds propagationpolicies",
     "rbac.authorization.k8s.io/v1": "roles rolebindings clusterroles clusterrolebindings",
     "apiextensions.k8s.io/v1": "customresourcedefinitions",
     "apiregistration.k8s.io/v1": "apiservices",
@@ -55,6 +57,10 @@ _CLUSTER_SCOPED = {"namespaces", "nodes", "customresourcedefinitions", "clusterr
     "deviceclasses",
     "volumeattributesclasses",
     "apiservices",
+    "clusterpropagationpolicies",
+    "federatedclusters",
+    "federatedtypeconfigs",
+    "placementholds",
     *_GROUPS["admissionregistration.k8s.io/v1"].split(),
 }
 
@@ -125,11 +131,11 @@ def unless_modified(write: Callable[[], Any]) -> Any:
 class Api:
     """Requests of one identity in one namespace; resources are named PLURAL or GROUP/VERSION/PLURAL."""
 
-    def __init__(self, connection: Connection, namespace: str = "") -> None:
+    def __init__(self, connection: Connection, namespace: str = "", http: httpx.Client | None = None) -> None:
         self.connection = connection
         self.namespace = namespace
         headers = {"authorization": f"Bearer {connection.token}"} if connection.token else {}
-        self.http = httpx.Client(
+        self.http = http or httpx.Client(
             base_url=connection.server,
             verify=connection.to_tls() or True,
             timeout=_WAIT_S_MAX,
@@ -139,6 +145,10 @@ class Api:
 
     def close(self) -> None:
         self.http.close()
+
+    def within(self, namespace: str) -> "Api":
+        """Return requests in another namespace, by the same connections."""
+        return Api(self.connection, namespace, self.http)
 
     def url(self, plural: str, name: str = "", subresource: str = "", namespace: str | None = None) -> str:
         """Return a path; `namespace` "" is the cluster scope."""
@@ -207,14 +217,17 @@ class Api:
     def delete(self, plural: str, name: str, options: Object | None = None, **query: Any) -> Object:
         return self.send("DELETE", self.url(plural, name), options, **query).json()
 
-    def exists(self, plural: str, name: str) -> bool:
+    def find(self, plural: str, name: str) -> Object | None:
+        """Return the object, None if there is none."""
         try:
-            self.get(plural, name)
+            return self.get(plural, name)
         except Refused as refusal:
             if refusal.code != 404:
                 raise
-            return False
-        return True
+            return None
+
+    def exists(self, plural: str, name: str) -> bool:
+        return self.find(plural, name) is not None
 
     def wait_gone(self, plural: str, name: str) -> None:
         eventually(lambda: not self.exists(plural, name))
