@@ -13,7 +13,9 @@ WORKERS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test check kubernetes test-kubernetes lint types contracts format generate bench bench-quick clean
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+.PHONY: help env demo check test test-all affected record-costs kubernetes test-kubernetes lint types contracts format generate \
+	bench bench-quick clean
 
 help: ## Print the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -29,11 +31,22 @@ $(STAMP) $(BASE_STAMP): pyproject.toml constraints.txt
 demo: $(if $(wildcard $(STAMP)),$(STAMP),$(BASE_STAMP)) ## Run a federation with three simulated members (ONCE=1: exit after convergence)
 	@$(BIN)/fedctl demo $(if $(ONCE),--once) $(if $(DIR),--dir $(DIR))
 
-test: env lint types contracts ## Run everything: linters, types, import contracts, every test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+check: env lint types contracts ## Run what is fast, in three minutes: rules, properties, one scenario per feature
+	$(PYTEST) --tier check
 
-check: env lint types contracts ## Run everything fast: no servers, no real clusters
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not postgres and not e2e and not kubernetes and not nightly"
+test: env lint types contracts ## Run everything that needs no real Kubernetes, in twelve minutes
+	$(PYTEST)
+
+test-all: env lint types contracts ## Run everything, for releases and nights: matrices, 5,000 fault seeds, mutations, real Kubernetes
+	HYPOTHESIS_PROFILE=nightly FAULT_SEEDS=5000 FAULT_ROUNDS=10 $(PYTEST) --tier all --timeout 7200
+	$(MAKE) mutation
+	$(MAKE) kubernetes test-kubernetes ALL=1
+
+affected: env ## Run the tests that a change can reach, the closest first, for a minute (BASE=ref, ALL=1: all of them)
+	@$(BIN)/python -m tests.support.suite.affected $(if $(BASE),--base $(BASE)) $(if $(ALL),--all)
+
+record-costs: env ## Record what the tests of the last run cost, in tests/costs.json
+	@$(BIN)/python -m tests.support.suite.summary
 
 kubernetes: env ## Build a real Kubernetes from its Go modules (once; about 12 CPU minutes; ALL=1: older ones, too)
 	@$(BIN)/python tests/kubernetes/build.py $(if $(ALL),v1.34 v1.32)

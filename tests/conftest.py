@@ -1,6 +1,6 @@
-"""Settings for all tests: generated examples are the same in every run, so that a red run is about the change in it.
+"""Settings for all tests: tiers, their order, costs, and generated examples that are the same in every run.
 
-`HYPOTHESIS_PROFILE=search` looks for new examples instead, many more of them.
+A red run is about the change in it. `HYPOTHESIS_PROFILE=search` looks for new examples instead, many more of them.
 """
 
 import os
@@ -12,6 +12,10 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 from federation.apimachinery.memory import tune_collector
+from tests.support.suite import costs
+from tests.support.suite.quarantine import quarantined
+from tests.support.suite.summary import Summary
+from tests.support.suite.tiers import Tier, is_in, items_of_check, longest_first, name_of
 
 if TYPE_CHECKING:
     from tests.support.federation import Federation
@@ -30,6 +34,18 @@ settings.register_profile("same", derandomize=True, deadline=None, suppress_heal
 settings.register_profile("search", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
+_CHECKED = pytest.StashKey[set[str]]()
+_METER = pytest.StashKey[costs.Meter]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tier", choices=list(Tier), default=Tier.TEST, help="which tests run: docs/testing.md")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Summary(config))
+
 
 def pytest_collection_finish() -> None:
     """Collect garbage as the product does, and exclude what ten thousand collected tests hold."""
@@ -38,11 +54,41 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse to run groups that would be spread over the workers: each worker would start their servers again."""
+    """Leave out what the tier does not run, apply the quarantine, and put long groups first."""
     if getattr(config.option, "loadgroup", False):
         apart = [item.nodeid for item in items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
-        if apart:
+        if apart:  # each worker would start their servers again
             raise pytest.UsageError(f"pytest-xdist does not keep groups together with this pytest: {apart[0]}")
+    config.stash[_CHECKED] = items_of_check(items)
+    is_named = any("::" in argument for argument in config.args)
+    if not is_named:
+        tier = Tier(config.getoption("--tier"))
+        left_out = [item for item in items if not is_in(item, tier, config.stash[_CHECKED])]
+        config.hook.pytest_deselected(items=left_out)
+        dropped = set(left_out)
+        items[:] = [item for item in items if item not in dropped]
+    for entry in quarantined():
+        for item in items:
+            if name_of(item).startswith(entry.test):
+                item.add_marker(pytest.mark.xfail(strict=False, reason=f"in quarantine: {entry.reason}"))
+    if hasattr(config, "workerinput"):
+        items[:] = longest_first(items, costs.Record.load())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    item.stash[_METER] = costs.Meter()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = yield
+    if call.when == "teardown":
+        name = name_of(item)
+        cost = item.stash[_METER].read(is_checked=name in item.config.stash[_CHECKED])
+        report.user_properties.append(("cost", [name, cost.cpu_s, cost.wall_s, cost.is_checked]))
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,166 @@
+"""What each test costs: CPU seconds of the test process and of all processes that it started, and wall time.
+
+`Meter` reads the operating system's counters around a test. A run leaves its costs in pytest's cache;
+`make record-costs` turns them into `tests/costs.json`, which is committed. That record orders the tests of a run, and
+`tests/architecture/test_budgets.py` compares it with the budgets of the tiers.
+
+Costs of a fixture count for the test that needed it first, those of a server in the background for the tests that run
+meanwhile.
+"""
+
+import json
+import os
+import resource
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+ROOT = Path(__file__).resolve().parents[3]
+RECORD = ROOT / "tests" / "costs.json"
+SLOW_S = 2.0
+"""CPU seconds from which a test needs the marker `slow` and a reason."""
+_LISTED_S = 0.5
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """CPU and wall time of one test, and whether `make check` runs it."""
+
+    cpu_s: float
+    wall_s: float
+    is_checked: bool = False
+
+
+class Meter:
+    """Measures from its construction on."""
+
+    def __init__(self) -> None:
+        self._cpu_s = _cpu_s()
+        self._began = time.perf_counter()
+
+    def read(self, *, is_checked: bool) -> Cost:
+        """Return what was used since."""
+        return Cost(max(0.0, _cpu_s() - self._cpu_s), time.perf_counter() - self._began, is_checked)
+
+
+def _cpu_s() -> float:
+    """Return the CPU seconds of this process and its descendants, those that run and those that ended."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
+    return used + _running_children_s("self")
+
+
+def _running_children_s(pid: str) -> float:
+    """Return the CPU seconds of running descendants; 0 where there is no `/proc`."""
+    total = 0.0
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            children = (task / "children").read_bytes().split()
+            total += sum(_process_s(child.decode()) for child in children)
+    except OSError:  # the process or thread has ended, or the system has no such files
+        pass
+    return total
+
+
+def _process_s(pid: str) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / _TICKS_PER_S + _running_children_s(pid)
+
+
+@dataclass(frozen=True)
+class Record:
+    """The committed costs: per module, and per test for the dear ones."""
+
+    files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tests: Mapping[str, list[float]] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls) -> Self:
+        """Read the committed record; an empty one where it is missing."""
+        if not RECORD.exists():
+            return cls()
+        found = json.loads(RECORD.read_text())
+        return cls(found["files"], found["tests"])
+
+    def wall_s(self, test: str) -> float:
+        """Return the wall time of a test, or the mean of its module's cheap tests."""
+        if listed := self.tests.get(test):
+            return listed[1]
+        return self._cheap.get(test.partition("::")[0], 0.0)
+
+    def cpu_s(self, file: str) -> float:
+        """Return the CPU seconds of a module; 0 for one that was not recorded."""
+        return float(self.files.get(file, {}).get("cpu_s", 0.0))
+
+    @cached_property
+    def _cheap(self) -> dict[str, float]:
+        listed: dict[str, list[float]] = defaultdict(list)
+        for test, (_, wall_s) in self.tests.items():
+            listed[test.partition("::")[0]].append(wall_s)
+        return {
+            file: max(0.0, found["wall_s"] - sum(listed[file])) / max(1, found["tests"] - len(listed[file]))
+            for file, found in self.files.items()
+        }
+
+    def total_cpu_s(self, *, check_only: bool = False) -> float:
+        """Return the CPU seconds of all recorded tests, or of those that `make check` runs."""
+        return sum(float(found["check_cpu_s" if check_only else "cpu_s"]) for found in self.files.values())
+
+
+def by_folder(costs: Mapping[str, Cost]) -> dict[str, tuple[int, float]]:
+    """Return number of tests and CPU seconds by folder of `tests`."""
+    folders: dict[str, tuple[int, float]] = {}
+    for test, cost in costs.items():
+        name = test.split("/")[1]
+        count, cpu_s = folders.get(name, (0, 0.0))
+        folders[name] = (count + 1, cpu_s + cost.cpu_s)
+    return folders
+
+
+def save(costs: Mapping[str, Cost], *, is_whole: bool) -> None:
+    """Write the record of a run; one of a part of the suite replaces the modules that it ran."""
+    old = Record() if is_whole else Record.load()
+    ran = {test.partition("::")[0] for test in costs}
+    files = {name: found for name, found in old.files.items() if name not in ran and (ROOT / name).exists()}
+    files |= {name: _of_module(test_costs) for name, test_costs in _by_module(costs).items()}
+    tests = {name: cost for name, cost in old.tests.items() if name.partition("::")[0] in files.keys() - ran}
+    tests |= {
+        n: [round(c.cpu_s, 1), round(c.wall_s, 1)] for n, c in costs.items() if max(c.cpu_s, c.wall_s) > _LISTED_S
+    }
+    record: dict[str, dict[str, Any]] = {"files": dict(sorted(files.items())), "tests": dict(sorted(tests.items()))}
+    RECORD.write_text(_compact(record))
+
+
+def _by_module(costs: Mapping[str, Cost]) -> dict[str, list[Cost]]:
+    modules: dict[str, list[Cost]] = defaultdict(list)
+    for test, cost in costs.items():
+        modules[test.partition("::")[0]].append(cost)
+    return modules
+
+
+def _of_module(costs: Iterable[Cost]) -> dict[str, float]:
+    listed = list(costs)
+    return {
+        "tests": len(listed),
+        "cpu_s": round(sum(cost.cpu_s for cost in listed), 2),
+        "wall_s": round(sum(cost.wall_s for cost in listed), 2),
+        "check_cpu_s": round(sum(cost.cpu_s for cost in listed if cost.is_checked), 2),
+    }
+
+
+def _compact(record: Mapping[str, Mapping[str, Any]]) -> str:
+    """One line per module and test, so that a change of the record can be read."""
+    parts: list[str] = []
+    for name, entries in record.items():
+        lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in entries.items())
+        parts.append(f" {json.dumps(name)}: {{\n{lines}\n }}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"

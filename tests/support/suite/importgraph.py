@@ -1,0 +1,115 @@
+"""Which file needs which: the import graph of product, plugins and tests, read from the syntax trees.
+
+An edge is an import, or a string that is the name of a module (`python -m federation.cli.main`, entry points) or ends in a
+file's path (a page or manifest that a test reads). The edges of a file are cached by its size and time of change, because
+parsing all files takes longer than most tests.
+"""
+
+import ast
+import json
+import re
+import tomllib
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tests.support.sources import ROOT, tracked
+
+_CACHE = ROOT / ".pytest_cache" / "importgraph.json"
+_PATH_LIKE = re.compile(r"[\w./-]*\.[a-z]{2,5}$|[\w-]+(/[\w.-]+)+/?$")
+_MODULE_LIKE = re.compile(r"(federation|federation_plugins|tests)(\.\w+)+(:\w+)?$")
+
+
+class ImportGraph:
+    """The files of the repository and what each needs; `distances` asks the other way round."""
+
+    def __init__(self, names: Iterable[str] | None = None) -> None:
+        self._files = tuple(names if names is not None else tracked())
+        self._modules = {_module_of(name): name for name in self._files if name.endswith(".py")}
+        self._by_base: dict[str, list[str]] = {}
+        for name in self._files:
+            self._by_base.setdefault(name.rpartition("/")[2], []).append(name)
+        self._needed_by: dict[str, set[str]] = {}
+        for name, texts in _read(self._files).items():
+            for needed in self._resolve(name, texts):
+                self._needed_by.setdefault(needed, set()).add(name)
+
+    def distances(self, changed: Iterable[str]) -> dict[str, int]:
+        """Return every file that a change of `changed` can reach, with the number of steps to the closest of them."""
+        found = dict.fromkeys(changed, 0)
+        todo = deque(found)
+        while todo:
+            name = todo.popleft()
+            for user in self._users(name):
+                if user not in found:
+                    found[user] = found[name] + 1
+                    todo.append(user)
+        return found
+
+    def _users(self, name: str) -> Iterator[str]:
+        yield from self._needed_by.get(name, ())
+        folder, _, base = name.rpartition("/")
+        if base == "conftest.py":
+            yield from (test for test in self._files if test.startswith(f"{folder}/") and test.endswith(".py"))
+        elif not name.endswith(".py"):  # a template or generated file belongs to the modules beside it
+            yield from (other for other in self._files if other.rpartition("/")[0] == folder and other.endswith(".py"))
+        elif base == "__init__.py":
+            yield from self._needed_by.get(folder, ())
+
+    def _resolve(self, user: str, texts: Iterable[str]) -> Iterator[str]:
+        for text in texts:
+            module = text.partition(":")[0]
+            while module:
+                if (name := self._modules.get(module)) is not None:
+                    if name != user:
+                        yield name
+                    break
+                module = module.rpartition(".")[0]
+            if "/" in text or text.endswith((".md", ".yaml", ".json", ".html", ".toml", ".txt")):
+                yield from self._named(text.strip("/"))
+
+    def _named(self, text: str) -> Iterator[str]:
+        for name in self._by_base.get(text.rpartition("/")[2], ()):
+            if name == text or name.endswith(f"/{text}"):
+                yield name
+        if "/" in text:  # a folder: everything in it
+            yield from (name for name in self._files if name.startswith(f"{text}/") and not name.endswith(".py"))
+
+
+def _module_of(name: str) -> str:
+    path = name.removeprefix("plugins/").removesuffix(".py").removesuffix("/__init__")
+    return path.replace("/", ".")
+
+
+def _read(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the names of modules and files in each Python file, from the cache where the file has not changed."""
+    cached = json.loads(_CACHE.read_text()) if _CACHE.exists() else {}
+    found: dict[str, tuple[list[int], list[str]]] = {}
+    for name in names:
+        path = ROOT / name
+        if not name.endswith(".py") or not path.is_file():
+            continue
+        stamp = [path.stat().st_mtime_ns, path.stat().st_size]
+        old = cached.get(name)
+        found[name] = (stamp, old[1] if old and old[0] == stamp else sorted(set(_texts(path))))
+    _CACHE.parent.mkdir(exist_ok=True)
+    _CACHE.write_text(json.dumps(found))
+    texts = {name: entry[1] for name, entry in found.items()}
+    entry_points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    plugins = [module for group in entry_points.values() for module in group.values()]
+    registry = "federation/scheduling/framework/registry.py"
+    texts[registry] = [*texts.get(registry, ()), *plugins]
+    return texts
+
+
+def _texts(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import(names=aliases):
+                yield from (alias.name for alias in aliases)
+            case ast.ImportFrom(module=str(module), names=aliases, level=0):
+                yield from (f"{module}.{alias.name}" for alias in aliases)
+            case ast.Constant(value=str(text)) if len(text) < 200 and (  # no name is longer
+                _MODULE_LIKE.match(text) or _PATH_LIKE.match(text)
+            ):
+                yield text

@@ -1,0 +1,76 @@
+"""Which tests a tier runs, and in which order.
+
+`pytest --tier check|test|all`; without the option it is `test`. docs/testing.md explains the tiers. A test that is named
+by its node ID runs in every tier. Tests that need a real Kubernetes belong to none of them: `make test-kubernetes` runs
+those.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+import pytest
+
+from tests.support.suite.costs import Record
+
+LONG_S = 3.0
+"""Groups and tests that take longer are distributed first, the longest of them at the very start."""
+
+
+class Tier(StrEnum):
+    CHECK = "check"
+    TEST = "test"
+    ALL = "all"
+
+
+_CHECK_FOLDERS = ("tests/unit/", "tests/properties/", "tests/architecture/", "tests/conformance/", "tests/scenarios/")
+_LEFT_OUT_OF_CHECK = ("slow", "e2e", "postgres", "real_time", "nightly", "kubernetes")
+
+
+def name_of(item: pytest.Item) -> str:
+    """Return the node ID without the group that pytest-xdist appends to it."""
+    group = item.get_closest_marker("xdist_group")
+    return item.nodeid.removesuffix(f"@{_group_of(group)}") if group else item.nodeid
+
+
+def items_of_check(items: Iterable[pytest.Item]) -> set[str]:
+    """Return the names of the fast tests. Of each module of scenarios it is the first one, which stands for its feature."""
+    chosen = set()
+    seen_modules = set()
+    for item in items:
+        path = item.nodeid.partition("::")[0]
+        if not path.startswith(_CHECK_FOLDERS) or any(item.get_closest_marker(name) for name in _LEFT_OUT_OF_CHECK):
+            continue
+        if path.startswith("tests/scenarios/"):
+            if path in seen_modules:
+                continue
+            seen_modules.add(path)
+        chosen.add(name_of(item))
+    return chosen
+
+
+def is_in(item: pytest.Item, tier: Tier, checked: set[str]) -> bool:
+    """Return whether a tier runs a test; `checked` are the names of the fast tests."""
+    match tier:
+        case Tier.CHECK:
+            return name_of(item) in checked
+        case Tier.TEST:
+            return item.get_closest_marker("nightly") is None
+        case Tier.ALL:
+            return True
+
+
+def longest_first(items: Sequence[pytest.Item], record: Record) -> list[pytest.Item]:
+    """Return the items with long groups and long tests first, so that the last worker ends with the others."""
+    units: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        group = item.get_closest_marker("xdist_group")
+        units[f"group {_group_of(group)}" if group else item.nodeid].append(item)
+    walls = {name: sum(record.wall_s(name_of(item)) for item in unit) for name, unit in units.items()}
+    # A stable sort: short tests stay beside those of their module, whose fixtures they share.
+    ordered = sorted(units, key=lambda name: -walls[name] if walls[name] > LONG_S else 0.0)
+    return [item for name in ordered for item in units[name]]
+
+
+def _group_of(group: pytest.Mark) -> object:
+    return group.kwargs.get("name", group.args[0] if group.args else "default")

@@ -1,0 +1,44 @@
+"""A change reaches the tests that need it, the closest first, and the limit leaves out the farthest."""
+
+from tests.support.suite.affected import choose
+from tests.support.suite.costs import Record
+from tests.support.suite.importgraph import ImportGraph
+
+DIVISION = "federation/planning/placement/replicas.py"
+UNIT = "tests/unit/planning/placement/test_replicas.py"
+SCENARIO = "tests/scenarios/test_first_propagation.py"
+
+
+def test_a_changed_module_reaches_its_unit_test_before_a_whole_world() -> None:
+    distances = ImportGraph().distances([DIVISION])
+    assert distances[UNIT] == 1 < distances[SCENARIO]
+
+
+def test_a_page_reaches_the_test_that_runs_its_commands() -> None:
+    assert "tests/e2e/test_walkthroughs.py" in ImportGraph().distances(["docs/rollout.md"])
+
+
+def test_a_module_that_runs_as_a_process_reaches_the_tests_that_start_it() -> None:
+    assert "tests/e2e/test_demo.py" in ImportGraph().distances(["federation/cli/main.py"])
+
+
+def test_a_plugin_reaches_tests_of_whole_worlds() -> None:
+    assert SCENARIO in ImportGraph().distances(["plugins/federation_plugins/taint_toleration.py"])
+
+
+def test_a_changed_conftest_reaches_every_test_of_its_folder() -> None:
+    distances = ImportGraph().distances(["tests/conformance/registry/conftest.py"])
+    assert "tests/conformance/registry/test_create.py" in distances
+    assert UNIT not in distances
+
+
+def test_the_closest_tests_run_within_the_budget_and_the_others_are_named() -> None:
+    record = Record({name: {"cpu_s": 40.0, "wall_s": 40.0, "tests": 1} for name in (UNIT, SCENARIO)})
+    choice = choose({SCENARIO: 4, UNIT: 1, DIVISION: 0}, record, budget_cpu_s=60)
+    assert (choice.runs, choice.left) == ([UNIT], [SCENARIO])
+    assert choose({SCENARIO: 4, UNIT: 1}, record, budget_cpu_s=None).runs == [UNIT, SCENARIO]
+
+
+def test_a_changed_test_runs_whatever_it_costs() -> None:
+    record = Record({SCENARIO: {"cpu_s": 400.0, "wall_s": 400.0, "tests": 1}})
+    assert choose({SCENARIO: 0}, record, budget_cpu_s=60).runs == [SCENARIO]
