@@ -1,13 +1,13 @@
 """Run everything that needs a real Kubernetes, and print a table: suite, passed on the real server, passed on ours.
 
-    python -m tests.kubernetes.suites                  what a landing must pass
+    python -m tests.kubernetes.suites                  all of them
+    python -m tests.kubernetes.suites --core           what each landing must pass, in a third of the time
     python -m tests.kubernetes.suites --all            also the specs that depend on the machine's speed
     python -m tests.kubernetes.suites --only e2e       one suite: conformance, kubernetes, e2e
-    python -m tests.kubernetes.suites --repeat         on a machine that is busy or slow, such as that of CI
 
 Exit code 1 when something fails on our server, or twice on the real one. A test that fails on a busy real server and passes
-when it is repeated is printed and does not count; tests on our server are repeated with `--repeat` only. Of Kubernetes' own
-suite only what the real server passes counts.
+when it is repeated is printed and does not count; nothing is repeated on our server. Of Kubernetes' own suite only what the
+real server passes counts.
 """
 
 import argparse
@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from tests.kubernetes import e2e
@@ -32,6 +33,11 @@ LATE_READ = "is not as new as written version"
 PYTEST_TIMEOUT_S = 40 * 60
 STOP_TIMEOUT_S = 120
 REPEATED_MAX = 10
+CORE = tuple(
+    f"tests/kubernetes/members/test_{name}.py"
+    for name in ("quickstart", "joining", "join_rights", "workloads", "existing_host")
+)
+"""The main job of a federation on real members: join, deliver, roll out, follow, report; and a real API server as host."""
 SUITE = "the suite"
 """Stands for a test when the whole suite was stopped."""
 
@@ -57,12 +63,23 @@ class Outcome:
         return f"{len(self.tests) - len(self.failed)} of {len(self.tests)} in {self.seconds:.0f} s"
 
 
+class Scope(StrEnum):
+    """How much runs."""
+
+    CORE = "core"
+    LANDING = "landing"
+    ALL = "all"
+
+
 Outcomes = dict[str, Outcome]
 """By server: `REAL` and `OURS`."""
 
 
-def conformance(directory: Path, *, is_all: bool, repeats: bool) -> Outcomes:
-    """The behaviours of tests/conformance/apiserver: a behaviour that the real server does not have is a wrong test."""
+def conformance(directory: Path, scope: Scope) -> Outcomes:
+    """The behaviours of tests/conformance/apiserver: a behaviour that the real server does not have is a wrong test.
+
+    With `--core` only the real server runs them, because `make test` has run them on ours.
+    """
 
     def on_real(tests: list[str], folder: Path) -> Outcome:
         with real_cluster(folder / "cluster") as cluster:
@@ -70,36 +87,31 @@ def conformance(directory: Path, *, is_all: bool, repeats: bool) -> Outcomes:
 
     suite = "tests/conformance/apiserver"
     real = on_real([suite], directory / "real")
-    _repeat(real, real.failed, lambda tests: on_real(tests, directory / "repeated"))
-    stores = [] if is_all else ["-k", "sqlite"]
+    _repeat(real, lambda tests: on_real(tests, directory / "repeated"))
+    if scope is Scope.CORE:
+        return {REAL: real, OURS: Outcome()}
+    stores = ["--tier", "all"] if scope is Scope.ALL else []
     parallel = ["-n", "2", "--dist", "loadgroup"]  # each worker has a server of its own
-    ours = _pytest([suite, "-m", "", *stores, *parallel], directory / "ours.xml")
-    if repeats:
-        _repeat(ours, ours.failed, lambda tests: _pytest([*tests, "-m", ""], directory / "ours-repeated.xml"))
-    return {REAL: real, OURS: ours}
+    return {REAL: real, OURS: _pytest([suite, "-m", "", *stores, *parallel], directory / "ours.xml")}
 
 
-def kubernetes(directory: Path, *, is_all: bool, repeats: bool) -> Outcomes:
+def kubernetes(directory: Path, scope: Scope) -> Outcomes:
     """The tests of this folder: real controllers on our API, real members, and manifests on both servers."""
-    marks = "kubernetes" if is_all else "kubernetes and not slow"
-    done = _pytest(["tests/kubernetes", "-m", marks], directory / "kubernetes.xml")
+    marks = "kubernetes" if scope is Scope.ALL else "kubernetes and not slow"
+    tests = list(CORE) if scope is Scope.CORE else ["tests/kubernetes"]
+    done = _pytest([*tests, "-m", marks], directory / "kubernetes.xml")
     on_real = {name: failure for name, failure in done.tests.items() if f"[{REAL}" in name}
     on_ours = {name: failure for name, failure in done.tests.items() if name not in on_real}
-    outcomes = {REAL: Outcome(on_real, done.seconds), OURS: Outcome(on_ours, done.seconds)}
-    for server in (REAL, OURS) if repeats else (REAL,):
-        report = directory / f"{server}-repeated.xml"
-        outcome = outcomes[server]
-        _repeat(outcome, outcome.failed, lambda tests, report=report: _pytest([*tests, "-m", marks], report))
-    return outcomes
+    real = Outcome(on_real, done.seconds)
+    _repeat(real, lambda tests: _pytest([*tests, "-m", marks], directory / f"{REAL}-repeated.xml"))
+    return {REAL: real, OURS: Outcome(on_ours, done.seconds)}
 
 
-def end_to_end(directory: Path, *, is_all: bool, repeats: bool) -> Outcomes:
+def end_to_end(directory: Path, scope: Scope) -> Outcomes:
     """Kubernetes' own suite. The real server runs it with `--all`, and what fails on ours."""
+    is_all = scope is Scope.ALL
     skip = e2e.SKIP if is_all else f"{e2e.SKIP}|{e2e.UNSTABLE}"
     ours = _e2e(directory / OURS, _our_server, e2e.FOCUS, skip)
-    if repeats and 0 < len(ours.failed) <= REPEATED_MAX:
-        again = _e2e(directory / "repeated", _our_server, e2e.focus_on(ours.failed), skip)
-        _excuse(ours, again)
     real = Outcome()
     if is_all:
         real = _e2e(directory / REAL, _real_server, e2e.FOCUS, skip)
@@ -118,13 +130,18 @@ SUITES: dict[str, Callable[..., Outcomes]] = {
 def main() -> int:
     """Run the suites; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--all", action="store_true", help="also the specs that depend on the machine's speed")
-    parser.add_argument(
-        "--repeat", action="store_true", help="repeat what fails on our server; what passes then does not count"
+    scopes = parser.add_mutually_exclusive_group()
+    scopes.add_argument(
+        "--core", dest="scope", action="store_const", const=Scope.CORE, help="what each landing must pass"
+    )
+    scopes.add_argument(
+        "--all", dest="scope", action="store_const", const=Scope.ALL, help="also what depends on the machine's speed"
     )
     parser.add_argument("--only", choices=SUITES, action="append", help="run this suite; may be given more than once")
     options = parser.parse_args()
-    if missing := missing_binaries():
+    scope = options.scope or Scope.LANDING
+    chosen = options.only or [name for name in SUITES if scope is not Scope.CORE or name != "e2e"]
+    if missing := missing_binaries(servers_only="e2e" not in chosen):
         print(f"kubernetes: {', '.join(missing)} not built: run `make kubernetes` (needs Go 1.26 or newer)")
         return 2
     # Children inherit an ignored SIGINT, which a shell gives to background jobs; pytest must stop its servers at a timeout.
@@ -132,11 +149,11 @@ def main() -> int:
     began = time.monotonic()
     results: dict[str, Outcomes] = {}
     with tempfile.TemporaryDirectory(prefix="federation-kubernetes-") as folder:
-        for name in options.only or SUITES:
+        for name in chosen:
             directory = Path(folder) / name
             directory.mkdir()
             print(f"{name} ...", flush=True)
-            results[name] = SUITES[name](directory, is_all=options.all, repeats=options.repeat)
+            results[name] = SUITES[name](directory, scope)
     return _report(results, time.monotonic() - began)
 
 
@@ -187,8 +204,9 @@ def _pytest(arguments: list[str], report: Path) -> Outcome:
     return Outcome(tests, seconds)
 
 
-def _repeat(outcome: Outcome, failed: set[str], run: Callable[[list[str]], Outcome]) -> None:
+def _repeat(outcome: Outcome, run: Callable[[list[str]], Outcome]) -> None:
     """Run failed tests once more, unless so many failed that the cause is no chance, and keep the second result."""
+    failed = outcome.failed
     if not 0 < len(failed) <= REPEATED_MAX or SUITE in failed:
         return
     print(f"repeating {len(failed)} ...", flush=True)
