@@ -171,7 +171,7 @@ def api_server(directory: Path, *, is_real: bool) -> Iterator[Path]:
         with real_server(directory / "real") as kubeconfig:
             yield kubeconfig
         return
-    with contextlib.closing(start_serve(directory / "host")) as running:
+    with contextlib.closing(start_serve(directory / "host", is_fresh=True)) as running:
         # The definitions of a federation are not the webhook's, which replaces only its own.
         kubectl = running.kubectl
         for kind in kubectl("get", "crds", "-o", "name").split():
@@ -227,7 +227,7 @@ def count_subsets(kubectl: Kubectl) -> Counter[str]:
 
 def measure_packages(directory: Path) -> Results:
     packages_of = [f"package-{number}" for number in range(1, PACKAGES + 1)]
-    with free_clusters(directory / "clusters", 1) as (kubeconfig,), spread_webhook(kubeconfig):
+    with free_clusters(directory / "clusters", 1, is_fresh=True) as (kubeconfig,), spread_webhook(kubeconfig):
         kubectl = Kubectl(kubeconfig)
         packages = [
             {"name": name, "maxReplicas": PACKAGE_SIZE, "patch": {"metadata": {"annotations": {"bandwidth": name}}}}

@@ -71,7 +71,7 @@ class Server:
 
 @contextlib.contextmanager
 def a_server(directory: Path) -> Iterator[Server]:
-    with contextlib.closing(start_serve(directory)) as federation:
+    with contextlib.closing(start_serve(directory, is_fresh=True)) as federation:
         server = Server(federation)
         yield server
         server.api.close()

@@ -15,16 +15,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import psutil  # type: ignore[import-untyped]  # it has no stubs of its own
+
+from tests.support.forkserver import Process, start_process
 
 if TYPE_CHECKING:
     from tests.support.rest import Api
 
 T = TypeVar("T")
 BIN = Path(sys.executable).parent
-FEDCTL = [sys.executable, "-m", "federation.cli.main"]
+CLI, SIMULATOR = "federation.cli.main", "federation.simulator.__main__"
+FEDCTL = [sys.executable, "-m", CLI]
 PATIENCE_S = 90
 """Default of all waits. A machine that runs other work besides may need most of it; what passes takes seconds."""
 
@@ -33,17 +37,24 @@ def fedctl(
     *arguments: str, check: bool = True, timeout_s: float = PATIENCE_S, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run fedctl and return the finished process."""
-    done = subprocess.run(
-        [*FEDCTL, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        env={**os.environ, **environment},
-        check=False,
-    )
-    if check and done.returncode:
-        raise AssertionError(f"fedctl {' '.join(arguments)} exited {done.returncode}: {done.stderr or done.stdout}")
-    return done
+    with TemporaryFile() as output, TemporaryFile() as errors:
+        done = start_process(
+            CLI, arguments, environment={**os.environ, **environment}, stdout=output.fileno(), stderr=errors.fileno()
+        )
+        try:
+            code = done.wait(timeout_s)
+        finally:
+            done.kill()
+            done.wait(30)
+        texts = [_text_of(file) for file in (output, errors)]
+    if check and code:
+        raise AssertionError(f"fedctl {' '.join(arguments)} exited {code}: {texts[1] or texts[0]}")
+    return subprocess.CompletedProcess(arguments, code, *texts)
+
+
+def _text_of(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +141,7 @@ def close_clients(directory: Path) -> None:
 class Federation:
     """A running `fedctl up` or `fedctl serve`."""
 
-    def __init__(self, directory: Path, process: subprocess.Popen[str], ready_line: str) -> None:
+    def __init__(self, directory: Path, process: Process, ready_line: str) -> None:
         self.directory = directory
         self.process = process
         self.ready_line = ready_line
@@ -198,15 +209,17 @@ def log_of(directory: Path) -> Path:
 
 
 def start_federation(
-    directory: Path, *, members: int = 3, arguments: Sequence[str] = (), **environment: str
+    directory: Path, *, members: int = 3, arguments: Sequence[str] = (), is_fresh: bool = False, **environment: str
 ) -> Federation:
     """Start `fedctl up` and wait for its ready line."""
-    return _start(directory, ["up", "--members", str(members), *arguments], environment)
+    return _start(directory, ["up", "--members", str(members), *arguments], environment, is_fresh=is_fresh)
 
 
-def start_serve(directory: Path, *, arguments: Sequence[str] = (), **environment: str) -> Federation:
+def start_serve(
+    directory: Path, *, arguments: Sequence[str] = (), is_fresh: bool = False, **environment: str
+) -> Federation:
     """Start `fedctl serve` and wait for its ready line."""
-    return _start(directory, ["serve", *arguments], environment)
+    return _start(directory, ["serve", *arguments], environment, is_fresh=is_fresh)
 
 
 def start_on_host(directory: Path, kubeconfig: Path, *, arguments: Sequence[str] = ()) -> Federation:
@@ -216,13 +229,18 @@ def start_on_host(directory: Path, kubeconfig: Path, *, arguments: Sequence[str]
     return running
 
 
-def _start(directory: Path, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Federation:
+def _start(
+    directory: Path,
+    arguments: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    *,
+    is_fresh: bool = False,
+) -> Federation:
     port = [] if "--port" in arguments else ["--port", "0"]
-    command = [*FEDCTL, *arguments, "--dir", str(directory), *port]
+    command = [*arguments, "--dir", str(directory), *port]
     with log_of(directory).open("a") as log:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **(environment or {})}
-        )
+        everything = {**os.environ, **(environment or {})}
+        process = start_process(CLI, command, environment=everything, stderr=log.fileno(), is_fresh=is_fresh)
     assert process.stdout is not None
     deadline = time.monotonic() + PATIENCE_S + 60
     line = ""
@@ -239,24 +257,31 @@ def _start(directory: Path, arguments: Sequence[str], environment: Mapping[str, 
 
 @contextmanager
 def federation(
-    directory: Path, *, members: int = 3, arguments: Sequence[str] = (), **environment: str
+    directory: Path, *, members: int = 3, arguments: Sequence[str] = (), is_fresh: bool = False, **environment: str
 ) -> Iterator[Federation]:
     """Run a federation with simulated members during the block."""
-    with closing(start_federation(directory, members=members, arguments=arguments, **environment)) as running:
+    with closing(
+        start_federation(directory, members=members, arguments=arguments, is_fresh=is_fresh, **environment)
+    ) as running:
         yield running
 
 
 @contextmanager
-def free_clusters(directory: Path, count: int) -> Iterator[list[Path]]:
+def free_clusters(directory: Path, count: int, *, is_fresh: bool = False) -> Iterator[list[Path]]:
     """Run `count` simulated clusters outside of any federation during the block; yield their kubeconfigs."""
-    command = [sys.executable, "-m", "federation.simulator", "--dir", str(directory), "--members", str(count)]
-    with log_of(directory).open("a") as log:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
-    with process:  # closing its standard input ends it
+    read, write = os.pipe()
+    with log_of(directory).open("a") as log, os.fdopen(read), os.fdopen(write, "w") as stdin:
+        arguments = ("--dir", str(directory), "--members", str(count))
+        process = start_process(SIMULATOR, arguments, stdin=read, stderr=log.fileno(), is_fresh=is_fresh)
         assert process.stdout is not None
-        lines = [json.loads(process.stdout.readline()) for _ in range(count)]
-        yield sorted(Path(line["kubeconfig"]) for line in lines)
-        close_clients(directory)
+        with process.stdout:
+            lines = [json.loads(process.stdout.readline()) for _ in range(count)]
+            try:
+                yield sorted(Path(line["kubeconfig"]) for line in lines)
+            finally:
+                close_clients(directory)
+                stdin.close()  # which ends it
+                process.wait(30)
 
 
 def eventually(

@@ -5,16 +5,18 @@
 """
 
 import asyncio
-import subprocess
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from federation.apimachinery.clock import SystemClock
 from federation.apiserver.server import APIServer, APIServerOptions
 from federation.apiserver.store.sql import SQLStore
 from tests.support.federation import Kubectl, log_of
+from tests.support.forkserver import Process, start_process
 
 
 class PlainHost:
@@ -25,15 +27,16 @@ class PlainHost:
         self.kubeconfig = directory / "kubeconfig"
         self.kubectl = Kubectl(self.kubeconfig)
         self._port = "0"
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Process | None = None
+        self._stdin: IO[str] | None = None
 
     def start(self) -> None:
         """Start the server, on the port that it had before."""
-        command = [sys.executable, "-m", "tests.support.plainhost", str(self.directory), self._port]
-        with log_of(self.directory).open("a") as log:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
-            )
+        read, write = os.pipe()
+        with log_of(self.directory).open("a") as log, os.fdopen(read):
+            self._stdin = os.fdopen(write, "w")
+            arguments = (str(self.directory), self._port)
+            self._process = start_process(__name__, arguments, stdin=read, stderr=log.fileno())
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line.startswith("ready "), log_of(self.directory).read_text()[-3000:]
@@ -43,7 +46,10 @@ class PlainHost:
         """Kill the server."""
         if self._process is not None:
             self._process.kill()
-            self._process.communicate(timeout=30)
+            self._process.wait(30)
+            for stream in (self._stdin, self._process.stdout):
+                assert stream is not None
+                stream.close()
             self._process = None
 
 
@@ -74,7 +80,12 @@ async def _serve(directory: Path, port: int) -> None:
         await store.close()
 
 
+def main() -> None:
+    """Run the server of the process's arguments."""
+    directory = Path(sys.argv[1])
+    directory.mkdir(parents=True, exist_ok=True)
+    asyncio.run(_serve(directory, int(sys.argv[2])))
+
+
 if __name__ == "__main__":
-    _directory = Path(sys.argv[1])
-    _directory.mkdir(parents=True, exist_ok=True)
-    asyncio.run(_serve(_directory, int(sys.argv[2])))
+    main()
