@@ -15,7 +15,7 @@ from federation.apimachinery.memory import tune_collector
 from tests.support.suite import costs
 from tests.support.suite.quarantine import quarantined
 from tests.support.suite.summary import Summary
-from tests.support.suite.tiers import Tier, is_in, items_of_check, longest_first, name_of
+from tests.support.suite.tiers import Tier, is_in, is_named, items_of_check, longest_first, name_of
 
 if TYPE_CHECKING:
     from tests.support.federation import Federation
@@ -60,8 +60,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if apart:  # each worker would start their servers again
             raise pytest.UsageError(f"pytest-xdist does not keep groups together with this pytest: {apart[0]}")
     config.stash[_CHECKED] = items_of_check(items)
-    is_named = any("::" in argument for argument in config.args)
-    if not is_named:
+    if not is_named(config):
         tier = Tier(config.getoption("--tier"))
         left_out = [item for item in items if not is_in(item, tier, config.stash[_CHECKED])]
         config.hook.pytest_deselected(items=left_out)

@@ -2,6 +2,8 @@
 
 Each `StoreBackend.open()` returns a running store on the backend's one database, so a test can restart a store or open
 several at once. Closing the backend closes all of them.
+
+`stores_for` decides on which stores a conformance test runs: most behaviours are the same above every store.
 """
 
 import asyncio
@@ -10,12 +12,31 @@ import dataclasses
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import pytest
+
 from federation.apiserver.store.interface import Body, Event, Store
 from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.store.options import StoreOptions
 from federation.apiserver.store.sql import SQLStore
+from tests.support.suite.tiers import collects_nightly
 
 QUICK = StoreOptions(tail_interval_s=0.2, progress_interval_s=0.05)
+
+
+def stores_for(metafunc: pytest.Metafunc, *databases: str) -> list[Any]:
+    """Return the stores of a test as parameters: memory, and with the marker `every_store` also `databases`.
+
+    On a database, tests without the marker are nightly. Other tiers do not even collect them.
+    """
+    is_for_every_store = metafunc.definition.get_closest_marker("every_store") is not None
+    has_nightly = collects_nightly(metafunc.config)
+    params = [pytest.param("memory", id="memory")]
+    if is_for_every_store or has_nightly:
+        marks = [] if is_for_every_store else [pytest.mark.nightly]
+        for name in databases:
+            own = [pytest.mark.postgres] if name == "postgres" else []
+            params.append(pytest.param(name, id=name, marks=marks + own))
+    return params
 
 
 def a_body(text: str = "") -> Body:

@@ -1,7 +1,8 @@
-"""The server of the suite: ours on SQLite, in memory and on PostgreSQL, or with `--kubeconfig FILE` any other cluster.
+"""The server of the suite: ours in memory, on SQLite and on PostgreSQL, or with `--kubeconfig FILE` any other cluster.
 
-    pytest tests/conformance/apiserver                          our server on every store
-    pytest tests/conformance/apiserver -k sqlite                only on SQLite
+    pytest tests/conformance/apiserver                          our server in memory; tests of `every_store` on all three
+    pytest tests/conformance/apiserver --tier all               every test on every store
+    pytest tests/conformance/apiserver --tier all -k sqlite     every test on SQLite
     pytest tests/conformance/apiserver --kubeconfig ~/.kube/config    the current context's cluster
 
 Every test has a namespace of its own, which is deleted after it.
@@ -18,6 +19,7 @@ from tests.conformance.apiserver.objects import a_definition
 from tests.support.apiserver import api_server
 from tests.support.postgres import PostgresServer
 from tests.support.rest import Api, Object, Refused, eventually
+from tests.support.stores import stores_for
 
 from federation.apimachinery.connection import Connection
 from federation.apiserver.store.interface import Store
@@ -27,11 +29,7 @@ from federation.apiserver.store.sql import SQLStore
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.client.kubeconfig import load_kubeconfig
 
-OURS = [
-    pytest.param("sqlite", id="sqlite"),
-    pytest.param("memory", id="memory", marks=pytest.mark.slow),
-    pytest.param("postgres", id="postgres", marks=[pytest.mark.slow, pytest.mark.postgres]),
-]
+DATABASES = ("sqlite", "postgres")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "connection" in metafunc.fixturenames:
         given = metafunc.config.getoption("--kubeconfig", default="")
-        stores = [pytest.param(f"kubeconfig {given}", id="cluster")] if given else OURS
+        stores = [pytest.param(f"kubeconfig {given}", id="cluster")] if given else stores_for(metafunc, *DATABASES)
         metafunc.parametrize("connection", stores, indirect=True, scope="session")
 
 

@@ -147,6 +147,7 @@ def test_the_name_is_version_and_group(api: Api, group: str) -> None:
         api.create("apiservices", obj)
 
 
+@pytest.mark.every_store
 def test_updates_need_a_resource_version(api: Api, group: str, registered: str) -> None:
     obj = an_api_service(group)
     api.create("apiservices", obj)

@@ -15,6 +15,7 @@ def ten(api: Api) -> Api:
     return api
 
 
+@pytest.mark.every_store
 def test_pages_add_up_to_the_list(ten: Api) -> None:
     """[sig-api-machinery] Servers with support for API chunking should return chunks of results for list calls."""
     names, token = [], ""
@@ -28,6 +29,7 @@ def test_pages_add_up_to_the_list(ten: Api) -> None:
     assert names == [f"cm-{number}" for number in range(10)]
 
 
+@pytest.mark.every_store
 def test_pages_are_of_one_revision(ten: Api) -> None:
     first = ten.list("configmaps", limit=4, fieldSelector="metadata.name!=kube-root-ca.crt")
     ten.delete("configmaps", "cm-7")
@@ -38,17 +40,20 @@ def test_pages_are_of_one_revision(ten: Api) -> None:
     assert rest["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
 
 
+@pytest.mark.every_store
 def test_the_remaining_count_is_returned_without_a_selector(ten: Api) -> None:
     total = len(ten.names("configmaps"))
     assert ten.list("configmaps", limit=4)["metadata"]["remainingItemCount"] == total - 4
 
 
+@pytest.mark.every_store
 def test_the_last_page_has_neither_token_nor_count(ten: Api) -> None:
     metadata = ten.list("configmaps", limit=100)["metadata"]
     assert not metadata.get("continue")
     assert "remainingItemCount" not in metadata
 
 
+@pytest.mark.every_store
 def test_a_page_with_a_selector_is_filled(ten: Api) -> None:
     page = ten.list("configmaps", limit=3, labelSelector="parity=odd")
     assert [item["metadata"]["name"] for item in page["items"]] == ["cm-1", "cm-3", "cm-5"]
@@ -71,6 +76,7 @@ def test_a_list_has_kind_and_revision(api: Api) -> None:
     assert listed["metadata"]["resourceVersion"].isdecimal()
 
 
+@pytest.mark.every_store
 def test_an_exact_revision_shows_the_past(ten: Api) -> None:
     before = ten.list("configmaps")["metadata"]["resourceVersion"]
     ten.delete("configmaps", "cm-3")
@@ -80,6 +86,7 @@ def test_an_exact_revision_shows_the_past(ten: Api) -> None:
     assert past["metadata"]["resourceVersion"] == before
 
 
+@pytest.mark.every_store
 def test_not_older_than_shows_at_least_that(ten: Api) -> None:
     created = ten.create("configmaps", a_config_map("new"))["metadata"]["resourceVersion"]
     listed = ten.list("configmaps", resourceVersion=created, resourceVersionMatch="NotOlderThan")
@@ -171,6 +178,7 @@ def test_options_that_exclude_each_other_are_refused(api: Api, query: dict[str, 
     assert field in caught.value.fields
 
 
+@pytest.mark.every_store
 def test_one_object_is_read_not_older_than_a_revision(api: Api) -> None:
     created = api.create("configmaps", a_config_map())
     assert api.get("configmaps", "cm", resourceVersion=created["metadata"]["resourceVersion"]) == created

@@ -125,6 +125,7 @@ def test_columns_are_printed(api: Api, widgets: str, group: str) -> None:
     assert table["rows"][0]["cells"] == ["w", 3, "red"]
 
 
+@pytest.mark.every_store
 def test_a_second_version_shows_the_same_objects(api: Api, group: str) -> None:
     definition = a_definition(group)
     second = {"name": "v2", "served": True, "storage": False, "schema": {"openAPIV3Schema": WIDGET_SCHEMA}}
@@ -156,6 +157,7 @@ def is_unknown(api: Api, plural: str) -> bool:
     return False
 
 
+@pytest.mark.every_store
 def test_deleting_a_definition_removes_the_objects(api: Api, group: str) -> None:
     widgets = define(api, a_definition(group))
     api.create(widgets, a_widget(group))
@@ -167,6 +169,7 @@ def test_deleting_a_definition_removes_the_objects(api: Api, group: str) -> None
     api.delete("customresourcedefinitions", f"widgets.{group}")
 
 
+@pytest.mark.every_store
 def test_custom_objects_are_watched(api: Api, widgets: str, group: str) -> None:
     """[sig-api-machinery] CustomResourceDefinition Watch on custom resource definition objects."""
     with api.watch(widgets, resourceVersion=api.list(widgets)["metadata"]["resourceVersion"]) as watch:
@@ -378,6 +381,7 @@ def test_a_stored_version_cannot_be_dropped(api: Api, group: str) -> None:
     api.delete("customresourcedefinitions", name)
 
 
+@pytest.mark.every_store
 def test_a_large_definition_is_served_as_a_small_one_is(api: Api, group: str) -> None:
     engines = define(api, a_large_definition(group))
     document = eventually(lambda: api.send("GET", "/openapi/v3").json()["paths"].get(f"apis/{group}/v1"))

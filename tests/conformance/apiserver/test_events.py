@@ -94,6 +94,7 @@ def test_an_event_stands_in_the_namespace_of_its_object(api: Api, involved: dict
         api.create("events", an_event(api, involvedObject={"kind": "Pod", "name": "p", **involved}))
 
 
+@pytest.mark.every_store
 def test_both_names_are_watched(api: Api) -> None:
     with api.watch(NEW, resourceVersion=api.list(NEW)["metadata"]["resourceVersion"]) as watch:
         api.create("events", an_event(api))

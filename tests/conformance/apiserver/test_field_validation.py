@@ -106,6 +106,7 @@ def test_a_name_is_required(api: Api) -> None:
         api.create("configmaps", {"data": {}})
 
 
+@pytest.mark.every_store
 def test_generate_name_adds_five_letters(api: Api) -> None:
     body = a_config_map()
     body["metadata"] = {"generateName": "cm-"}
@@ -148,6 +149,7 @@ def test_defaults_are_filled_in(api: Api) -> None:
     assert pod["containers"][0]["imagePullPolicy"] == "IfNotPresent"
 
 
+@pytest.mark.every_store
 def test_creating_twice_is_already_exists(api: Api) -> None:
     api.create("configmaps", a_config_map())
     with refused(409, "AlreadyExists", 'configmaps "cm" already exists') as caught:
@@ -165,6 +167,7 @@ def test_an_unknown_content_type_is_refused(api: Api) -> None:
         api.create("configmaps", a_config_map(), type_="text/csv")
 
 
+@pytest.mark.every_store
 def test_dry_run_stores_nothing(api: Api) -> None:
     answer = api.create("configmaps", a_config_map(), dryRun="All")
     assert answer["metadata"]["uid"]

@@ -16,12 +16,14 @@ def family(api: Api) -> Object:
     return owner
 
 
+@pytest.mark.every_store
 def test_dependents_go_after_their_owner(api: Api, family: Object) -> None:
     """[sig-api-machinery] Garbage collector should delete dependents in the background."""
     assert api.delete("configmaps", "owner", {"propagationPolicy": "Background"})["status"] == "Success"
     api.wait_gone("configmaps", "child")
 
 
+@pytest.mark.every_store
 def test_foreground_deletion_waits_for_dependents(api: Api, family: Object) -> None:
     """[sig-api-machinery] Garbage collector should keep the owner until all its dependents are deleted."""
     api.patch("configmaps", "child", {"metadata": {"finalizers": ["example.com/wait"]}})
@@ -50,6 +52,7 @@ def test_a_second_owner_keeps_a_dependent(api: Api, family: Object) -> None:
     eventually(lambda: len(api.get("configmaps", "child")["metadata"]["ownerReferences"]) == 1)
 
 
+@pytest.mark.every_store
 def test_a_chain_is_collected(api: Api, family: Object) -> None:
     child = api.get("configmaps", "child")
     api.create("configmaps", a_config_map("grandchild", ownerReferences=owned_by(child, "v1", "ConfigMap")))
@@ -116,6 +119,7 @@ def test_deleting_an_absent_object_is_not_found(api: Api) -> None:
         api.delete("configmaps", "cm")
 
 
+@pytest.mark.every_store
 @pytest.mark.parametrize(
     ("precondition", "text"),
     [
@@ -151,6 +155,7 @@ def test_an_unknown_policy_is_refused(api: Api) -> None:
         api.delete("configmaps", "cm", {"propagationPolicy": "Sometimes"})
 
 
+@pytest.mark.every_store
 def test_a_collection_is_deleted_by_selector(api: Api) -> None:
     """[sig-api-machinery] should delete a collection of pods."""
     for name, label in (("a", "1"), ("b", "1"), ("c", "2")):

@@ -1,5 +1,6 @@
 """Conformance area: namespaces."""
 
+import pytest
 from tests.conformance.apiserver.objects import a_config_map, a_pod
 from tests.support.rest import Api, eventually, refused
 
@@ -11,6 +12,7 @@ def test_a_namespace_is_active_and_labelled(api: Api) -> None:
     assert namespace["metadata"]["labels"]["kubernetes.io/metadata.name"] == api.namespace
 
 
+@pytest.mark.every_store
 def test_a_namespace_gets_a_service_account(api: Api) -> None:
     """[sig-auth] ServiceAccounts: a default service account is made in every namespace."""
     eventually(lambda: api.exists("serviceaccounts", "default"))
@@ -25,6 +27,7 @@ def test_the_basic_namespaces_may_not_be_deleted(api: Api) -> None:
         api.delete("namespaces", "kube-system")
 
 
+@pytest.mark.every_store
 def test_a_deleted_namespace_takes_its_content_with_it(api: Api) -> None:
     """[sig-api-machinery] Namespaces should ensure that all pods and services are removed when a namespace is deleted."""
     name = f"{api.namespace}-x"
@@ -108,6 +111,7 @@ def test_namespace_names_are_labels(api: Api) -> None:
         api.create("namespaces", {"metadata": {"name": "a.b"}})
 
 
+@pytest.mark.every_store
 def test_equal_names_in_two_namespaces_are_two_objects(api: Api) -> None:
     here = api.create("configmaps", a_config_map(api.namespace))
     there = api.send("POST", api.url("configmaps", namespace="default"), a_config_map(api.namespace)).json()

@@ -90,6 +90,7 @@ def test_an_unknown_patch_type_is_refused(cm: Api) -> None:
         cm.patch("configmaps", "cm", {}, type_="application/json")
 
 
+@pytest.mark.every_store
 def test_a_patch_with_a_stale_revision_is_a_conflict(cm: Api) -> None:
     with refused(409, "Conflict", "the object has been modified"):
         cm.patch("configmaps", "cm", {"metadata": {"resourceVersion": "1"}, "data": {"a": "b"}})
@@ -100,6 +101,7 @@ def test_a_patch_to_an_invalid_object_is_refused(web: Api) -> None:
         web.patch("deployments", "web", {"spec": {"replicas": -1}})
 
 
+@pytest.mark.every_store
 def test_a_patch_that_changes_nothing_keeps_the_revision(cm: Api) -> None:
     before = cm.get("configmaps", "cm")
     assert cm.patch("configmaps", "cm", {"data": {"k": "v"}}) == before
@@ -116,6 +118,7 @@ def test_a_patch_cannot_rename(cm: Api) -> None:
     assert caught.value.code in {400, 422}
 
 
+@pytest.mark.every_store
 def test_an_update_with_a_stale_revision_is_a_conflict(cm: Api) -> None:
     first = cm.get("configmaps", "cm")
     cm.patch("configmaps", "cm", {"data": {"a": "b"}})
@@ -124,6 +127,7 @@ def test_an_update_with_a_stale_revision_is_a_conflict(cm: Api) -> None:
         cm.update("configmaps", {**first, "data": {"x": "y"}})
 
 
+@pytest.mark.every_store
 def test_an_update_without_revision_overwrites(cm: Api) -> None:
     assert cm.update("configmaps", {"metadata": {"name": "cm"}, "data": {"x": "y"}})["data"] == {"x": "y"}
 
@@ -222,6 +226,7 @@ def test_a_negative_scale_is_invalid(web: Api) -> None:
         web.patch("deployments", "web", {"spec": {"replicas": -1}}, "scale")
 
 
+@pytest.mark.every_store
 def test_of_concurrent_updates_none_is_lost(cm: Api) -> None:
     def add(number: int) -> None:
         while True:
@@ -240,6 +245,7 @@ def test_of_concurrent_updates_none_is_lost(cm: Api) -> None:
     assert len(cm.get("configmaps", "cm")["data"]) == 13
 
 
+@pytest.mark.every_store
 def test_dry_runs_change_nothing(cm: Api) -> None:
     before = cm.get("configmaps", "cm")
     assert cm.patch("configmaps", "cm", {"data": {"k": "w"}}, dryRun="All")["data"] == {"k": "w"}

@@ -164,6 +164,7 @@ def test_a_status_write_also_writes_the_metadata(api: Api) -> None:
     api.patch("deployments", made["name"], {"metadata": {"finalizers": None}})
 
 
+@pytest.mark.every_store
 def test_an_eviction_needs_the_budgets_leave(api: Api) -> None:
     api.create("pods", a_pod(nodeName="no-such-node"))
     api.patch("pods", "p", {"status": READY}, "status")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from tests.conformance.apiserver.objects import a_config_map
 from tests.support.rest import Api, Refused, eventually, refused
 
@@ -43,6 +44,7 @@ def test_a_user_without_a_role_has_no_permissions(nobody: Api) -> None:
         nobody.list("configmaps")
 
 
+@pytest.mark.every_store
 def test_a_role_allows_what_it_names(api: Api, nobody: Api) -> None:
     grant(api, rule("get,list", "configmaps"))
     eventually(lambda: allowed(lambda: nobody.list("configmaps")))
@@ -140,6 +142,7 @@ def test_a_token_is_reviewed(api: Api, nobody: Api) -> None:
     assert status["user"]["username"] == f"system:serviceaccount:{api.namespace}:nobody"
 
 
+@pytest.mark.every_store
 def test_a_token_is_invalid_after_its_account_is_deleted(api: Api, nobody: Api) -> None:
     """[sig-auth] ServiceAccounts: tokens are invalid once the account is deleted."""
     api.delete("serviceaccounts", "nobody")

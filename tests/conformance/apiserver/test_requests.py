@@ -65,6 +65,7 @@ def test_a_put_must_name_its_object(api: Api) -> None:
     assert caught.value.message == text
 
 
+@pytest.mark.every_store
 def test_a_put_of_another_uid_is_a_conflict(api: Api) -> None:
     uid = api.create("configmaps", a_config_map())["metadata"]["uid"]
     with refused(409, "Conflict", f"Precondition failed: UID in precondition: x, UID in object meta: {uid}"):
@@ -195,6 +196,7 @@ def test_metadata_is_asked_for_as_one_object_or_as_a_list(api: Api) -> None:
         api.list("configmaps", accept=METADATA)
 
 
+@pytest.mark.every_store
 def test_a_collection_is_deleted_by_field_and_in_a_dry_run_not_at_all(api: Api) -> None:
     for name in ("a", "b"):
         api.create("configmaps", a_config_map(name, {"test": "1"}))

@@ -27,6 +27,7 @@ def a_sized_pod(
     return pod
 
 
+@pytest.mark.every_store
 def test_a_count_quota_refuses_the_object_beyond_it_with_kubernetes_text(api: Api) -> None:
     api.create("secrets", {"metadata": {"name": "before"}})
     a_quota(api, {"count/secrets": "2", "secrets": "5"})
@@ -42,6 +43,7 @@ def test_a_count_quota_refuses_the_object_beyond_it_with_kubernetes_text(api: Ap
     assert caught.value.message == text
 
 
+@pytest.mark.every_store
 def test_a_deletion_releases_the_quota(api: Api) -> None:
     a_quota(api, {"count/deployments.apps": "1"})
     api.create("deployments", a_deployment("one"))
@@ -62,6 +64,7 @@ def test_a_create_that_fails_uses_nothing(api: Api) -> None:
     eventually(lambda: used(api)["count/secrets"] == "1")
 
 
+@pytest.mark.every_store
 @pytest.mark.ours("kube-apiserver keeps the reservation until its controller counts the next time")
 def test_a_create_that_fails_uses_nothing_at_once(api: Api) -> None:
     a_quota(api, {"count/secrets": "2"})
@@ -108,6 +111,7 @@ def test_every_matching_quota_is_charged(api: Api) -> None:
     eventually(lambda: used(api, "wide")["count/secrets"] == "1")
 
 
+@pytest.mark.every_store
 def test_concurrent_creates_do_not_exceed_a_quota(api: Api) -> None:
     a_quota(api, {"count/secrets": "5"})
 

@@ -158,6 +158,7 @@ def test_the_name_must_be_that_of_the_url(api: Api) -> None:
         api.patch("configmaps", "other", applied(), type_=APPLY, fieldManager="one")
 
 
+@pytest.mark.every_store
 def test_a_stale_revision_is_a_conflict(api: Api) -> None:
     api.apply("configmaps", applied({"a": "1"}))
     with refused(409, "Conflict"):

@@ -53,6 +53,7 @@ def test_no_object_comes_on_request(api: Api) -> None:
     assert not table["rows"][0].get("object")
 
 
+@pytest.mark.every_store
 def test_tables_come_in_chunks(api: Api) -> None:
     """[sig-api-machinery] Servers with support for Table transformation should return chunks of table results."""
     for name in "abc":

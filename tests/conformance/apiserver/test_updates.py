@@ -21,6 +21,7 @@ def test_an_absent_custom_object_is_not_found(api: Api, widgets: str, group: str
         api.update(widgets, a_widget(group), "status")
 
 
+@pytest.mark.every_store
 def test_a_custom_object_is_replaced_only_with_its_revision(api: Api, widgets: str, group: str) -> None:
     api.create(widgets, a_widget(group))
     text = "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
@@ -33,6 +34,7 @@ def test_an_absent_definition_is_not_found(api: Api, group: str) -> None:
         api.update("customresourcedefinitions", a_definition(group))
 
 
+@pytest.mark.every_store
 def test_writes_without_a_revision_never_conflict(api: Api) -> None:
     api.create("configmaps", a_config_map("x"))
 

@@ -17,6 +17,7 @@ def revision(api: Api) -> str:
     return api.list("configmaps")["metadata"]["resourceVersion"]
 
 
+@pytest.mark.every_store
 def test_changes_are_delivered_in_order(api: Api) -> None:
     with api.watch("configmaps", resourceVersion=revision(api), **OURS) as watch:
         api.create("configmaps", a_map("a"))
@@ -25,12 +26,14 @@ def test_changes_are_delivered_in_order(api: Api) -> None:
         assert watch.said(3) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
 
 
+@pytest.mark.every_store
 def test_an_event_carries_the_object_as_it_was_answered(api: Api) -> None:
     with api.watch("configmaps", resourceVersion=revision(api), **OURS) as watch:
         created = api.create("configmaps", a_map("a"))
         assert watch.next() == ("ADDED", created)
 
 
+@pytest.mark.every_store
 def test_a_deletion_carries_a_newer_revision_than_the_object(api: Api) -> None:
     created = api.create("configmaps", a_map("a"))
     with api.watch("configmaps", resourceVersion=revision(api), **OURS) as watch:
@@ -40,6 +43,7 @@ def test_a_deletion_carries_a_newer_revision_than_the_object(api: Api) -> None:
         assert int(last["metadata"]["resourceVersion"]) > int(created["metadata"]["resourceVersion"])
 
 
+@pytest.mark.every_store
 def test_revisions_grow_from_event_to_event(api: Api) -> None:
     with api.watch("configmaps", resourceVersion=revision(api), **OURS) as watch:
         for name in "abcd":
@@ -48,6 +52,7 @@ def test_revisions_grow_from_event_to_event(api: Api) -> None:
         assert seen == sorted(set(seen))
 
 
+@pytest.mark.every_store
 def test_without_a_revision_existing_objects_come_first(api: Api) -> None:
     api.create("configmaps", a_map("a"))
     api.create("configmaps", a_map("b"))
@@ -57,6 +62,7 @@ def test_without_a_revision_existing_objects_come_first(api: Api) -> None:
         assert watch.said(1) == [("ADDED", "c")]
 
 
+@pytest.mark.every_store
 def test_a_watch_resumes_after_any_revision(api: Api) -> None:
     """[sig-api-machinery] Watchers should be able to restart watching from the last resource version observed."""
     first = api.create("configmaps", a_map("a"))
@@ -66,6 +72,7 @@ def test_a_watch_resumes_after_any_revision(api: Api) -> None:
         assert watch.said(2) == [("ADDED", "b"), ("DELETED", "a")]
 
 
+@pytest.mark.every_store
 def test_all_watchers_see_the_same_order(api: Api) -> None:
     """[sig-api-machinery] Watchers should receive events on concurrent watches in same order."""
     since = revision(api)
@@ -79,6 +86,7 @@ def test_all_watchers_see_the_same_order(api: Api) -> None:
     assert seen[0] == seen[1] == seen[2]
 
 
+@pytest.mark.every_store
 def test_an_object_enters_and_leaves_a_selection(api: Api) -> None:
     """[sig-api-machinery] Watchers should observe an object deletion if it stops meeting the requirements."""
     with api.watch("configmaps", resourceVersion=revision(api), labelSelector="test=1") as watch:
@@ -106,6 +114,7 @@ def test_all_namespaces_are_watched_together(api: Api) -> None:
         assert seen["metadata"]["namespace"] == api.namespace
 
 
+@pytest.mark.every_store
 def test_changes_of_other_namespaces_are_not_delivered(api: Api) -> None:
     with api.watch("configmaps", namespace="default", resourceVersion=revision(api), timeoutSeconds=1, **OURS) as watch:
         api.create("configmaps", a_map("a"))
@@ -117,6 +126,7 @@ def test_a_watch_ends_at_its_timeout(api: Api) -> None:
         assert list(watch) == []
 
 
+@pytest.mark.every_store
 def test_initial_events_end_with_a_marked_bookmark(api: Api) -> None:
     api.create("configmaps", a_map("a"))
     query = {"sendInitialEvents": "true", "allowWatchBookmarks": "true", "resourceVersionMatch": "NotOlderThan"}
@@ -182,6 +192,7 @@ def test_the_old_watch_path_still_works(api: Api) -> None:
     assert '"ADDED"' in answer.text
 
 
+@pytest.mark.every_store
 def test_a_patch_that_changes_nothing_is_not_delivered(api: Api) -> None:
     api.create("configmaps", a_map("a"))
     with api.watch("configmaps", resourceVersion=revision(api), **OURS) as watch:
@@ -190,6 +201,7 @@ def test_a_patch_that_changes_nothing_is_not_delivered(api: Api) -> None:
         assert watch.said(1) == [("ADDED", "b")]
 
 
+@pytest.mark.every_store
 def test_without_initial_events_a_watch_begins_now(api: Api) -> None:
     api.create("configmaps", a_config_map("before"))
     query = {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan"}

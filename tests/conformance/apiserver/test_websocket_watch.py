@@ -60,6 +60,7 @@ def watch_path(api: Api, **query: str) -> str:
     return f"{api.url('configmaps')}?{given}"
 
 
+@pytest.mark.every_store
 def test_each_event_is_one_text_frame(api: Api) -> None:
     with opened(api, watch_path(api, fieldSelector="metadata.name=cm")) as client:
         events = client.events()

@@ -1,4 +1,7 @@
-"""A registry over each store on a virtual clock, and `api` with short forms of its verbs."""
+"""A registry in memory on a virtual clock, and `api` with short forms of its verbs.
+
+Tests marked `every_store` also run on SQLite, the others only with the nightly tests.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -9,7 +12,7 @@ from typing import Any
 import orjson
 import pytest
 import pytest_asyncio
-from tests.support.stores import StoreBackend
+from tests.support.stores import StoreBackend, stores_for
 
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.entropy import SeededEntropy
@@ -151,7 +154,12 @@ def copied(obj: Object) -> Object:
     return orjson.loads(orjson.dumps(obj))
 
 
-@pytest_asyncio.fixture(params=["memory", "sqlite"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "backend" in metafunc.fixturenames:
+        metafunc.parametrize("backend", stores_for(metafunc, "sqlite"), indirect=True)
+
+
+@pytest_asyncio.fixture
 async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[StoreBackend]:
     url = f"sqlite:///{tmp_path}/state.db" if request.param == "sqlite" else ""
     backend = StoreBackend(request.param, url) if url else StoreBackend(request.param)

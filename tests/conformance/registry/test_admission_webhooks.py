@@ -358,6 +358,7 @@ async def test_an_equivalent_webhook_sees_every_version_in_its_own(api: Api, des
     assert (made["apiVersion"], made["spec"]["color"]) == ("example.com/v1", "blue")
 
 
+@pytest.mark.every_store
 async def test_configurations_of_another_process_take_effect(api: Api, desk: Desk) -> None:
     desk.answers["https://one"] = deny
     clock = ManualClock()

@@ -122,6 +122,7 @@ async def test_a_list_is_converted_in_one_request(api: Api, tailor: Tailor) -> N
     assert tailor.asked == [("example.com/v2", 3)]
 
 
+@pytest.mark.every_store
 async def test_a_watch_converts_to_the_requested_version(api: Api) -> None:
     await api.create("customresourcedefinitions", two_versions())
     start = str(await api.registry.store.revision())
@@ -149,6 +150,7 @@ async def test_patches_are_applied_in_the_version_of_the_request(api: Api) -> No
     assert (await stored(api))["spec"] == {"size": 9, "old": "x"}
 
 
+@pytest.mark.every_store
 async def test_a_new_storage_version_takes_over_with_the_next_write(api: Api, tailor: Tailor) -> None:
     await api.create("customresourcedefinitions", two_versions())
     made = await write(api, at="v1", size=3)

@@ -17,6 +17,7 @@ async def test_a_new_object_gets_uid_creation_time_and_resource_version(api: Api
     assert made["metadata"]["namespace"] == "default"
 
 
+@pytest.mark.every_store
 async def test_the_response_is_the_stored_object(api: Api) -> None:
     made = await api.create("deployments", a_deployment())
     assert made == await api.get("deployments", "web")
@@ -48,6 +49,7 @@ async def test_a_resource_version_on_a_new_object_is_refused(api: Api) -> None:
         await api.create("configmaps", a_config_map(resourceVersion="5"))
 
 
+@pytest.mark.every_store
 async def test_creating_twice_is_already_exists(api: Api) -> None:
     await api.create("deployments", a_deployment())
     with pytest.raises(AlreadyExists) as caught:
@@ -56,6 +58,7 @@ async def test_creating_twice_is_already_exists(api: Api) -> None:
     assert caught.value.details == {"name": "web", "group": "apps", "kind": "deployments"}
 
 
+@pytest.mark.every_store
 async def test_generate_name_adds_five_letters(api: Api) -> None:
     wanted = a_config_map()
     wanted["metadata"] = {"generateName": "job-"}
@@ -142,6 +145,7 @@ async def test_another_api_version_is_refused(api: Api) -> None:
         await api.create("deployments", {**a_deployment(), "apiVersion": "apps/v2"})
 
 
+@pytest.mark.every_store
 async def test_dry_run_stores_nothing(api: Api) -> None:
     before = await api.registry.store.revision()
     made = await api.create("deployments", a_deployment(), dry_run=True)
@@ -200,6 +204,7 @@ async def test_nulls_mean_absent(api: Api) -> None:
     assert "creationTimestamp" not in made["spec"]["template"]["metadata"]
 
 
+@pytest.mark.every_store
 async def test_user_texts_cannot_be_taken_for_the_revision(api: Api) -> None:
     trap = '"metadata":{"resourceVersion":"999","uid":"x"'
     made = await api.create("configmaps", {**a_config_map(annotations={"a": trap}), "data": {"a": trap}})
@@ -209,6 +214,7 @@ async def test_user_texts_cannot_be_taken_for_the_revision(api: Api) -> None:
     assert got["metadata"]["resourceVersion"] != "999"
 
 
+@pytest.mark.every_store
 async def test_unicode_survives(api: Api) -> None:
     made = await api.create("configmaps", {**a_config_map(), "data": {"a": "多集群 🚢"}})
     assert made["data"] == {"a": "多集群 🚢"}

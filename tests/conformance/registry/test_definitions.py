@@ -208,6 +208,7 @@ async def test_a_labelled_manifest_replaces_only_a_definition_with_the_label(api
     assert (await api.create("widgets", {**a_widget(extra=1), "metadata": {"name": "b"}}))["spec"]["extra"] == 1
 
 
+@pytest.mark.every_store
 async def test_a_restart_serves_what_was_defined(api: Api) -> None:
     await api.create("customresourcedefinitions", a_definition())
     await api.create("widgets", a_widget())
@@ -262,6 +263,7 @@ async def test_a_dry_run_defines_nothing(api: Api) -> None:
         api.registry.kinds.lookup("example.com", "v1", "widgets")
 
 
+@pytest.mark.every_store
 async def test_deleting_a_definition_removes_its_objects_first(running: Api) -> None:
     api = running
     await api.create("customresourcedefinitions", a_definition())
@@ -295,6 +297,7 @@ async def test_deleting_a_definition_removes_its_objects_first(running: Api) -> 
     await api.eventually(is_unserved)
 
 
+@pytest.mark.every_store
 async def test_another_process_learns_of_a_definition(running: Api) -> None:
     other = Registry(running.registry.store, clock=running.clock)
     task = asyncio.create_task(other.run())

@@ -43,6 +43,7 @@ async def test_finalizers_hold_an_object(api: Api) -> None:
     assert answer["metadata"]["generation"] == 2
 
 
+@pytest.mark.every_store
 async def test_deleting_a_terminating_object_again_writes_nothing(api: Api) -> None:
     await api.create("configmaps", a_config_map(finalizers=["example.com/a"]))
     first, _ = await api.delete("configmaps", "cm")
@@ -62,6 +63,7 @@ async def test_a_wrong_uid_precondition_is_a_conflict(api: Api) -> None:
     )
 
 
+@pytest.mark.every_store
 async def test_a_stale_resource_version_precondition_is_a_conflict(api: Api) -> None:
     made = await api.create("configmaps", a_config_map())
     await api.patch("configmaps", "cm", {"data": {"a": "b"}})
@@ -69,6 +71,7 @@ async def test_a_stale_resource_version_precondition_is_a_conflict(api: Api) -> 
         await api.delete("configmaps", "cm", resource_version=made["metadata"]["resourceVersion"])
 
 
+@pytest.mark.every_store
 async def test_matching_preconditions_delete(api: Api) -> None:
     meta = (await api.create("configmaps", a_config_map()))["metadata"]
     _, gone = await api.delete("configmaps", "cm", uid=meta["uid"], resource_version=meta["resourceVersion"])
@@ -165,6 +168,7 @@ async def test_the_basic_namespaces_may_not_be_deleted(api: Api) -> None:
         await api.delete("namespaces", "default")
 
 
+@pytest.mark.every_store
 async def test_a_collection_is_deleted_by_selector(api: Api) -> None:
     await api.create("configmaps", a_config_map("a", {"x": "1"}))
     await api.create("configmaps", a_config_map("b", {"x": "2"}))

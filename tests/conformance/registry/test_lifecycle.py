@@ -181,6 +181,7 @@ async def test_orphans_live_on_without_the_reference(running: Api) -> None:
     assert not child["metadata"].get("ownerReferences")
 
 
+@pytest.mark.every_store
 async def test_deletions_while_the_collector_was_stopped_are_processed(api: Api) -> None:
     owner = await api.create("configmaps", a_config_map("owner"))
     await api.create("configmaps", owned_by(owner))
@@ -195,6 +196,7 @@ async def test_the_system_namespaces_exist_from_the_start(api: Api) -> None:
     assert {"default", "kube-system", "kube-public", "kube-node-lease"} <= set(await api.names("namespaces"))
 
 
+@pytest.mark.every_store
 async def test_starting_again_creates_nothing(api: Api) -> None:
     before = await api.registry.store.revision()
     await Registry(api.registry.store, clock=api.clock).start()
@@ -217,6 +219,7 @@ async def test_a_namespace_gets_a_service_account(running: Api) -> None:
     await running.eventually(has_account)
 
 
+@pytest.mark.every_store
 async def test_a_deleted_namespace_takes_its_content_with_it(running: Api) -> None:
     await running.create("namespaces", {"metadata": {"name": "team"}})
     for index in range(3):
@@ -252,6 +255,7 @@ async def test_a_namespace_reports_the_finalizers_that_it_waits_for(running: Api
     await running.eventually(ended)
 
 
+@pytest.mark.every_store
 async def test_a_namespace_that_was_terminating_is_finished_after_a_restart(api: Api) -> None:
     await api.create("namespaces", {"metadata": {"name": "team"}})
     await api.create("configmaps", a_config_map(), "team")
@@ -266,6 +270,7 @@ async def test_a_namespace_that_was_terminating_is_finished_after_a_restart(api:
     await asyncio.gather(task, return_exceptions=True)
 
 
+@pytest.mark.every_store
 async def test_events_expire_an_hour_after_their_last_write(running: Api) -> None:
     event = {"involvedObject": {"kind": "Pod", "name": "p"}, "reason": "Made"}
     for name in ("old", "renewed"):
@@ -289,6 +294,7 @@ async def test_events_expire_an_hour_after_their_last_write(running: Api) -> Non
     await running.eventually(none)
 
 
+@pytest.mark.every_store
 async def test_old_events_expire_after_a_restart(api: Api) -> None:
     event = {"involvedObject": {"kind": "Pod", "name": "p"}, "lastTimestamp": "2025-12-31T22:00:00Z"}
     await api.create("events", {"metadata": {"name": "old"}, **event})
@@ -302,6 +308,7 @@ async def test_old_events_expire_after_a_restart(api: Api) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
+@pytest.mark.every_store
 @pytest.mark.parametrize("policy", ["Background", "Foreground"])
 async def test_many_dependents_are_collected(running: Api, policy: str) -> None:
     owner = await running.create("configmaps", a_config_map("owner"))

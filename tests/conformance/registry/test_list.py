@@ -21,6 +21,7 @@ def names(found: ListResult) -> list[str]:
     return [orjson.loads(value)["metadata"]["name"] for value in found.items]
 
 
+@pytest.mark.every_store
 async def test_a_list_is_ordered_by_namespace_and_name(api: Api) -> None:
     for namespace, name in (("kube-system", "a"), ("default", "b"), ("default", "a")):
         await api.create("configmaps", a_config_map(name), namespace)
@@ -28,12 +29,14 @@ async def test_a_list_is_ordered_by_namespace_and_name(api: Api) -> None:
     assert await api.names("configmaps", "default") == ["a", "b"]
 
 
+@pytest.mark.every_store
 async def test_namespaces_with_a_common_name_prefix_are_separate(api: Api) -> None:
     await api.create("namespaces", {"metadata": {"name": "default-2"}})
     await api.create("configmaps", a_config_map(), "default-2")
     assert await api.names("configmaps", "default") == []
 
 
+@pytest.mark.every_store
 async def test_an_empty_list_has_a_revision(api: Api) -> None:
     found = await page(api)
     assert found.items == []
@@ -83,6 +86,7 @@ async def test_the_name_as_a_field_works_across_namespaces(api: Api) -> None:
     assert await api.names("configmaps", "", field_selector="metadata.namespace=kube-system") == ["c1"]
 
 
+@pytest.mark.every_store
 async def test_a_name_is_not_the_beginning_of_a_name(api: Api) -> None:
     await api.create("configmaps", a_config_map("c10"))
     assert await api.names("configmaps", field_selector="metadata.name=c1") == []
@@ -112,6 +116,7 @@ async def test_an_unknown_field_is_a_bad_request(api: Api) -> None:
         await page(api, field_selector="spec.nodeName=x")
 
 
+@pytest.mark.every_store
 async def test_pages_add_up_to_the_list(api: Api) -> None:
     await some(api, 5)
     first = await page(api, limit=2)
@@ -122,6 +127,7 @@ async def test_pages_add_up_to_the_list(api: Api) -> None:
     assert (names(last), last.continue_token, last.remaining) == (["c4"], "", 0)
 
 
+@pytest.mark.every_store
 async def test_pages_are_of_one_revision(api: Api) -> None:
     await some(api, 3)
     first = await page(api, limit=1)
@@ -132,6 +138,7 @@ async def test_pages_are_of_one_revision(api: Api) -> None:
     assert rest.resource_version == first.resource_version
 
 
+@pytest.mark.every_store
 async def test_a_page_with_a_selector_is_filled(api: Api) -> None:
     await some(api, 6)
     first = await page(api, limit=2, label_selector="odd=1")
@@ -139,6 +146,7 @@ async def test_a_page_with_a_selector_is_filled(api: Api) -> None:
     assert names(await page(api, limit=2, label_selector="odd=1", continue_token=first.continue_token)) == ["c5"]
 
 
+@pytest.mark.every_store
 async def test_a_compacted_page_offers_an_inconsistent_way_on(api: Api) -> None:
     await some(api, 3)
     first = await page(api, limit=1)
@@ -165,6 +173,7 @@ async def test_a_token_of_another_list_is_a_bad_request(api: Api) -> None:
         await api.registry.list(api.info("secrets"), "default", ListOptions(continue_token=token))
 
 
+@pytest.mark.every_store
 async def test_an_exact_revision_shows_the_past(api: Api) -> None:
     await some(api, 2)
     then = (await page(api)).resource_version
@@ -173,6 +182,7 @@ async def test_an_exact_revision_shows_the_past(api: Api) -> None:
     assert names(found) == ["c0", "c1"]
 
 
+@pytest.mark.every_store
 async def test_not_older_than_shows_the_newest(api: Api) -> None:
     await some(api, 2)
     then = (await page(api)).resource_version
@@ -181,6 +191,7 @@ async def test_not_older_than_shows_the_newest(api: Api) -> None:
     assert names(found) == ["c1"]
 
 
+@pytest.mark.every_store
 async def test_a_revision_of_the_future_is_too_large(api: Api) -> None:
     with pytest.raises(Timeout, match="Too large resource version: 99999, current:"):
         await page(api, resource_version="99999")

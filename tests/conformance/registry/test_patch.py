@@ -53,6 +53,7 @@ async def test_a_patch_of_status_changes_only_status(api: Api) -> None:
     assert made["spec"]["replicas"] == 1
 
 
+@pytest.mark.every_store
 async def test_a_patch_with_a_stale_resource_version_is_a_conflict(api: Api) -> None:
     made = await api.create("configmaps", a_config_map())
     await api.patch("configmaps", "cm", {"data": {"a": "1"}})
@@ -67,6 +68,7 @@ async def test_a_patch_with_the_live_resource_version_is_taken(api: Api) -> None
     assert (await api.patch("configmaps", "cm", pinned))["data"]["a"] == "2"
 
 
+@pytest.mark.every_store
 async def test_a_patch_that_changes_nothing_writes_nothing(api: Api) -> None:
     made = await api.create("deployments", a_deployment(), field_manager="kubectl")
     before = await api.registry.store.revision()
@@ -137,6 +139,7 @@ async def test_apply_needs_a_manager(api: Api) -> None:
         await api.patch("configmaps", "cm", a_config_map(), type_=APPLY)
 
 
+@pytest.mark.every_store
 async def test_apply_again_changes_nothing(api: Api) -> None:
     made = await api.patch("deployments", "web", a_deployment(), type_=APPLY, field_manager="me")
     await api.clock.advance(10)

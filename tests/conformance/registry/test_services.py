@@ -24,6 +24,7 @@ async def test_the_same_name_gets_the_same_address_again(api: Api) -> None:
     assert first["spec"]["clusterIP"] == second["spec"]["clusterIP"]
 
 
+@pytest.mark.every_store
 async def test_no_two_services_share_an_address(api: Api) -> None:
     made = [await api.create("services", a_service(f"s{index}")) for index in range(20)]
     assert len({service["spec"]["clusterIP"] for service in made}) == 20
@@ -39,6 +40,7 @@ async def test_a_chosen_address_is_taken(api: Api) -> None:
     assert spec["clusterIP"] == "10.96.0.1"
 
 
+@pytest.mark.every_store
 async def test_a_taken_address_is_refused(api: Api) -> None:
     await api.create("services", a_service("a", clusterIP="10.96.0.1"))
     with pytest.raises(Invalid, match="provided IP is already allocated"):

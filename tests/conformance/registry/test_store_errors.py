@@ -19,6 +19,7 @@ _VERBS: dict[str, Callable[[Api], Awaitable[object]]] = {
 }
 
 
+@pytest.mark.every_store
 @pytest.mark.parametrize("verb", _VERBS)
 async def test_a_verb_on_a_closed_store_is_unavailable(api: Api, verb: str) -> None:
     await api.create("configmaps", a_config_map())
@@ -27,6 +28,7 @@ async def test_a_verb_on_a_closed_store_is_unavailable(api: Api, verb: str) -> N
         await _VERBS[verb](api)
 
 
+@pytest.mark.every_store
 @pytest.mark.parametrize("resource_version", ["", "0", "1"])
 async def test_a_watch_that_starts_on_a_closed_store_is_unavailable(api: Api, resource_version: str) -> None:
     """Without a resourceVersion the initial list fails, with one the stream of changes."""
@@ -37,6 +39,7 @@ async def test_a_watch_that_starts_on_a_closed_store_is_unavailable(api: Api, re
     assert raised.value.to_status()["code"] == 503
 
 
+@pytest.mark.every_store
 async def test_a_watch_that_the_store_cancels_just_ends(api: Api) -> None:
     await api.create("configmaps", a_config_map())
     async with api.watching("configmaps") as watching:

@@ -118,6 +118,7 @@ async def test_a_namespace_with_the_root_certificate_can_be_deleted(publishing: 
     assert not await publishing.api.exists("configmaps", ROOT_CA, "new")
 
 
+@pytest.mark.every_store
 async def test_a_publisher_that_starts_again_writes_nothing(publishing: Publishing) -> None:
     before = await publishing.versions()
     again = Publishing(publishing.api, publishing.ca)
@@ -219,6 +220,7 @@ async def test_the_endpoints_are_those_of_all_servers_that_renew_their_leases(ap
     assert len(held.items) == 1, "a server that never comes back leaves nothing"
 
 
+@pytest.mark.every_store
 async def test_a_restart_at_the_same_address_writes_nothing(api: Api) -> None:
     await service_of(api).reconcile()
     before = await api.registry.revision()

@@ -15,6 +15,7 @@ MODIFIED = (
 )
 
 
+@pytest.mark.every_store
 async def test_a_stale_resource_version_is_a_conflict(api: Api) -> None:
     old = await api.create("deployments", a_deployment())
     await api.update("deployments", {**old, "spec": {**old["spec"], "replicas": 2}})
@@ -24,6 +25,7 @@ async def test_a_stale_resource_version_is_a_conflict(api: Api) -> None:
     assert caught.value.details == {"name": "web", "group": "apps", "kind": "deployments"}
 
 
+@pytest.mark.every_store
 async def test_an_update_without_resource_version_overwrites(api: Api) -> None:
     await api.create("deployments", a_deployment())
     await api.update("deployments", a_deployment(replicas=2))
@@ -65,6 +67,7 @@ async def test_a_client_cannot_set_the_generation(api: Api) -> None:
     assert (await api.update("deployments", made))["metadata"]["generation"] == 1
 
 
+@pytest.mark.every_store
 async def test_an_update_that_changes_nothing_writes_nothing(api: Api) -> None:
     made = await api.create("deployments", a_deployment())
     before = await api.registry.store.revision()
@@ -263,6 +266,7 @@ async def test_a_deletion_timestamp_cannot_be_taken_back(api: Api) -> None:
     assert (await api.update("configmaps", live))["metadata"]["deletionTimestamp"]
 
 
+@pytest.mark.every_store
 async def test_concurrent_blind_updates_all_succeed(api: Api) -> None:
     await api.create("configmaps", a_config_map())
     changed = [api.patch("configmaps", "cm", {"data": {f"k{i}": "v"}}) for i in range(4)]
@@ -271,6 +275,7 @@ async def test_concurrent_blind_updates_all_succeed(api: Api) -> None:
     assert set(live["data"]) == {"k", "k0", "k1", "k2", "k3"}
 
 
+@pytest.mark.every_store
 async def test_of_two_updates_with_the_same_version_one_wins(api: Api) -> None:
     made = await api.create("configmaps", a_config_map())
     attempts = [api.update("configmaps", {**made, "data": {"k": str(i)}}) for i in range(2)]

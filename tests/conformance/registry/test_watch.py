@@ -12,6 +12,7 @@ async def now(api: Api) -> str:
     return str(await api.registry.store.revision())
 
 
+@pytest.mark.every_store
 async def test_every_change_is_delivered_in_order(api: Api) -> None:
     async with api.watching("configmaps", resource_version=await now(api)) as watching:
         made = await api.create("configmaps", a_config_map())
@@ -24,6 +25,7 @@ async def test_every_change_is_delivered_in_order(api: Api) -> None:
         assert last["data"] == changed["data"]
 
 
+@pytest.mark.every_store
 async def test_a_deletion_carries_its_own_revision(api: Api) -> None:
     await api.create("configmaps", a_config_map())
     async with api.watching("configmaps", resource_version=await now(api)) as watching:
@@ -32,6 +34,7 @@ async def test_a_deletion_carries_its_own_revision(api: Api) -> None:
         assert last["metadata"]["resourceVersion"] == await now(api)
 
 
+@pytest.mark.every_store
 async def test_without_a_revision_existing_objects_come_first(api: Api) -> None:
     await api.create("configmaps", a_config_map("a"))
     for start in ("", "0"):
@@ -43,6 +46,7 @@ async def test_without_a_revision_existing_objects_come_first(api: Api) -> None:
         assert await watching.said(1) == [("ADDED", "b")]
 
 
+@pytest.mark.every_store
 async def test_a_revision_resumes_after_it(api: Api) -> None:
     first = await api.create("configmaps", a_config_map("a"))
     await api.create("configmaps", a_config_map("b"))
@@ -50,6 +54,7 @@ async def test_a_revision_resumes_after_it(api: Api) -> None:
         assert await watching.said(1) == [("ADDED", "b")]
 
 
+@pytest.mark.every_store
 async def test_changes_of_other_namespaces_and_kinds_are_not_delivered(api: Api) -> None:
     async with api.watching("configmaps", "default", resource_version=await now(api)) as watching:
         await api.create("configmaps", a_config_map(), "kube-system")
@@ -58,6 +63,7 @@ async def test_changes_of_other_namespaces_and_kinds_are_not_delivered(api: Api)
         assert await watching.said(1) == [("ADDED", "mine")]
 
 
+@pytest.mark.every_store
 async def test_all_namespaces_are_watched_together(api: Api) -> None:
     async with api.watching("configmaps", "", resource_version=await now(api)) as watching:
         await api.create("configmaps", a_config_map("a"), "kube-system")
@@ -65,6 +71,7 @@ async def test_all_namespaces_are_watched_together(api: Api) -> None:
         assert await watching.said(2) == [("ADDED", "a"), ("ADDED", "b")]
 
 
+@pytest.mark.every_store
 async def test_an_object_enters_and_leaves_a_selection(api: Api) -> None:
     async with api.watching("configmaps", resource_version=await now(api), label_selector="x=1") as watching:
         await api.create("configmaps", a_config_map())
@@ -98,6 +105,7 @@ async def test_one_object_is_watched_by_name(api: Api) -> None:
         assert await watching.said(2) == [("ADDED", "b"), ("DELETED", "b")]
 
 
+@pytest.mark.every_store
 async def test_a_compacted_start_is_expired(api: Api) -> None:
     first = await api.create("configmaps", a_config_map("a"))
     for index in range(3):
@@ -108,12 +116,14 @@ async def test_a_compacted_start_is_expired(api: Api) -> None:
             await watching.next()
 
 
+@pytest.mark.every_store
 async def test_a_start_in_the_future_is_expired(api: Api) -> None:
     async with api.watching("configmaps", resource_version="99999") as watching:
         with pytest.raises(Expired):
             await watching.next()
 
 
+@pytest.mark.every_store
 async def test_initial_events_end_with_a_bookmark(api: Api) -> None:
     await api.create("configmaps", a_config_map("a"))
     options = {"send_initial_events": True, "allow_watch_bookmarks": True, "resource_version_match": "NotOlderThan"}
@@ -132,6 +142,7 @@ async def test_initial_events_need_their_match(api: Api) -> None:
             await watching.next()
 
 
+@pytest.mark.every_store
 @pytest.mark.real_time
 async def test_an_idle_watch_gets_bookmarks(api: Api) -> None:
     start = await now(api)

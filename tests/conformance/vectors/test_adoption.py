@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.api import names
 from federation.dispatch.adoption import AdoptionError, is_adoption_allowed, is_cluster_to_adopt
 
 
-@pytest.mark.parametrize("case", load("adoption"), ids=case_id)
+@each_case(load("adoption"))
 def test_adoption(case: dict[str, Any]) -> None:
     given = filled(case["input"], annotations={}, cluster="")
     expected = filled(case["expected"], error=False, adopt=False)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.automigration.podanalysis import count_pods, has_scheduling_changed
 from federation.planning.automigration.replicasets import template_hash
@@ -23,7 +23,7 @@ def with_times(value: Any) -> Any:
     return [with_times(inner) for inner in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("case", load("automigration_util"), ids=case_id)
+@each_case(load("automigration_util"))
 def test_pods_are_counted_and_compared_like_the_reference(case: dict[str, Any]) -> None:
     given = filled(with_times(case["input"]), oldPod={}, newPod={}, pods=[], thresholdNs=0)
     expected = filled(case["expected"], changed=False, scheduled=0, unschedulable=0)
@@ -36,13 +36,13 @@ def test_pods_are_counted_and_compared_like_the_reference(case: dict[str, Any]) 
     assert expected.get("nextCrossInNs") == crossing_ns
 
 
-@pytest.mark.parametrize("case", load("pod_template_equal_ignore_hash"), ids=case_id)
+@each_case(load("pod_template_equal_ignore_hash"))
 def test_templates_are_equal_like_in_the_reference(case: dict[str, Any]) -> None:
     a, b = template_hash(case["input"].get("a") or {}), template_hash(case["input"].get("b") or {})
     assert (a == b) == bool(case["expected"].get("equal"))
 
 
-@pytest.mark.parametrize("case", load("kubefed_pod_analyzer"), ids=case_id)
+@each_case(load("kubefed_pod_analyzer"))
 def test_pods_before_their_first_scheduling_attempt_are_neither_scheduled_nor_unschedulable(
     case: dict[str, Any],
 ) -> None:

@@ -4,13 +4,13 @@ import base64
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.apimachinery.errors import ConfigurationError
 from federation.client.clustersecret import connection_from_secret
 
 
-@pytest.mark.parametrize("case", load("cluster_client_config"), ids=case_id)
+@each_case(load("cluster_client_config"))
 def test_client_config(case: dict[str, Any]) -> None:
     given = filled(case["input"], insecure=False, useBootstrap=False, secretData={})
     expected = filled(case["expected"], error=False, insecure=False, caData="", certData="", keyData="", bearerToken="")

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.apimachinery.quantity import parse
 from federation.apimachinery.selectors import compile_label_map
@@ -48,7 +48,7 @@ def _resolve(given: dict[str, Any], expected: dict[str, Any]) -> None:
         assert sorted(found) == sorted(expected["plugins"])
 
 
-@pytest.mark.parametrize("case", load("cluster_resources"), ids=case_id)
+@each_case(load("cluster_resources"))
 def test_cluster_resources(case: dict[str, Any]) -> None:
     given = filled(
         case["input"],

@@ -3,8 +3,7 @@
 from typing import Any
 
 import orjson
-import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
@@ -20,7 +19,7 @@ def _type(source: dict[str, Any], controllers: list[list[str]]) -> FederatedType
     return FederatedType(resource.group_resource, resource, stages)
 
 
-@pytest.mark.parametrize("case", load("federate_derived"), ids=case_id)
+@each_case(load("federate_derived"))
 def test_a_source_becomes_the_federated_object_of_the_vectors(case: dict[str, Any]) -> None:
     given = filled(case["input"], ftcControllers=[])
     expected = filled(case["expected"], pendingControllers=[], mergePatch={}, annotations={}, labels={}, template={})

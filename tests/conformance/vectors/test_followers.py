@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.followers.leaderplan import is_dry_run
 from federation.planning.followers.references import pod_references
 
 
-@pytest.mark.parametrize("case", load("follower"), ids=case_id)
+@each_case(load("follower"))
 def test_dry_runs_and_references_are_those_of_the_vectors(case: dict[str, Any]) -> None:
     given = filled(case["input"], annotations={}, statusClusters=[], pod={})
     expected = filled(case["expected"], skip=False, followers={})

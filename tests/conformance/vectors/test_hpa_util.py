@@ -5,8 +5,7 @@ Our pipeline has no stage of the autoscaler's own, so `addPending` and `removePe
 
 from typing import Any
 
-import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.api import names
 from federation.planning.autoscaling import hpamodes
@@ -24,7 +23,7 @@ def a_policy(given: dict[str, Any]) -> BoundPolicy | None:
     return None if reference is None else BoundPolicy(reference["kind"], reference["name"], given["policy"])
 
 
-@pytest.mark.parametrize("case", cases("distributedReason", "centralizedReason"), ids=case_id)
+@each_case(cases("distributedReason", "centralizedReason"))
 def test_the_reason(case: dict[str, Any]) -> None:
     given = filled(
         case["input"],
@@ -42,7 +41,7 @@ def test_the_reason(case: dict[str, Any]) -> None:
     assert found == filled(case["expected"], reason="")["reason"]
 
 
-@pytest.mark.parametrize("case", cases("addEnableLabel", "removeEnableLabel"), ids=case_id)
+@each_case(cases("addEnableLabel", "removeEnableLabel"))
 def test_the_label_of_an_autoscaler_that_acts_on_the_host(case: dict[str, Any]) -> None:
     given = filled(case["input"], labels={})
     expected = filled(case["expected"], updated=False, labels={})
@@ -54,7 +53,7 @@ def test_the_label_of_an_autoscaler_that_acts_on_the_host(case: dict[str, Any]) 
     assert {key: value for key, value in labels.items() if value is not None} == expected["labels"] | mode
 
 
-@pytest.mark.parametrize("case", cases("addReason", "removeReason"), ids=case_id)
+@each_case(cases("addReason", "removeReason"))
 def test_the_annotation_with_the_reason(case: dict[str, Any]) -> None:
     given = filled(case["input"], annotations={}, reason="")
     expected = filled(case["expected"], updated=False, annotations={})
@@ -66,7 +65,7 @@ def test_the_annotation_with_the_reason(case: dict[str, Any]) -> None:
     assert {key: value for key, value in after.items() if value is not None} == expected["annotations"]
 
 
-@pytest.mark.parametrize("case", cases("policyOfWorkload"), ids=case_id)
+@each_case(cases("policyOfWorkload"))
 def test_the_policy_of_a_workload(case: dict[str, Any]) -> None:
     given = filled(case["input"], namespace="", labels={})
     found = labelled_policy(given["namespace"], given["labels"])
@@ -76,7 +75,7 @@ def test_the_policy_of_a_workload(case: dict[str, Any]) -> None:
         assert found.name == expected["name"]
 
 
-@pytest.mark.parametrize("case", cases("scaleTargetRef"), ids=case_id)
+@each_case(cases("scaleTargetRef"))
 def test_the_target(case: dict[str, Any]) -> None:
     # A type config of another version does not apply, and target_of reads the versions that the API serves.
     given = filled(case["input"], gvk="", paths={}, object={"metadata": {}})

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.uniteddeployment.allocation import SubsetState, allocate, divide_rest
 from federation.planning.uniteddeployment.subsetcounts import AllocationError, Problem, parse_count
@@ -50,7 +50,7 @@ def _check(case: dict[str, Any], divided: Any) -> None:
         assert raised.value.problem == expected["error_kind"]
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-parse-replicas"), ids=case_id)
+@each_case(load("kruise-ud-parse-replicas"))
 def test_a_count_is_read_like_the_reference(case: dict[str, Any]) -> None:
     expected = filled(case["expected"], error=False, result=0)
     given = case["input"]
@@ -62,19 +62,19 @@ def test_a_count_is_read_like_the_reference(case: dict[str, Any]) -> None:
         assert parse_count(value, given.get("replicas")) == expected["result"]
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-specific-allocator"), ids=case_id)
+@each_case(load("kruise-ud-specific-allocator"))
 def test_the_rest_is_shared_like_in_the_reference(case: dict[str, Any]) -> None:
     given = filled(case["input"], current={}, specified={}, replicas=None)
     current = {name: given["current"].get(name) or 0 for name in [*given["current"], *given["specified"]]}
     _check(case, lambda: divide_rest(current, given["replicas"], given["specified"]))
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-specific-percent-sweep"), ids=case_id)
+@each_case(load("kruise-ud-specific-percent-sweep"))
 def test_strict_percentages_fail_for_the_totals_of_the_reference(case: dict[str, Any]) -> None:
     _check(case, lambda: allocate(_spec(case["input"]), {}, is_strict=True))
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-specific-percent-sweep"), ids=case_id)
+@each_case(load("kruise-ud-specific-percent-sweep"))
 def test_percentages_that_cover_everything_always_divide_the_total(case: dict[str, Any]) -> None:
     spec = _spec(case["input"])
     subsets = spec["topology"]["subsets"]
@@ -82,7 +82,7 @@ def test_percentages_that_cover_everything_always_divide_the_total(case: dict[st
         assert sum(allocate(spec, {}).values()) == spec["replicas"]
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-elastic-allocator"), ids=case_id)
+@each_case(load("kruise-ud-elastic-allocator"))
 def test_minimums_and_maximums_are_filled_like_in_the_reference(case: dict[str, Any]) -> None:
     spec = _spec(case["input"])
     for subset in spec["topology"]["subsets"]:
@@ -90,13 +90,13 @@ def test_minimums_and_maximums_are_filled_like_in_the_reference(case: dict[str, 
     _check(case, lambda: allocate(spec, {}))
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-adaptive-allocator"), ids=case_id)
+@each_case(load("kruise-ud-adaptive-allocator"))
 def test_unschedulable_subsets_keep_their_ready_replicas_like_in_the_reference(case: dict[str, Any]) -> None:
     existing = {name: _state(given) for name, given in (case["input"].get("existing") or {}).items()}
     _check(case, lambda: allocate(_spec(case["input"], {"type": "Adaptive"}), existing))
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-reservation-allocator"), ids=case_id)
+@each_case(load("kruise-ud-reservation-allocator"))
 def test_reserved_pods_get_substitutes_like_in_the_reference(case: dict[str, Any]) -> None:
     strategy = {"type": "Adaptive", "adaptive": {"reserveUnschedulablePods": True}}
     existing = {name: _state(given) for name, given in (case["input"].get("existing") or {}).items()}

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.api import names
 from federation.apiserver.semantics.validation.podpatches import patch_pod
@@ -94,7 +93,7 @@ def _check_workload(given: Mapping[str, Any], expected: Mapping[str, Any]) -> No
             _assert_contains(facts[key], value)
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-subset-template"), ids=case_id)
+@each_case(load("kruise-ud-subset-template"))
 def test_a_subset_is_rendered_like_in_the_reference(case: dict[str, Any]) -> None:
     given, expected = case["input"], case["expected"]
     if "kind" in given:
@@ -113,7 +112,7 @@ def test_a_subset_is_rendered_like_in_the_reference(case: dict[str, Any]) -> Non
         assert name_prefix(given["udName"], given["subsetName"]) == expected.get("generateName")
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-observe-subset"), ids=case_id)
+@each_case(load("kruise-ud-observe-subset"))
 def test_a_workload_is_read_like_in_the_reference(case: dict[str, Any]) -> None:
     given, expected = case["input"], case["expected"]
     workload = filled(given.get("workload") or {}, kind="", labels={}, spec={}, status={})
@@ -138,7 +137,7 @@ def test_a_workload_is_read_like_in_the_reference(case: dict[str, Any]) -> None:
     assert status == wanted
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-partitions"), ids=case_id)
+@each_case(load("kruise-ud-partitions"))
 def test_partitions_are_computed_like_in_the_reference(case: dict[str, Any]) -> None:
     given, expected = case["input"], case["expected"]
     match given.get("function"):
@@ -153,7 +152,7 @@ def test_partitions_are_computed_like_in_the_reference(case: dict[str, Any]) -> 
             assert next_partitions(given.get("updateStrategy"), replicas) == (expected.get("partitions") or {})
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-defaults"), ids=case_id)
+@each_case(load("kruise-ud-defaults"))
 def test_defaults_are_set_like_in_the_reference(case: dict[str, Any]) -> None:
     given, expected = case["input"], case["expected"]
     defaulted = uniteddefaults.default_united({"spec": given.get("spec") or {}, "status": given.get("status")})
@@ -164,7 +163,7 @@ def test_defaults_are_set_like_in_the_reference(case: dict[str, Any]) -> None:
         assert defaulted["spec"]["topology"] == wanted["topology"]
 
 
-@pytest.mark.parametrize("case", load("kruise-api-conversion"), ids=case_id)
+@each_case(load("kruise-api-conversion"))
 def test_a_status_is_converted_like_in_the_reference(case: dict[str, Any]) -> None:
     given, expected = case["input"], case["expected"]
     if given.get("kind") == "WorkloadSpread" or "status" not in given:

@@ -7,8 +7,7 @@ tests/scenarios/test_united_deployments.py.
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.admission.uniteddeployments import RULES
 from federation.apiserver.semantics.validation.podpatches import patch_pod
@@ -35,7 +34,7 @@ def _apply(spec: dict[str, Any], step: Mapping[str, Any]) -> None:
             subsets[:] = [{"name": each["name"]} for each in subsets]
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-scenarios"), ids=case_id)
+@each_case(load("kruise-ud-scenarios"))
 def test_a_sequence_of_changes_is_followed_like_in_the_reference(case: dict[str, Any]) -> None:
     initial = filled(case["input"].get("initial") or {}, replicas=1, subsets=[])
     spec = {"replicas": initial["replicas"], "topology": {"subsets": [dict(each) for each in initial["subsets"]]}}
@@ -56,7 +55,7 @@ SEEDS = [case for case in load("seeds-001-workloadspread-uniteddeployment") if "
 SEEDS = [case for case in SEEDS if (case["input"].get("manifest") or {}).get("kind") == "UnitedDeployment"]
 
 
-@pytest.mark.parametrize("case", SEEDS, ids=case_id)
+@each_case(SEEDS)
 def test_a_manifest_of_the_seed_is_divided_and_rendered(case: dict[str, Any]) -> None:
     manifest, expected = case["input"].get("manifest") or {}, case["expected"]
     clusters = {("clusters", "cluster-bj"), ("clusters", "cluster-sh")}

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.api import names
 from federation.apimachinery.clock import to_rfc3339
@@ -64,7 +63,7 @@ def _is_delay(actual: float | None, expected: float | None, tolerance: float) ->
     return abs((actual or 0) - (expected or 0)) <= tolerance
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-adaptive-status"), ids=case_id)
+@each_case(load("kruise-ud-adaptive-status"))
 def test_an_adaptive_subset_is_judged_like_in_the_reference(case: dict[str, Any]) -> None:
     given, expected = case["input"], case["expected"]
     condition = given.get("subsetCondition") or {}
@@ -84,7 +83,7 @@ def test_an_adaptive_subset_is_judged_like_in_the_reference(case: dict[str, Any]
         assert _schedulable(result.conditions)["reason"] == expected["conditionReason"]
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-reserved-pod-check"), ids=case_id)
+@each_case(load("kruise-ud-reserved-pod-check"))
 def test_a_pod_is_reserved_like_in_the_reference(case: dict[str, Any]) -> None:
     given = filled(case["input"], pod={}, updatedRevision="", pendingTimeoutSeconds=0, minReadySeconds=0)
     expected = filled(case["expected"], reserved=False, nextCheckAfterSeconds=0, updateTimeoutPods=0)
@@ -105,7 +104,7 @@ def test_a_pod_is_reserved_like_in_the_reference(case: dict[str, Any]) -> None:
     assert int(result.is_update_overdue) == expected["updateTimeoutPods"]
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-reservation-status"), ids=case_id)
+@each_case(load("kruise-ud-reservation-status"))
 def test_the_reserved_pods_of_a_subset_are_counted_like_in_the_reference(case: dict[str, Any]) -> None:
     given = case["input"]
     expected = filled(case["expected"], reservedPods=0, requeueAfterSeconds=0, podsToPatch=0)
@@ -122,7 +121,7 @@ def test_the_reserved_pods_of_a_subset_are_counted_like_in_the_reference(case: d
     assert (result.requeue_after_s or 0) in allowed
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-reservation-postprocess"), ids=case_id)
+@each_case(load("kruise-ud-reservation-postprocess"))
 def test_a_recovered_subset_that_grows_is_marked_like_in_the_reference(case: dict[str, Any]) -> None:
     expected = case["expected"]
     if expected.get("labels"):

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-from tests.support.vectors import case_id, load
+from tests.support.vectors import each_case, load
 
 from federation.admission.uniteddeployments import RULES
 from federation.planning.uniteddeployment.countvalidation import validate_counts
@@ -16,20 +15,20 @@ def _check(fields: list[str], expected: dict[str, Any]) -> None:
     assert not wanted or set(wanted) & set(fields), fields
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-validation"), ids=case_id)
+@each_case(load("kruise-ud-validation"))
 def test_a_new_object_is_validated_like_in_the_reference(case: dict[str, Any]) -> None:
     causes = validate_united(case["input"].get("object") or {}, RULES)
     _check([cause["field"] for cause in causes], case["expected"])
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-validation-update"), ids=case_id)
+@each_case(load("kruise-ud-validation-update"))
 def test_an_update_is_validated_like_in_the_reference(case: dict[str, Any]) -> None:
     new, old = case["input"].get("new") or {}, case["input"].get("old") or {}
     causes = [*validate_united(new, RULES), *validate_update(new, old)]
     _check([cause["field"] for cause in causes], case["expected"])
 
 
-@pytest.mark.parametrize("case", load("kruise-ud-validation-capacity"), ids=case_id)
+@each_case(load("kruise-ud-validation-capacity"))
 def test_counts_are_validated_like_in_the_reference(case: dict[str, Any]) -> None:
     given, expected = case["input"], case["expected"]
     subsets = [{"name": "", **subset} for subset in given.get("subsets") or ()]

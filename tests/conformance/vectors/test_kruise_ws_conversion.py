@@ -2,15 +2,14 @@
 
 from typing import Any
 
-import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.workloadspread.hub import condition_to_hub, to_hub, to_v1alpha1
 
 CASES = [case for case in load("kruise-api-conversion") if case["input"].get("kind") == "WorkloadSpread"]
 
 
-@pytest.mark.parametrize("case", CASES, ids=case_id)
+@each_case(CASES)
 def test_versions_are_converted_as_in_the_vectors(case: dict[str, Any]) -> None:
     given, expected = filled(case["input"], direction="toV1beta1"), filled(case["expected"])
     if (condition := given.get("condition")) is not None:

@@ -2,15 +2,14 @@
 
 from typing import Any
 
-import pytest
 from tests.support.spreads import vector_pod
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.workloadspread.deletioncosts import outside_costs, subset_costs
 from federation.planning.workloadspread.subsets import resolve_limit
 
 
-@pytest.mark.parametrize("case", load("kruise-ws-deletion-cost"), ids=case_id)
+@each_case(load("kruise-ws-deletion-cost"))
 def test_deletion_costs_are_those_of_the_vectors(case: dict[str, Any]) -> None:
     given = filled(case["input"], subsetCount=0, subsetIndex=0, maxReplicas=None, workloadReplicas=0, pods=[])
     pods = [vector_pod(pod) for pod in given["pods"]]

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from tests.support.spreads import a_pod, with_controller
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.workloadspread.watchevents import has_workload_changed, spread_of_pod, spread_of_workload
 
 
-@pytest.mark.parametrize("case", load("kruise-ws-events"), ids=case_id)
+@each_case(load("kruise-ws-events"))
 def test_events_concern_the_spreads_of_the_vectors(case: dict[str, Any]) -> None:
     given, expected = filled(case["input"], workloadSpreads=[]), filled(case["expected"])
     if given.get("podEvent"):

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.workloadspread.ledger import initial_entry
 
 
-@pytest.mark.parametrize("case", load("kruise-ws-initial-missing"), ids=case_id)
+@each_case(load("kruise-ws-initial-missing"))
 def test_an_empty_version_starts_with_the_free_replicas_of_the_vectors(case: dict[str, Any]) -> None:
     given = filled(case["input"], workloadReplicas=0, subsets=[])
     found = {

@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from tests.support.spreads import a_pod, a_spread
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.planning.workloadspread.adoption import group_pods, match_score
@@ -14,7 +13,7 @@ from federation.planning.workloadspread.deletioncosts import changed_costs
 from federation.planning.workloadspread.hub import subset_to_hub
 
 
-@pytest.mark.parametrize("case", load("kruise-ws-match-existing-pods"), ids=case_id)
+@each_case(load("kruise-ws-match-existing-pods"))
 def test_pods_are_matched_as_in_the_vectors(case: dict[str, Any]) -> None:
     given = filled(
         case["input"], subset={}, node={}, pod={}, missingReplicas=0, subsets=[], nodes=[], pods=[], workload={}

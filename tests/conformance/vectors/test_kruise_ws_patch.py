@@ -3,14 +3,14 @@
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.apimachinery.errors import ApiError
 from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.planning.workloadspread.injection import with_patch
 
 
-@pytest.mark.parametrize("case", load("kruise-ws-patch"), ids=case_id)
+@each_case(load("kruise-ws-patch"))
 def test_pods_are_patched_as_in_the_vectors(case: dict[str, Any]) -> None:
     given = filled(case["input"], pod={}, patch={})
     subset = {"name": "a", "patch": given["patch"]}

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from tests.support.spreads import NOW, a_spread, seconds_ago, vector_pod
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.workloadspread.adoption import group_pods
 from federation.planning.workloadspread.deletioncosts import changed_costs
@@ -27,7 +26,7 @@ def _summary(status: Mapping[str, Any]) -> tuple[Any, ...]:
     return (status.get("name"), status.get("missingReplicas") or 0, *records)
 
 
-@pytest.mark.parametrize("case", load("kruise-ws-reconcile"), ids=case_id)
+@each_case(load("kruise-ws-reconcile"))
 def test_a_reconcile_gives_the_statuses_and_costs_of_the_vectors(case: dict[str, Any]) -> None:
     given = filled(case["input"], targetRef={}, subsets=[], pods=[], oldSubsetStatuses={}, latestVersion="")
     expected = filled(case["expected"], subsetStatuses=[], deletionCost={})
@@ -57,7 +56,7 @@ def _workload(given: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"metadata": metadata, "spec": {"replicas": replicas, "parallelism": replicas}}
 
 
-@pytest.mark.parametrize("case", load("kruise-ws-subset-sequence"), ids=case_id)
+@each_case(load("kruise-ws-subset-sequence"))
 def test_statuses_follow_their_subsets_by_name(case: dict[str, Any]) -> None:
     given = filled(case["input"], specOrder=[], maxReplicas=None, oldStatus=[], pods=[])
     subsets = [{"name": name, "maxReplicas": given["maxReplicas"]} for name in given["specOrder"]]

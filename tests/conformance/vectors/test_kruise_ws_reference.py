@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
-import pytest
 from tests.support.spreads import among, drive
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.workloadspread.references import (
     EMPTY_WHITELIST,
@@ -17,7 +16,7 @@ from federation.planning.workloadspread.references import (
 )
 
 
-@pytest.mark.parametrize("case", load("kruise-ws-reference"), ids=case_id)
+@each_case(load("kruise-ws-reference"))
 def test_references_are_compared_as_in_the_vectors(case: dict[str, Any]) -> None:
     given = filled(case["input"], targetRef={}, ownerChain=[], ownerKinds=[])
     expected = filled(case["expected"], equal=False, error=False, managed=False)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.selectors import SelectorError
@@ -14,7 +14,7 @@ from federation.planning.workloadspread.totals import is_selected, nested_value,
 ERRORS = (InvalidInput, SelectorError)
 
 
-@pytest.mark.parametrize("case", load("kruise-ws-replicas-and-filter"), ids=case_id)
+@each_case(load("kruise-ws-replicas-and-filter"))
 def test_replicas_and_selections_are_those_of_the_vectors(case: dict[str, Any]) -> None:
     given = filled(case["input"], targetRef={}, targetFilter={}, object={}, path="", paths=[], labels={})
     expected = filled(case["expected"], error=False)

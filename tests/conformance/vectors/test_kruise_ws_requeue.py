@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 from tests.support.spreads import NOW, a_spread, seconds_ago, vector_pod
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.workloadspread.status import compute_status
 
 
-@pytest.mark.parametrize("case", load("kruise-ws-requeue"), ids=case_id)
+@each_case(load("kruise-ws-requeue"))
 def test_delays_are_those_of_the_vectors(case: dict[str, Any]) -> None:
     given = filled(case["input"], subset={}, pods=[], creatingPods={}, deletingPods={})
     expected = filled(case["expected"], requeueAfterSeconds=0, toleranceSeconds=0)

@@ -2,16 +2,15 @@
 
 from typing import Any
 
-import pytest
 from tests.support.spreads import NOW, a_spread, seconds_ago, vector_pod
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.apimachinery.conditions import find
 from federation.planning.workloadspread.adoption import group_pods
 from federation.planning.workloadspread.status import compute_status
 
 
-@pytest.mark.parametrize("case", load("kruise-ws-reschedule"), ids=case_id)
+@each_case(load("kruise-ws-reschedule"))
 def test_subsets_are_marked_as_in_the_vectors(case: dict[str, Any]) -> None:
     given = filled(case["input"], subsets=[], scheduleStrategy={}, oldConditions={}, pods=[])
     expected = filled(case["expected"], schedulable={}, podsLeft=[])

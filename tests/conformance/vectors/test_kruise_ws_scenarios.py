@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from tests.support.spreads import CLONE_SET, REPLICA_SET, SpreadWorkload, a_spread
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 FACTS = ("unmanagedPods", "unmanagedDeletionCostAnnotation")
 
 
-@pytest.mark.parametrize("case", load("kruise-ws-scenarios"), ids=case_id)
+@each_case(load("kruise-ws-scenarios"))
 def test_actions_lead_to_the_subsets_of_the_vectors(case: dict[str, Any]) -> None:
     given = filled(case["input"], kind="CloneSet", subsets=[], steps=[])
     kind, _, _ = str(given["kind"]).partition(".")

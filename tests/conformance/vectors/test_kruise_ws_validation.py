@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
-import pytest
 from tests.support.spreads import RULES
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.workloadspread.hub import to_hub
 from federation.planning.workloadspread.references import parse_whitelist
@@ -17,7 +16,7 @@ TARGET = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "
 OTHER_TARGET = {**TARGET, "name": "other"}
 
 
-@pytest.mark.parametrize("case", load("kruise-ws-validation"), ids=case_id)
+@each_case(load("kruise-ws-validation"))
 def test_spreads_are_validated_as_in_the_vectors(case: dict[str, Any]) -> None:
     given = filled(case["input"], existing=[])
     expected = filled(case["expected"])
@@ -36,7 +35,7 @@ def test_spreads_are_validated_as_in_the_vectors(case: dict[str, Any]) -> None:
     assert len(causes) == expected.get("error_count", len(causes))
 
 
-@pytest.mark.parametrize("case", load("kruise-ws-validation-update-conflict"), ids=case_id)
+@each_case(load("kruise-ws-validation-update-conflict"))
 def test_updates_and_conflicts_are_judged_as_in_the_vectors(case: dict[str, Any]) -> None:
     given, expected = filled(case["input"], self={}, others=[]), filled(case["expected"])
     match given["function"]:

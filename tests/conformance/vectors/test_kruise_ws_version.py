@@ -3,15 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.workloadspread.versions import VERSIONED_KINDS, pod_version, workload_version
 
 GROUPS = {"cloneset": "apps.kruise.io", "job": "batch"}
 
 
-@pytest.mark.parametrize("case", load("kruise-ws-version"), ids=case_id)
+@each_case(load("kruise-ws-version"))
 def test_versions_are_those_of_the_vectors(case: dict[str, Any]) -> None:
     given = filled(case["input"], labels={}, versionedKinds=VERSIONED_KINDS, kind="", replicaSets=[])
     expected = filled(case["expected"], version="", error=False)

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from tests.support.spreads import among, drive, with_controller
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.planning.workloadspread.hub import to_hub
@@ -49,7 +48,7 @@ def _is_complete(spread: Mapping[str, Any]) -> bool:
     return bool(((spread.get("spec") or {}).get("targetRef") or {}).get("name"))
 
 
-@pytest.mark.parametrize("case", load("kruise-ws-webhook"), ids=case_id)
+@each_case(load("kruise-ws-webhook"))
 def test_pods_are_admitted_as_in_the_vectors(case: dict[str, Any]) -> None:
     given = filled(case["input"], operation="Create", pod={}, workloadSpread={}, versionedSubsetStatuses={})
     before = _stored(given["versionedSubsetStatuses"])
@@ -106,7 +105,7 @@ def _check_ledger(
         assert statuses[chosen][1] == {uid}
 
 
-@pytest.mark.parametrize("case", load("kruise-ws-webhook"), ids=case_id)
+@each_case(load("kruise-ws-webhook"))
 def test_admission_changes_nothing_in_place(case: dict[str, Any]) -> None:
     given = filled(case["input"], pod={}, workloadSpread={}, versionedSubsetStatuses={})
     before = {"versionedSubsetStatuses": _stored(given["versionedSubsetStatuses"])}

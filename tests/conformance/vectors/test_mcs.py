@@ -2,23 +2,20 @@
 
 from typing import Any
 
-import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.multicluster.imports import derived_service, plan_service
 
 CASES = load("mcs")
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case["input"]["op"] == "derivedService"], ids=case_id)
+@each_case([case for case in CASES if case["input"]["op"] == "derivedService"])
 def test_the_service_of_an_import(case: dict[str, Any]) -> None:
     given = filled(case["input"], serviceImport={"metadata": {"namespace": "", "name": ""}})
     assert derived_service(given["serviceImport"]) == filled(case["expected"], service={})["service"]
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in CASES if case["input"]["op"] == "updateDerivedServiceFedObject"], ids=case_id
-)
+@each_case([case for case in CASES if case["input"]["op"] == "updateDerivedServiceFedObject"])
 def test_a_service_that_is_placed_already_is_not_written(case: dict[str, Any]) -> None:
     # The vector gives no objects: it says that the existing one equals the desired one.
     service_import = {"metadata": {"namespace": "foo", "name": "bar"}, "spec": {"ports": [{"port": 80}]}}

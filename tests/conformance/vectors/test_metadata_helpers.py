@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.vectors import filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.apimachinery.finalizers import has_finalizer, with_finalizers, without_finalizers
 from federation.apimachinery.mergepatch import apply_merge_patch, create_merge_patch
@@ -66,7 +66,7 @@ def _answer(given: dict[str, Any]) -> dict[str, Any]:  # one line per operation 
             pytest.fail(f"the format has an operation without an adapter: {other}")
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+@each_case(CASES)
 def test_metadata_changes_as_the_vectors_say(case: dict[str, Any]) -> None:
     given = filled(
         case["input"], src={}, dest={}, keys=[], annotations={}, key="", value="", finalizers=[], finalizer="",

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-from tests.support.vectors import filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.memberproxy.mergednames import possible_clusters, to_merged
 from federation.planning.federatedobject import naming
@@ -15,26 +14,26 @@ PODS = [case for case in load("naming") if case["input"]["op"] == "makePodUnique
 LABELS = [case for case in load("naming") if case["input"]["op"] == "sourceClusterLabelValue"]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+@each_case(CASES)
 def test_names_of_federated_objects_match_the_vectors(case: dict[str, Any]) -> None:
     given = filled(case["input"], objectName="", ftcName="")
     assert {"name": naming.federated_object_name(given["objectName"], given["ftcName"])} == case["expected"]
 
 
-@pytest.mark.parametrize("case", LABELS, ids=lambda case: case["name"])
+@each_case(LABELS)
 def test_labels_of_source_clusters_match_the_vectors(case: dict[str, Any]) -> None:
     label = exports.source_label(filled(case["input"], clusterName="")["clusterName"])
     assert label == filled(case["expected"], name="")["name"]
 
 
-@pytest.mark.parametrize("case", POSSIBLE, ids=lambda case: case["name"])
+@each_case(POSSIBLE)
 def test_possible_clusters_of_a_name_match_the_vectors(case: dict[str, Any]) -> None:
     given = case["input"]
     found = possible_clusters(given.get("clusters") or [], given.get("aggregatedName") or "")
     assert found == (case["expected"].get("clusters") or [])
 
 
-@pytest.mark.parametrize("case", PODS, ids=lambda case: case["name"])
+@each_case(PODS)
 def test_pods_of_members_match_the_vectors(case: dict[str, Any]) -> None:
     given = case["input"]
     expected = case["expected"]

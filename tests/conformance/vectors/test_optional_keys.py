@@ -7,13 +7,12 @@ case says, so the adapter may find a difference, but it reads the case.
 
 import copy
 import importlib
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.vectors import load
+from tests.support.vectors import BATCHES, Batch, load
 
 load("adoption")  # skips this module when there are no vectors
 
@@ -72,17 +71,13 @@ UNREADABLE = (KeyError, TypeError, AttributeError, IndexError)
 KeyPath = tuple[str | int, ...]
 
 
-def adapters() -> Iterator[tuple[str, Callable[..., None], list[tuple[Any, ...]], list[str]]]:
-    """Yield every test function of the folder that reads cases, with its rows of arguments and their names."""
-    for stem in MODULES:
-        module = importlib.import_module(f"tests.conformance.vectors.{stem}")
-        for name, function in inspect.getmembers(module, inspect.isfunction):
-            for mark in getattr(function, "pytestmark", ()):
-                argnames = mark.args[0] if mark.name == "parametrize" else ()
-                argnames = [argnames] if isinstance(argnames, str) else list(argnames)
-                if "case" in argnames:
-                    rows = [row if isinstance(row, tuple) else (row,) for row in mark.args[1]]
-                    yield f"{stem}::{name}", function, rows, argnames
+def adapters() -> list[Any]:
+    """Return the batch of every test function of the folder that reads cases."""
+    names = [f"tests.conformance.vectors.{stem}" for stem in MODULES]
+    for name in names:
+        importlib.import_module(name)
+    found = sorted(BATCHES.items(), key=lambda each: each[0])
+    return [pytest.param(batch, id=f"{module.rpartition('.')[2]}::{name}") for (module, name), batch in found]
 
 
 def optional_keys(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
@@ -111,33 +106,25 @@ def variants(case: dict[str, Any], distinct: set[str]) -> Iterator[tuple[dict[st
                 yield changed, path, form, not value and path[-1] not in distinct
 
 
-ADAPTERS = list(adapters())
-
-
-@pytest.mark.parametrize(
-    ("adapter", "rows", "argnames"), [each[1:] for each in ADAPTERS], ids=[each[0] for each in ADAPTERS]
-)
-def test_absent_null_and_empty_keys_are_read(
-    adapter: Callable[..., None], rows: list[tuple[Any, ...]], argnames: list[str]
-) -> None:
+@pytest.mark.parametrize("adapter", adapters())
+def test_absent_null_and_empty_keys_are_read(adapter: Batch) -> None:
     seen: set[str] = set()
     problems = []
-    distinct = DISTINCT | DISTINCT_OF.get(adapter.__module__.rpartition(".")[2], set())
-    for row in rows:
-        arguments = dict(zip(argnames, row, strict=True))
-        for changed, path, form, is_same in variants(arguments["case"], distinct):
+    distinct = DISTINCT | DISTINCT_OF.get(adapter.check.__module__.rpartition(".")[2], set())
+    for case in adapter.cases:
+        for changed, path, form, is_same in variants(case, distinct):
             what = f"{[p for p in path if isinstance(p, str)]} {form} {changed['input'].get('op')} {is_same}"
             if what in seen:
                 continue
             seen.add(what)
             try:
-                adapter(**arguments | {"case": changed})
+                adapter.check(changed)
             except pytest.skip.Exception:
                 continue
             except (AssertionError, pytest.fail.Exception) as error:
                 if is_same:
-                    problems.append(f"{arguments['case']['name']}: {what}: {str(error)[:300]}")
+                    problems.append(f"{case['name']}: {what}: {str(error)[:300]}")
             except Exception as error:  # noqa: BLE001 - whatever the adapter raises is reported with its case
                 if is_same or isinstance(error, UNREADABLE):
-                    problems.append(f"{arguments['case']['name']}: {what}: {type(error).__name__} {error}")
+                    problems.append(f"{case['name']}: {what}: {type(error).__name__} {error}")
     assert not problems, "\n".join(problems)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.api import names
 from federation.planning.federatedobject.placements import overrides_of
@@ -25,31 +25,31 @@ def _expect(expected: dict[str, Any], compute: Callable[[], list[dict[str, Any]]
         assert compute() == (expected.get("patches") or [])
 
 
-@pytest.mark.parametrize("case", load("override_image"), ids=case_id)
+@each_case(load("override_image"))
 def test_image_overriders(case: dict[str, Any]) -> None:
     given = filled(case["input"], template={}, overriders=[])
     _expect(case["expected"], lambda: compute_image_patches(given["template"], given["overriders"]))
 
 
-@pytest.mark.parametrize("case", load("override_command_args"), ids=case_id)
+@each_case(load("override_command_args"))
 def test_command_and_args_overriders(case: dict[str, Any]) -> None:
     given = filled(case["input"], template={}, overriders=[])
     _expect(case["expected"], lambda: compute_command_patches(given["template"], given["overriders"], given["target"]))
 
 
-@pytest.mark.parametrize("case", load("override_envs"), ids=case_id)
+@each_case(load("override_envs"))
 def test_env_overriders(case: dict[str, Any]) -> None:
     given = filled(case["input"], template={}, overriders=[])
     _expect(case["expected"], lambda: compute_env_patches(given["template"], given["overriders"]))
 
 
-@pytest.mark.parametrize("case", load("override_annotations_labels"), ids=case_id)
+@each_case(load("override_annotations_labels"))
 def test_annotation_and_label_overriders(case: dict[str, Any]) -> None:
     given = filled(case["input"], template={}, overriders=[])
     _expect(case["expected"], lambda: compute_metadata_patches(given["template"], given["overriders"], given["target"]))
 
 
-@pytest.mark.parametrize("case", load("override_parse_policy"), ids=case_id)
+@each_case(load("override_parse_policy"))
 def test_whole_policies(case: dict[str, Any]) -> None:
     given = filled(case["input"], overrideRules=[], clusters=[], template={})
     expected = filled(case["expected"], error=False, overrides={})
@@ -80,7 +80,7 @@ def _look_up(given: dict[str, Any]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("case", load("override_util"), ids=case_id)
+@each_case(load("override_util"))
 def test_helpers(case: dict[str, Any]) -> None:
     given = filled(case["input"], object={}, overridePolicies=[], clusterOverridePolicies=[], src={}, dst={}, list=[])
     expected = filled(case["expected"], error=False, matched=False, policyKeys=[], result={})

@@ -3,13 +3,12 @@
 from typing import Any
 
 import orjson
-import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.federatedobject import pendingcontrollers
 
 
-@pytest.mark.parametrize("case", load("pending_controllers"), ids=case_id)
+@each_case(load("pending_controllers"))
 def test_the_pipeline_advances_as_in_the_vectors(case: dict[str, Any]) -> None:
     given = filled(case["input"], pending=[], setDownstream=False, ftcControllers=[])
     expected = filled(case["expected"], fulfilled=False, pending=[])

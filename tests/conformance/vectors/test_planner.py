@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.placement.replicas import Demand, Plan, Preference, plan_replicas
 
@@ -44,7 +43,7 @@ def is_as_expected(plan: Plan, expected: dict[str, Any]) -> bool:
     return (plan.replicas, plan.overflow) == (expected.get("plan") or {}, expected.get("overflow") or {})
 
 
-@pytest.mark.parametrize("case", [*load("planner_single_call"), *load("planner_random")], ids=case_id)
+@each_case([*load("planner_single_call"), *load("planner_random")])
 def test_one_call_answers_like_the_reference(case: dict[str, Any]) -> None:
     steps: list[dict[str, Any]] = []
     plan = plan_replicas(to_demand(case["input"]), steps)
@@ -53,7 +52,7 @@ def test_one_call_answers_like_the_reference(case: dict[str, Any]) -> None:
     assert steps[0]["step"] == "minimums"
 
 
-@pytest.mark.parametrize("case", load("planner_converge"), ids=case_id)
+@each_case(load("planner_converge"))
 def test_repeated_calls_converge_to_the_reference_fixed_point(case: dict[str, Any]) -> None:
     given = case["input"]
     existing, capacity, last = given.get("existing") or {}, given.get("actualCapacity") or {}, None

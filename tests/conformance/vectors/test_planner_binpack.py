@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.placement.binpack import fill, plan_binpack
 from federation.planning.placement.replicas import Demand, Plan, Preference
@@ -43,7 +42,7 @@ def is_as_expected(plan: Plan, expected: dict[str, Any]) -> bool:
     return (plan.replicas, plan.overflow) == (expected.get("plan") or {}, expected.get("overflow") or {})
 
 
-@pytest.mark.parametrize("case", [*load("binpack_single_call"), *load("binpack_random")], ids=case_id)
+@each_case([*load("binpack_single_call"), *load("binpack_random")])
 def test_one_call_answers_like_the_reference(case: dict[str, Any]) -> None:
     steps: list[dict[str, Any]] = []
     plan = plan_binpack(to_demand(case["input"]), steps)
@@ -51,7 +50,7 @@ def test_one_call_answers_like_the_reference(case: dict[str, Any]) -> None:
     assert len(steps) == 1
 
 
-@pytest.mark.parametrize("case", load("binpack_desired_plan"), ids=case_id)
+@each_case(load("binpack_desired_plan"))
 def test_filling_answers_like_the_reference(case: dict[str, Any]) -> None:
     given = filled(case["input"], preferences=[], totalReplicas=0, estimatedCapacity={}, limitedCapacity={})
     order = [
@@ -61,7 +60,7 @@ def test_filling_answers_like_the_reference(case: dict[str, Any]) -> None:
     assert is_as_expected(plan, case["expected"]), (plan, case)
 
 
-@pytest.mark.parametrize("case", load("binpack_converge"), ids=case_id)
+@each_case(load("binpack_converge"))
 def test_repeated_calls_converge_to_the_reference_fixed_point(case: dict[str, Any]) -> None:
     given = case["input"]
     existing, capacity, last = given.get("existing") or {}, given.get("actualCapacity") or {}, None

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.placement.kubefed import plan_kubefed, select_clusters
 from federation.planning.placement.replicas import Demand, Preference
 
 
-@pytest.mark.parametrize("case", [*load("kubefed_planner"), *load("kubefed_planner_random")], ids=case_id)
+@each_case([*load("kubefed_planner"), *load("kubefed_planner_random")])
 def test_one_call_answers_like_the_reference(case: dict[str, Any]) -> None:
     given = filled(
         case["input"],
@@ -37,7 +36,7 @@ def test_one_call_answers_like_the_reference(case: dict[str, Any]) -> None:
     assert (plan.replicas, plan.overflow) == (expected["plan"], expected["overflow"]), case
 
 
-@pytest.mark.parametrize("case", load("kubefed_placement"), ids=case_id)
+@each_case(load("kubefed_placement"))
 def test_placement_answers_like_the_reference(case: dict[str, Any]) -> None:
     given = case["input"]
     clusters = {cluster["name"]: cluster.get("labels") or {} for cluster in given.get("clusters") or ()}

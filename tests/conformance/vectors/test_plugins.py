@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
 from tests.support.scheduling import make_cluster, make_unit
-from tests.support.vectors import case_id, load
+from tests.support.vectors import each_case, load
 
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import run_filter, run_replicas, run_score, run_select
@@ -29,7 +28,7 @@ def clusters_of(sources: list[dict[str, Any]]) -> list[Cluster]:
     return [cluster for source in sources if (cluster := make_cluster(source)) is not None]
 
 
-@pytest.mark.parametrize("case", load("plugin_simple_filters"), ids=case_id)
+@each_case(load("plugin_simple_filters"))
 def test_simple_filter(case: dict[str, Any]) -> None:
     given, expected = case["input"], case["expected"]
     unit, cluster = make_unit(given.get("su")), make_cluster(given.get("cluster"))
@@ -47,7 +46,7 @@ SCORES = {
 }
 
 
-@pytest.mark.parametrize("case", load("plugin_cluster_resources"), ids=case_id)
+@each_case(load("plugin_cluster_resources"))
 def test_cluster_resources(case: dict[str, Any]) -> None:
     given, unit = case["input"], make_unit(case["input"].get("su"))
     assert unit is not None
@@ -59,16 +58,14 @@ def test_cluster_resources(case: dict[str, Any]) -> None:
         assert scores == (case["expected"].get("scores") or [])
 
 
-@pytest.mark.parametrize(
-    ("plugin", "case"),
+@each_case(
     [
-        *(("TaintToleration", case) for case in load("plugin_taint_toleration")),
-        *(("ClusterAffinity", case) for case in load("plugin_cluster_affinity")),
-    ],
-    ids=lambda value: case_id(value) if isinstance(value, dict) else value,
+        *({**case, "plugin": "TaintToleration"} for case in load("plugin_taint_toleration")),
+        *({**case, "plugin": "ClusterAffinity"} for case in load("plugin_cluster_affinity")),
+    ]
 )
-def test_filter_and_normalised_scores(plugin: str, case: dict[str, Any]) -> None:
-    given, unit = case["input"], make_unit(case["input"].get("su"))
+def test_filter_and_normalised_scores(case: dict[str, Any]) -> None:
+    plugin, given, unit = case["plugin"], case["input"], make_unit(case["input"].get("su"))
     assert unit is not None
     if given["op"] == "filter":
         status = run_filter(make(plugin), unit, make_cluster(given.get("cluster")))
@@ -79,7 +76,7 @@ def test_filter_and_normalised_scores(plugin: str, case: dict[str, Any]) -> None
         )
 
 
-@pytest.mark.parametrize("case", load("plugin_select"), ids=case_id)
+@each_case(load("plugin_select"))
 def test_select(case: dict[str, Any]) -> None:
     given, unit = case["input"], make_unit(case["input"].get("su"))
     if unit is None:
@@ -99,7 +96,7 @@ def test_select(case: dict[str, Any]) -> None:
         assert [entry.cluster.name for entry in answer] == (expected.get("clusters") or [])
 
 
-@pytest.mark.parametrize("case", load("plugin_rsp_capacity_weight"), ids=case_id)
+@each_case(load("plugin_rsp_capacity_weight"))
 def test_capacity_weight(case: dict[str, Any]) -> None:
     given, expected = case["input"], case["expected"]
     match given["op"]:

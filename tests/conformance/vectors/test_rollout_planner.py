@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.placement.rollout import ClusterPlan, Target, plan_rollout
 
@@ -48,7 +47,7 @@ def _plan(expected: dict[str, Any]) -> ClusterPlan:
     )
 
 
-@pytest.mark.parametrize("case", load("rollout_planner"), ids=case_id)
+@each_case(load("rollout_planner"))
 def test_a_round_of_a_rollout_is_planned_as_in_the_vectors(case: dict[str, Any]) -> None:
     given = filled(case["input"], replicas=0, maxSurge=0, maxUnavailable=0, targets=[])
     targets = [_target(target) for target in given["targets"]]

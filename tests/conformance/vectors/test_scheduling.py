@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, PathDefinition
@@ -72,7 +72,7 @@ def expected_wire(expected: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in result.items() if value or key == "stickyCluster"}
 
 
-@pytest.mark.parametrize("case", load("scheduling_unit"), ids=case_id)
+@each_case(load("scheduling_unit"))
 def test_scheduling_unit(case: dict[str, Any]) -> None:
     given = filled(case["input"], policy={"spec": {}}, annotations={}, replicasSpecPath="")
     expected = filled(case["expected"], schedulingUnit={}, priorities={}, found=False)
@@ -107,7 +107,7 @@ def fake_plugin(points: list[str]) -> Any:
     return type("Fake", (), {point: lambda self: None for point in points})()
 
 
-@pytest.mark.parametrize("case", load("scheduler_core"), ids=case_id)
+@each_case(load("scheduler_core"))
 def test_scheduler_core(case: dict[str, Any]) -> None:
     given = filled(case["input"], registry={}, enabled={}, pluginResults=[], clusters=[], su={})
     expected = filled(case["expected"], error=False, suggestedClusters={})
@@ -167,7 +167,7 @@ def triggers_of(status: dict[str, Any], replicas: int | None) -> tuple[Triggers,
     return triggers, policy
 
 
-@pytest.mark.parametrize("case", load("scheduling_triggers"), ids=case_id)
+@each_case(load("scheduling_triggers"))
 def test_scheduling_triggers(case: dict[str, Any]) -> None:
     given = filled(case["input"], new={}, old={}, withReplicas=False, withOldTrigger=False, oldStatus={}, newStatus={})
     expected = filled(case["expected"], changed=False, triggersChanged=False, deferredReasons="")
@@ -183,7 +183,7 @@ def test_scheduling_triggers(case: dict[str, Any]) -> None:
     assert list(json.loads(new.text)) == sorted(json.loads(new.text))
 
 
-@pytest.mark.parametrize("case", load("scheduling_profile"), ids=case_id)
+@each_case(load("scheduling_profile"))
 def test_scheduling_profile(case: dict[str, Any]) -> None:
     points = ("filter", "score", "select", "replicas")
     given = filled(case["input"], base={}, profile={})
@@ -193,7 +193,7 @@ def test_scheduling_profile(case: dict[str, Any]) -> None:
     assert found == {key: case["expected"].get(key) or [] for key in found}
 
 
-@pytest.mark.parametrize("case", load("scheduler_util"), ids=case_id)
+@each_case(load("scheduler_util"))
 def test_scheduler_util(case: dict[str, Any]) -> None:
     given = filled(case["input"], namespace="", replicasSpecPath="", sourceObject={}, migrationConfig={})
     expected = filled(case["expected"], found=False, namespace="", name="", info={}, infoJSON="")

@@ -4,9 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from tests.support.spreads import CLONE_SET, REPLICA_SET, RULES, SpreadWorkload, a_pod, a_spread
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.apiserver.semantics.validation.podpatches import patch_pod, unknown_fields
 from federation.planning.workloadspread.adoption import group_pods
@@ -54,7 +53,7 @@ def _check_counts(workload: SpreadWorkload, wanted: Mapping[str, int]) -> None:
     assert workload.counts() == {name: count for name, count in wanted.items() if count}
 
 
-@pytest.mark.parametrize("case", CASES, ids=case_id)
+@each_case(CASES)
 def test_manifests_of_the_articles_are_judged_as_they_say(case: dict[str, Any]) -> None:
     given, expected = filled(case["input"], manifest={}), filled(case["expected"])
     manifest = given["manifest"]
@@ -64,7 +63,7 @@ def test_manifests_of_the_articles_are_judged_as_they_say(case: dict[str, Any]) 
     assert expected.get("error_field") in (None, *(cause["field"] for cause in causes))
 
 
-@pytest.mark.parametrize("case", CASES, ids=case_id)
+@each_case(CASES)
 def test_pods_are_distributed_as_the_articles_say(case: dict[str, Any]) -> None:
     given, expected = filled(case["input"], manifest={}), filled(case["expected"])
     spread = _spread(given["manifest"])
@@ -84,7 +83,7 @@ def test_pods_are_distributed_as_the_articles_say(case: dict[str, Any]) -> None:
                 _check_counts(_scaled(spread, start, int(number)), counts)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case["expected"].get("deletion_cost")], ids=case_id)
+@each_case([case for case in CASES if case["expected"].get("deletion_cost")])
 def test_deletion_costs_are_those_of_the_articles(case: dict[str, Any]) -> None:
     expected = filled(case["expected"], deletion_cost={})
     spread = _spread(case["input"].get("manifest") or {})
@@ -116,7 +115,7 @@ def test_deletion_costs_are_those_of_the_articles(case: dict[str, Any]) -> None:
         assert all(str(name) in text for name, text in zip(order, expected["deletion_order"], strict=True))
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case["input"].get("manifest")], ids=case_id)
+@each_case([case for case in CASES if case["input"].get("manifest")])
 def test_pods_carry_what_the_articles_say(case: dict[str, Any]) -> None:
     given, expected = filled(case["input"]), filled(case["expected"])
     spread = _spread(given["manifest"])
@@ -155,7 +154,7 @@ def test_pods_carry_what_the_articles_say(case: dict[str, Any]) -> None:
             assert annotations == annotations | ids
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case["expected"].get("example")], ids=case_id)
+@each_case([case for case in CASES if case["expected"].get("example")])
 def test_pods_go_to_the_next_subset_when_no_node_fits(case: dict[str, Any]) -> None:
     example = filled(case["expected"].get("example") or {}, replicas=0, result={}, then_scale_to_7={})
     spread = _spread(case["input"]["manifest"] or {})
@@ -170,7 +169,7 @@ def test_pods_go_to_the_next_subset_when_no_node_fits(case: dict[str, Any]) -> N
             _check_counts(workload, wanted)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if "create #1" in case["expected"]], ids=case_id)
+@each_case([case for case in CASES if "create #1" in case["expected"]])
 def test_the_ledger_counts_as_the_article_says(case: dict[str, Any]) -> None:
     manifest, expected = case["input"].get("manifest") or {}, filled(case["expected"])
     entry = (manifest.get("status") or {}).get("subsetStatuses") or []
@@ -195,7 +194,7 @@ def test_the_ledger_counts_as_the_article_says(case: dict[str, Any]) -> None:
         assert missing() == step["missingReplicas"]
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if "existing 8 pods" in case["expected"]], ids=case_id)
+@each_case([case for case in CASES if "existing 8 pods" in case["expected"]])
 def test_existing_pods_are_adopted_as_the_article_says(case: dict[str, Any]) -> None:
     spread = _spread(case["input"].get("manifest") or {})
     pods = [a_pod(f"old-{number}", node="node-1", phase="Running") for number in range(8)]

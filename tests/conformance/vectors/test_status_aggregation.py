@@ -3,8 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.planning.aggregation import job, pod
 from federation.planning.aggregation.aggregators import plan_feedback
@@ -22,7 +21,7 @@ def _compared(status: Any) -> Any:
     return found
 
 
-@pytest.mark.parametrize("case", load("status_agg_job"), ids=case_id)
+@each_case(load("status_agg_job"))
 def test_job(case: dict[str, Any]) -> None:
     given = filled(case["input"], sourceObject={}, clusterObjects={}, conditions=[])
     expected = filled(case["expected"], result=False, status={})
@@ -35,7 +34,7 @@ def test_job(case: dict[str, Any]) -> None:
     assert again == status, "a merged status is stable"
 
 
-@pytest.mark.parametrize("case", load("status_agg_pod"), ids=case_id)
+@each_case(load("status_agg_pod"))
 def test_pod(case: dict[str, Any]) -> None:
     given = filled(case["input"], sourceObject={}, clusterObjects={})
     expected = filled(case["expected"], needUpdate=False, status={})
@@ -44,7 +43,7 @@ def test_pod(case: dict[str, Any]) -> None:
     assert (status != (given["sourceObject"].get("status") or {})) == expected["needUpdate"]
 
 
-@pytest.mark.parametrize("case", load("status_feedback_annotations"), ids=case_id)
+@each_case(load("status_feedback_annotations"))
 def test_feedback(case: dict[str, Any]) -> None:
     given = filled(case["input"], sourceAnnotations={}, fedAnnotations={})
     expected = filled(case["expected"], needUpdate=False, annotations={})

@@ -2,15 +2,14 @@
 
 from typing import Any
 
-import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.dispatch.plan import ClusterState, ObservedObject, Operation, decide
 
 _OPERATIONS = {"create": Operation.CREATE, "update": Operation.UPDATE, "delete": Operation.DELETE}
 
 
-@pytest.mark.parametrize("case", load("sync_decision_derived"), ids=case_id)
+@each_case(load("sync_decision_derived"))
 def test_decision(case: dict[str, Any]) -> None:
     given = filled(
         case["input"],

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.api import names
 from federation.planning.rendering import retention
@@ -27,7 +27,7 @@ def _retain_replicas(case: dict[str, Any]) -> Any:
     return retention.retain_replicas(given["desired"], given["cluster"], path)
 
 
-@pytest.mark.parametrize("case", load("sync_retain"), ids=case_id)
+@each_case(load("sync_retain"))
 def test_retention(case: dict[str, Any]) -> None:
     given = filled(case["input"], template={}, observed={}, lastPropagatedKeys=[], desired={}, cluster={})
     expected = filled(case["expected"], result={}, object={})
@@ -43,7 +43,7 @@ def test_retention(case: dict[str, Any]) -> None:
             pytest.fail(f"unknown operation {other}")
 
 
-@pytest.mark.parametrize("case", load("sync_retain_derived"), ids=case_id)
+@each_case(load("sync_retain_derived"))
 def test_retention_by_kind(case: dict[str, Any]) -> None:
     given = filled(case["input"], desired={}, cluster={})
     expected = filled(case["expected"], error=False, object={})
@@ -55,7 +55,7 @@ def test_retention_by_kind(case: dict[str, Any]) -> None:
     assert _without_empty(retention.retain(desired, given["cluster"])) == _without_empty(expected["object"])
 
 
-@pytest.mark.parametrize("case", load("kubefed_retain_service"), ids=case_id)
+@each_case(load("kubefed_retain_service"))
 def test_service_fields_that_kubefed_retained(case: dict[str, Any]) -> None:
     cluster, expected = case["input"].get("cluster") or {}, filled(case["expected"], error=False, retainedSpec={})
     if expected["error"]:

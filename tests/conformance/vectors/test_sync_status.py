@@ -3,15 +3,14 @@
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.dispatch.status import plan_status
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("case", load("sync_status"), ids=case_id)
+@each_case(load("sync_status"))
 def test_status_is_written_when_something_changed(case: dict[str, Any]) -> None:
     given = filled(
         case["input"], status={}, generation=0, statusMap={}, generationMap={}, reason="", resourcesUpdated=False

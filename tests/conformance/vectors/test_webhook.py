@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 from tests.support.scheduling import make_unit
-from tests.support.vectors import case_id, filled, load
+from tests.support.vectors import each_case, filled, load
 
 from federation.apimachinery import quantity
 from federation.scheduling.framework.cyclestate import CycleState
@@ -43,7 +43,7 @@ def without_nothing(expected: Mapping[str, Any]) -> dict[str, Any]:
     return {"currentClusters": []} | said
 
 
-@pytest.mark.parametrize("case", load("webhook_adapter"), ids=case_id)
+@each_case(load("webhook_adapter"))
 def test_the_unit_has_the_form_that_webhooks_expect(case: dict[str, Any]) -> None:
     unit = make_unit(case["input"].get("su") or {})
     assert unit is not None
@@ -61,7 +61,7 @@ def test_the_unit_has_the_form_that_webhooks_expect(case: dict[str, Any]) -> Non
     assert payload == expected
 
 
-@pytest.mark.parametrize("case", load("webhook_plugin"), ids=case_id)
+@each_case(load("webhook_plugin"))
 def test_an_answer_means_what_the_protocol_says(case: dict[str, Any]) -> None:
     given = filled(case["input"], response={}, clusterScores=[])
     expected, answer = case["expected"], given["response"]

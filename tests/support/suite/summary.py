@@ -1,4 +1,4 @@
-"""The end of a run: how to repeat each failed test alone, and what the run cost by folder.
+"""The end of a run: how to repeat each failed test alone, the executed cases of batches, and what the run cost by folder.
 
 Costs go to pytest's cache, from where `python -m tests.support.suite.summary` (`make record-costs`) takes them into
 `tests/costs.json`.
@@ -12,6 +12,7 @@ from typing import cast
 import pytest
 
 from tests.support.suite.costs import ROOT, Cost, by_folder, save
+from tests.support.vectors import EXECUTED
 
 WHOLE = 4_000
 """A run of so many tests is one of the whole suite. Its costs are printed by folder and replace the record."""
@@ -26,12 +27,15 @@ class Summary:
         self._config = config
         self._costs: dict[str, Cost] = {}
         self._failed: dict[str, None] = {}
+        self._cases: dict[str, int] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep the cost of a test, and that it failed."""
+        """Keep the cost of a test, the number of its cases, and that it failed."""
         if report.failed:
             self._failed[report.nodeid] = None
         for key, value in report.user_properties:
+            if key == EXECUTED:
+                self._cases[report.nodeid] = cast("int", value)
             if key == "cost":
                 name, cpu_s, wall_s, is_checked = cast("tuple[str, float, float, bool]", value)
                 self._costs[name] = Cost(cpu_s, wall_s, is_checked)
@@ -51,6 +55,8 @@ class Summary:
             terminalreporter.section("repeat a failed test alone")
             for name in list(self._failed)[:_REPEATED_MAX]:
                 terminalreporter.line(f".venv/bin/python -m pytest {shlex.quote(name)}")
+        if self._cases:
+            terminalreporter.line(f"{sum(self._cases.values())} {EXECUTED} in {len(self._cases)} tests of vectors")
         if len(self._costs) >= WHOLE:
             terminalreporter.section("CPU seconds, processes of tests included")
             for folder, (count, cpu_s) in sorted(by_folder(self._costs).items(), key=lambda entry: -entry[1][1]):

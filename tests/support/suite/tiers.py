@@ -49,6 +49,16 @@ def items_of_check(items: Iterable[pytest.Item]) -> set[str]:
     return chosen
 
 
+def is_named(config: pytest.Config) -> bool:
+    """Return whether the command names tests by their node IDs, which run in every tier."""
+    return any("::" in argument for argument in config.args)
+
+
+def collects_nightly(config: pytest.Config) -> bool:
+    """Return whether nightly tests can run: if not, a matrix need not be collected."""
+    return Tier(config.getoption("--tier")) is Tier.ALL or is_named(config)
+
+
 def is_in(item: pytest.Item, tier: Tier, checked: set[str]) -> bool:
     """Return whether a tier runs a test; `checked` are the names of the fast tests."""
     match tier:
