@@ -278,6 +278,7 @@ def _scale_up(demand: Demand, desired: dict[str, int], current: dict[str, int], 
     for cluster, wanted in desired.items():
         held = current[cluster]
         if wanted > held:
+            # The maximum binds only below the minimum of the same cluster; then it wins, as in KubeAdmiral.
             own = demand.preferences.get(cluster)
             room = None if own is None or own.maximum is None else own.maximum - held
             lacking.append((cluster, Preference(wanted - held, 0, room)))

@@ -51,3 +51,15 @@ def test_different_users_stay_different(one: str, other: str) -> None:
 def test_no_name_of_the_system_arrives(name: str, groups: list[str]) -> None:
     user = to_member_user(User(name, tuple(group for group in groups if group != "system:unauthenticated")))
     assert not any(each.startswith("system:") for each in (user.name, *user.groups))
+
+
+@pytest.mark.parametrize("name", ["system:node:a", "system:", PREFIX, f"{PREFIX}system:node:a", f"{PREFIX}{PREFIX}x"])
+def test_a_reserved_name_gets_exactly_one_prefix_more(name: str) -> None:
+    """Else `federation:system:node:a` of the host would be `system:node:a` of the host in every member."""
+    user = to_member_user(User(name, (name,)))
+    assert (user.name, user.groups) == (PREFIX + name, (PREFIX + name,))
+
+
+@pytest.mark.parametrize("name", ["system", "federation", "a:system:node:a", "System:node:a"])
+def test_a_name_that_only_resembles_a_reserved_one_stays(name: str) -> None:
+    assert to_member_user(User(name)).name == name

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from federation.apimachinery.hashing import fnv1_32, fnv1_32_each
 from federation.planning.placement.replicas import Demand, Plan, Preference, plan_replicas
 
@@ -45,3 +47,9 @@ def test_a_division_without_clusters_is_empty() -> None:
 def test_hashing_many_is_hashing_each() -> None:
     assert fnv1_32_each(CLUSTERS, "ns/ü") == [fnv1_32(cluster + "ns/ü") for cluster in CLUSTERS]
     assert fnv1_32("") == 2166136261
+
+
+@pytest.mark.parametrize("running", [0, 1, 2])
+def test_a_maximum_below_the_minimum_wins_where_replicas_are_added_to_a_current_division(running: int) -> None:
+    demand = Demand(7, ("a",), {"a": Preference(0, 10, 3)}, "default/web", current={"a": running})
+    assert plan_replicas(demand).replicas == {"a": 3}

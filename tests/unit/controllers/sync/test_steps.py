@@ -1,0 +1,115 @@
+"""Single steps of sync that good histories do not reach: leaving clusters, incomplete caches, federated objects with wrong names."""
+
+from typing import Any
+
+import pytest
+from tests.support.member_world import World, a_deployment, member_world, placed
+
+from federation.api import names
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS
+from federation.apimachinery.errors import NotFound
+from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.client.client import PatchType
+
+STRANGER = "stranger-deployments.apps"
+
+
+async def _converged(world: World, placement: dict[str, int | None], **more: Any) -> None:
+    await world.place(placement=placement, **more)
+    await world.until_statuses(dict.fromkeys(placement, "OK"))
+    await world.pass_time(1)
+
+
+async def _stranger(world: World) -> None:
+    """Create a federated object with another name than its template asks for, and delete it."""
+    spec = {"template": a_deployment("web"), **placed({"m1": 2})}
+    metadata = {"name": STRANGER, "namespace": "default", "finalizers": [names.SYNC_FINALIZER]}
+    head = {"apiVersion": FEDERATED_OBJECTS.api_version, "kind": "FederatedObject"}
+    await world.host.create(FEDERATED_OBJECTS, {**head, "metadata": metadata, "spec": spec})
+    await world.pass_time(0.5)
+    await world.host.delete(FEDERATED_OBJECTS, STRANGER, "default")
+
+
+async def _is_stranger_gone(world: World) -> bool:
+    try:
+        await world.host.get(FEDERATED_OBJECTS, STRANGER, "default")
+    except NotFound:
+        return True
+    return False
+
+
+async def test_a_deleted_federated_object_with_the_wrong_name_leaves_the_member_objects_of_the_regular_one() -> None:
+    async with member_world(1) as world:
+        await _converged(world, {"m1": 2})
+        world.members["m1"].line.calls.clear()
+        await _stranger(world)
+        await world.until(lambda: _is_stranger_gone(world))
+        await world.pass_time(1)
+        assert await world.members["m1"].deployment() is not None
+        assert world.members["m1"].line.writes() == []
+
+
+async def _leave(world: World, cluster: str) -> None:
+    """Delete a FederatedCluster, whose removal somebody's finalizer delays."""
+    finalizers = {"metadata": {"finalizers": [*(await world.cluster(cluster))["metadata"]["finalizers"], "a.io/b"]}}
+    await world.host.patch(FEDERATED_CLUSTERS, cluster, finalizers, patch_type=PatchType.MERGE)
+    await world.host.delete(FEDERATED_CLUSTERS, cluster)
+    await world.pass_time(0.5)
+    assert (await world.cluster(cluster))["metadata"]["deletionTimestamp"]
+
+
+async def test_a_leaving_cluster_gets_no_new_objects_and_no_status_of_them() -> None:
+    async with member_world(2) as world:
+        await _leave(world, "m2")
+        await world.place("new", placement={"m1": 1, "m2": 1})
+        await world.until_statuses({"m1": "OK"}, "new")
+        await world.pass_time(1)
+        assert await world.statuses("new") == {"m1": "OK"}
+        assert await world.members["m2"].deployment("new") is None
+        condition = (await world.federated("new"))["status"]["conditions"][0]
+        assert (condition["status"], condition["reason"]) == ("False", names.REASON_CHECK_CLUSTERS)
+        assert "m2" in condition["message"]
+
+
+async def _change(world: World, label: str) -> Object:
+    """Change the template and its generation; return the federated object as stored."""
+    return await world.patch({"spec": {"template": {"metadata": {"labels": {"tier": label}}}}})
+
+
+async def test_statuses_of_an_incomplete_cache_are_published_with_the_generation_that_they_describe() -> None:
+    async with member_world(2) as world:
+        await _converged(world, {"m1": 2, "m2": 1})
+        before = (await world.federated())["status"]
+        await world.stop()
+        changed = await _change(world, "front")
+        assert changed["metadata"]["generation"] > before["syncedGeneration"]
+        world.members["m2"].line.delays_s["list"] = 20.0
+        await world.restart()
+
+        async def is_m1_written() -> bool:
+            deployment = await world.members["m1"].deployment()
+            return deployment is not None and deployment["metadata"]["labels"].get("tier") == "front"
+
+        await world.until(is_m1_written)
+        await world.pass_time(2)
+        status = (await world.federated())["status"]
+        assert status["syncedGeneration"] == before["syncedGeneration"], "m2 has the earlier one"
+        m2 = [[each for each in found["clusters"] if each["cluster"] == "m2"] for found in (before, status)]
+        assert m2[0] == m2[1], "what was published stays"
+        await world.pass_time(25, step_s=0.5)
+        assert (await world.federated())["status"]["syncedGeneration"] == changed["metadata"]["generation"]
+
+
+@pytest.mark.parametrize("label", ["true", None])
+async def test_a_departed_object_is_removed_only_where_it_has_our_label(label: str | None) -> None:
+    async with member_world(2) as world:
+        await _converged(world, {"m1": 2, "m2": 1})
+        await world.stop()
+        admin = world.members["m2"].admin
+        body = {"metadata": {"labels": {names.MANAGED_LABEL: label}}}
+        await admin.patch(DEPLOYMENTS, "web", body, patch_type=PatchType.MERGE, namespace="default")
+        departed = {"metadata": {"annotations": {names.DEPARTED_CLUSTERS: '["m2"]'}}}
+        await world.patch({**departed, "spec": placed({"m1": 3})})
+        await world.restart()
+        await world.until_statuses({"m1": "OK"})
+        assert (await world.members["m2"].deployment() is None) is (label == "true")
