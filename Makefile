@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 .PHONY: help env demo check test test-all affected record-costs kubernetes test-kubernetes lint types contracts format generate \
-	bench bench-quick clean
+	mutation bench bench-quick clean
 
 help: ## Print the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -67,6 +67,9 @@ contracts: env
 format: env ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+mutation: env ## Mutate product code and count what the tests notice (SAMPLE=300 SEED=1 AREA=delivery)
+	$(BIN)/python -m tests.mutation.run $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(AREA),--area "$(AREA)")
 
 generate: env ## Regenerate committed data: built-in schemas, CRD manifests, JSON schemas, the table of rights, references, dashboard and alerts
 	$(BIN)/python tools/generate_schema.py

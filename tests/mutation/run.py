@@ -1,0 +1,207 @@
+"""`python -m tests.mutation.run --sample 300 --seed 1`: mutates product code and counts how many mutations tests notice.
+
+All tests are collected once. Each mutation is made in a forked copy of that process: the mutated function gets other
+code, and the tests that execute it run, closest first, until one fails. No file is changed. A mutation outside of
+functions needs a new process that imports it. `equivalent.txt` lists mutations that change no behaviour.
+"""
+
+import argparse
+import gc
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import pytest
+
+from tests.mutation.mutations import Mutation, mutations_of
+from tests.mutation.reach import Reach
+from tests.mutation.workers import run_forked
+
+ROOT = Path(__file__).parents[2]
+AREAS = {
+    "scheduling": ["federation/scheduling"],
+    "planning": ["federation/planning"],
+    "delivery": ["federation/controllers/sync", "federation/dispatch"],
+    "store": ["federation/apiserver/store"],
+    "auth": ["federation/apiserver/auth"],
+    "member proxy": ["federation/memberproxy"],
+    "plugins": ["plugins/federation_plugins"],
+}
+_TESTS = ["tests/unit", "tests/properties", "tests/conformance", "tests/scenarios"]
+_NOT_HERE = "not postgres and not e2e and not kubernetes and not nightly"
+_TIMEOUT_S = 120
+_TOO_LONG = "too much time"
+
+
+class Mutator:
+    """A pytest plugin that replaces the loop over the tests."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._reach = Reach(ROOT)
+        self._failed = ""
+        self._items: dict[str, pytest.Item] = {}
+        self._functions: dict[tuple[str, str, int], list[FunctionType]] = {}
+        self.rows: list[dict[str, Any]] = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        gc.unfreeze()
+        for found in gc.get_objects():
+            if type(found) is FunctionType and found.__code__.co_filename.startswith(str(ROOT)):
+                code = found.__code__
+                self._functions.setdefault((code.co_filename, code.co_qualname, code.co_firstlineno), []).append(found)
+        gc.freeze()
+        self._items = {item.nodeid: item for item in session.items}
+        if not self._options.reuse and not self._reach.is_current():
+            self._reach.clear()
+        print(f"{len(session.items)} tests; recording what they execute ...", flush=True)
+        self._reach.record(session.items, self._run, _tier, self._options.workers)
+        self._mutate()
+        return True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._failed = report.nodeid
+
+    def _run(self, tests: list[pytest.Item], before: Callable[[pytest.Item], Any], *, first: bool = False) -> Any:
+        """Run tests; return the CPU seconds of each, and whether it failed. End at the `first` failure if it is set."""
+        results = {}
+        for test, following in zip(tests, [*tests[1:], None], strict=True):
+            before(test)
+            self._failed, started_s = "", time.process_time()
+            test.ihook.pytest_runtest_protocol(item=test, nextitem=following)
+            results[test.nodeid] = round(time.process_time() - started_s, 3), bool(self._failed)
+            if self._failed and first:
+                break
+        return results
+
+    def _mutate(self) -> None:
+        sample = _sample(self._options)
+        jobs = [(mutation, self._reach.tests_of(mutation, self._options.budget)) for mutation in sample]
+        limits = {"workers": self._options.workers, "cpu_s": 3 * self._options.budget + 30, "wall_s": 1_800}
+        for (mutation, tests), failed in run_forked(jobs, self._try, **limits):
+            self._report(mutation, tests, _TOO_LONG if failed is None else failed)
+
+    def _try(self, job: tuple[Mutation, list[str]]) -> str:
+        """Return the first test that fails with the mutation, "" if all pass."""
+        mutation, tests = job
+        items = [self._items[name] for name in tests if name in self._items]
+        path = ROOT / mutation.path
+        source = mutation.apply(path.read_bytes())
+        if not items:
+            return ""
+        if not self._exchange(mutation, compile(source, str(path), "exec")):
+            return _try_in_new_process(path, source, [item.nodeid for item in items])
+        results = self._run(items, lambda test: None, first=True)
+        return next((name for name, (_, is_failed) in results.items() if is_failed), "")
+
+    def _exchange(self, mutation: Mutation, module: CodeType) -> bool:
+        place = mutation.place
+        code = _find(module, place.function, place.first_line)
+        functions = self._functions.get((module.co_filename, place.function, place.first_line), [])
+        if code is None or not functions or any(f.__code__.co_freevars != code.co_freevars for f in functions):
+            return False
+        for function in functions:
+            function.__code__ = code
+        return True
+
+    def _report(self, mutation: Mutation, tests: list[str], failed: str) -> None:
+        tier = "" if not failed else "check" if failed == _TOO_LONG else self._reach.tests[failed][1]
+        print(f"{tier or 'SURVIVED':9} {mutation.path}:{mutation.line} {mutation.kind} {failed}", flush=True)
+        if not failed:
+            print(f"          - {mutation.before}\n          + {mutation.after}    ({len(tests)} tests)", flush=True)
+        self.rows.append(
+            {
+                "file": mutation.path,
+                "line": mutation.line,
+                "kind": mutation.kind,
+                "key": mutation.key,
+                "caught": tier,
+                "by": failed,
+                "tests": len(tests),
+            }
+        )
+
+
+def _tier(item: pytest.Item) -> str:
+    return "test" if item.get_closest_marker("slow") else "check"
+
+
+def _find(code: CodeType, name: str, first_line: int) -> CodeType | None:
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            if (inner.co_qualname, inner.co_firstlineno) == (name, first_line):
+                return inner
+            if name.startswith(f"{inner.co_qualname}.") and (found := _find(inner, name, first_line)):
+                return found
+    return None
+
+
+def _try_in_new_process(path: Path, source: bytes, tests: list[str]) -> str:
+    folder = ROOT / ".mutation"
+    mutated, chosen = folder / f"mutated{os.getpid()}.py", folder / f"tests{os.getpid()}"
+    mutated.write_bytes(source)
+    chosen.write_text("\n".join(tests))
+    command = [sys.executable, "-B", "-m", "pytest", "-x", "-p", "tests.mutation.substitute", "-p", "no:cacheprovider"]
+    command += ["-rf", "-m", _NOT_HERE, f"--timeout={_TIMEOUT_S}", f"@{chosen}"]
+    environment = {**os.environ, "MUTATED_PATH": str(path), "MUTATED_SOURCE": str(mutated)}
+    try:
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    finally:
+        mutated.unlink()
+        chosen.unlink()
+    named = [name for name in tests if f"FAILED {name} " in f"{done.stdout} ".replace("\n", " ")]
+    return "" if done.returncode == 0 else (named or tests)[0]
+
+
+def _sample(options: argparse.Namespace) -> list[Mutation]:
+    equivalent = set((Path(__file__).parent / "equivalent.txt").read_text().splitlines())
+    found = []
+    for area, folders in AREAS.items():
+        if options.area in ("", area):
+            for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+                found += mutations_of(path, str(path.relative_to(ROOT)))
+    found = [mutation for mutation in found if mutation.key not in equivalent and options.only in mutation.path]
+    return random.Random(options.seed).sample(found, min(options.sample, len(found)))
+
+
+def _table(rows: Iterable[dict[str, Any]]) -> str:
+    lines = [f"{'area':14}{'mutations':>10}{'check':>8}{'test':>8}{'survived':>10}"]
+    for area, folders in {**AREAS, "all": [""]}.items():
+        found = [row for row in rows if row["file"].startswith(tuple(folders))]
+        check, both = sum(row["caught"] == "check" for row in found), sum(bool(row["caught"]) for row in found)
+        lines.append(f"{area:14}{len(found):>10}{check:>8}{both:>8}{len(found) - both:>10}")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Run the sample; print the survivors and the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sample", type=int, default=300, help="number of mutations")
+    parser.add_argument("--seed", type=int, default=1, help="chooses the mutations")
+    parser.add_argument("--budget", type=float, default=60.0, help="CPU seconds of tests per mutation")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
+    parser.add_argument("--area", default="", choices=["", *AREAS], help="mutate only this area")
+    parser.add_argument("--only", default="", help="mutate only paths that contain this")
+    parser.add_argument("--reuse", action="store_true", help="keep what was recorded with other sources")
+    parser.add_argument("--out", type=Path, default=ROOT / ".mutation/report.json", help="the JSON report")
+    parser.add_argument("tests", nargs="*", default=_TESTS, help="folders of tests")
+    options = parser.parse_args()
+    mutator = Mutator(options)
+    flags = ["-p", "no:cacheprovider", "-m", _NOT_HERE, f"--timeout={_TIMEOUT_S}", "--capture=no"]
+    pytest.main([*flags, *options.tests], plugins=[mutator])
+    options.out.write_text(json.dumps(mutator.rows, indent=1))
+    print(_table(mutator.rows))
+    return 0 if mutator.rows else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""The mutation run's own rules: what is mutated, how, and what is left alone."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from tests.mutation.mutations import mutations_of
+
+SOURCE = '''
+LIMIT = 3
+
+def f(a, b, log, rest=2):
+    """Docstring 7."""
+    log.info("x", code=1)
+    if a < b and not rest:
+        return None
+    a.count += 1
+    a.call(b, key=a)
+    assert a != 5
+    return [min(x, 4) for x in b if x] if a else b - 1
+'''
+
+
+def _mutations(tmp_path: Path, source: str) -> set[tuple[str, str, str]]:
+    path = tmp_path / "module.py"
+    path.write_text(source)
+    found = mutations_of(path, "module.py")
+    for mutation in found:
+        assert ast.dump(ast.parse(mutation.apply(path.read_bytes()))) != ast.dump(ast.parse(source)), mutation
+    return {(mutation.kind, mutation.before, mutation.after) for mutation in found}
+
+
+def test_each_kind_of_mutation_is_one_small_wrong_edit(tmp_path: Path) -> None:
+    assert _mutations(tmp_path, SOURCE) == {
+        ("constant", "3", "(4)"),
+        ("constant", "2", "(3)"),
+        ("and/or", "a < b and not rest", "(a < b or not rest)"),
+        ("dropped operand", "a < b and not rest", "(a < b)"),
+        ("dropped operand", "a < b and not rest", "(not rest)"),
+        ("negated condition", "a < b and not rest", "(not (a < b and (not rest)))"),
+        ("comparison", "a < b", "(a <= b)"),
+        ("removed not", "not rest", "(rest)"),
+        ("removed early end", "return None", "pass"),
+        ("removed statement", "a.count += 1", "pass"),
+        ("constant", "1", "(2)"),
+        ("removed statement", "a.call(b, key=a)", "pass"),
+        ("dropped keyword", "key=a", "**{}"),
+        ("swapped branches", "[min(x, 4) for x in b if x] if a else b - 1",
+         "(b - 1 if a else [min(x, 4) for x in b if x])"),
+        ("dropped condition", "[min(x, 4) for x in b if x]", "([min(x, 4) for x in b])"),
+        ("opposite function", "min(x, 4)", "(max(x, 4))"),
+        ("constant", "4", "(5)"),
+        ("arithmetic", "b - 1", "(b + 1)"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""Text 3."""\n',
+        "def f(x: Literal[3]) -> Literal[4]:\n    raise ValueError(f'{x + 3}')\n",
+        "class A:\n    @decorated(slots=True)\n    def f(self):\n        self._log.info(1)\n",
+        "def f(x):\n    return 'a' + x\n",
+    ],
+)
+def test_texts_annotations_decorators_and_logs_stay(tmp_path: Path, source: str) -> None:
+    assert _mutations(tmp_path, source) == set()
+
+
+def test_a_mutation_knows_its_function_and_statement_and_is_named_without_lines(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(
+        "class A:\n    @x\n    def f(self):\n        if (\n            self.a\n            and 1\n        ):\n            pass\n"
+    )
+    (found, *_) = [each for each in mutations_of(path, "module.py") if each.kind == "constant"]
+    assert (found.place.function, found.place.first_line, found.place.lines, found.line) == ("A.f", 2, (4, 6), 6)
+    assert found.key == "module.py A.f: 1 => (2)"
+    path.write_text("x = f(3)\n")
+    (found,) = mutations_of(path, "module.py")
+    assert (found.place.function, found.key) == ("", "module.py -: 3 => (4)")
