@@ -1,9 +1,8 @@
 """Everyday tasks of a Kubernetes user, performed on a federation with the real kubectl.
 
-One federation with three members for the module, one namespace per test.
+A namespace per test. kubectl writes, and shows what it is about; members are read without it.
 """
 
-import itertools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -11,17 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.federation import Federation, eventually, fedctl, federation
+from tests.support.federation import Federation, eventually, fedctl
+from tests.support.shared import new_namespace
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("user-flows")]
-NUMBERS = itertools.count(1)
-IMAGE = "{.spec.template.spec.containers[0].image}"
-
-
-@pytest.fixture(scope="module")
-def fed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
-    with federation(tmp_path_factory.mktemp("flows") / "fed") as running:
-        yield running
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("shared")]
 
 
 class User:
@@ -42,17 +34,26 @@ class User:
         host = str(self.fed.kubectl.kubeconfig)
         return fedctl("why", target, "-n", self.namespace, "--kubeconfig", host).stdout
 
-    def look(self, target: str, path: str = "{.spec.replicas}") -> dict[str, str]:
-        """Return what is at a JSONPath of an object, by member; members without the object are left out."""
-        found = {}
-        for member in self.members:
-            done = self.fed.member(member).run("get", target, "-n", self.namespace, "-o", f"jsonpath={path}")
-            if done.returncode == 0:
-                found[member] = done.stdout
-        return found
+    def look(self, plural: str, name: str) -> dict[str, Any]:
+        """Return an object as the members have it, by member; members without it are left out."""
+        return self.fed.in_members(plural, name, self.namespace)
 
     def replicas(self, name: str = "web") -> dict[str, int]:
-        return {member: int(text) for member, text in self.look(f"deploy/{name}").items()}
+        return {member: obj["spec"]["replicas"] for member, obj in self.look("deployments", name).items()}
+
+    def images(self) -> dict[str, str]:
+        """Return the image of the Deployment, by member."""
+        found = self.look("deployments", "web").items()
+        return {member: obj["spec"]["template"]["spec"]["containers"][0]["image"] for member, obj in found}
+
+    def images_of_pods(self) -> set[str]:
+        """Return the images of the pods in all members."""
+        listed = [self.fed.api(self.namespace, member=member).list("pods") for member in self.members]
+        return {each["image"] for pods in listed for pod in pods["items"] for each in pod["spec"]["containers"]}
+
+    def data(self, name: str = "settings", plural: str = "configmaps") -> dict[str, dict[str, str]]:
+        """Return the data of a ConfigMap or Secret, by member."""
+        return {member: obj["data"] for member, obj in self.look(plural, name).items()}
 
     def until_replicas(self, *numbers: int, name: str = "web") -> None:
         wanted = {f"member-{place}": count for place, count in enumerate(numbers, 1) if count}
@@ -63,11 +64,12 @@ class User:
 
 
 @pytest.fixture
-def user(fed: Federation) -> User:
-    """A user with a namespace. It stays: the guard holds the eleventh deletion of a namespace within ten minutes."""
-    namespace = f"user-{next(NUMBERS)}"
-    fed.kubectl("create", "namespace", namespace)
-    return User(fed, namespace)
+def user(shared_federation: Federation) -> Iterator[User]:
+    """A user with a namespace. It stays without its pods: the guard holds the eleventh deletion of a namespace."""
+    namespace = new_namespace(shared_federation, "user")
+    yield User(shared_federation, namespace)
+    api = shared_federation.api(namespace)
+    api.send("DELETE", api.url("deployments"))
 
 
 def a_policy(name: str = "spread", mode: str = "Divide", **spec: Any) -> dict[str, Any]:
@@ -109,10 +111,11 @@ def a_deployment(replicas: int = 4, **labels: str) -> dict[str, Any]:
 def test_why_names_the_objects_of_a_policy(user: User) -> None:
     user.apply(a_policy(placement=weighted(2, 1)), a_deployment(3))
 
-    def counted() -> str:
-        return user.kubectl("get", "propagationpolicy/spread", "-o", "jsonpath={.status.refCount}")
+    def counted() -> int | None:
+        policy = user.fed.api(user.namespace).get("propagationpolicies", "spread")
+        return policy.get("status", {}).get("refCount")
 
-    eventually(counted, lambda text: text == "1", what="the policy counts its object")
+    eventually(counted, lambda count: count == 1, what="the policy counts its object")
     assert user.why("propagationpolicy/spread").split() == [
         *("propagationpolicy/spread", "in", f"{user.namespace}:", "applies", "to", "1", "object"),
         *("NAMESPACE", "KIND", "NAME"),
@@ -120,24 +123,15 @@ def test_why_names_the_objects_of_a_policy(user: User) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("logs", "web-5d4f8c7b9-abcde"),
-        ("exec", "web-5d4f8c7b9-abcde", "--", "date"),
-        ("cp", "web-5d4f8c7b9-abcde:/etc/hosts", "/dev/null"),
-    ],
-    ids=" ".join,
-)
-def test_commands_for_a_pod_that_does_not_exist_name_the_members_at_once(
-    user: User, arguments: tuple[str, ...]
-) -> None:
+def test_commands_for_a_pod_that_does_not_exist_name_the_members_at_once(user: User) -> None:
     user.apply(a_policy(placement=weighted(2, 1)), a_deployment(3))
     user.until_replicas(2, 1)
-    done = user.fed.kubectl.run("-n", user.namespace, *arguments, timeout_s=30)
-    assert done.returncode
-    assert 'Deployment "web" is in member-1, member-2' in done.stderr
-    assert f"use kubectl {arguments[0]} with a pod that `kubectl get pods` shows" in done.stderr
+    pod = "web-5d4f8c7b9-abcde"
+    for arguments in (("logs", pod), ("exec", pod, "--", "date"), ("cp", f"{pod}:/etc/hosts", "/dev/null")):
+        done = user.fed.kubectl.run("-n", user.namespace, *arguments, timeout_s=30)
+        assert done.returncode
+        assert 'Deployment "web" is in member-1, member-2' in done.stderr
+        assert f"use kubectl {arguments[0]} with a pod that `kubectl get pods` shows" in done.stderr
 
 
 def test_pods_of_members_are_listed_and_have_logs(user: User) -> None:
@@ -174,8 +168,8 @@ def test_rollout_status_and_wait_return_when_all_members_are_available(user: Use
     user.apply(a_policy(placement=weighted(2, 1, 1)), a_deployment(8))
     assert "successfully rolled out" in user.until_rolled_out()
     user.kubectl("wait", "--for=condition=Available", "deploy/web", "--timeout=90s")
-    ready = user.look("deploy/web", "{.status.readyReplicas}")
-    assert ready == {"member-1": "4", "member-2": "2", "member-3": "2"}
+    ready = {member: obj["status"]["readyReplicas"] for member, obj in user.look("deployments", "web").items()}
+    assert ready == {"member-1": 4, "member-2": 2, "member-3": 2}
     assert "8/8" in user.kubectl("get", "deploy", "web")
 
 
@@ -198,13 +192,8 @@ def test_a_new_image_rolls_out_in_every_member(user: User) -> None:
     before = user.replicas()
     user.kubectl("set", "image", "deploy/web", "web=nginx:1.28")
     user.until_rolled_out()
-    assert user.look("deploy/web", IMAGE) == dict.fromkeys(user.members, "nginx:1.28")
-    images = user.look("pods", "{.items[*].spec.containers[*].image}")
-    eventually(
-        lambda: user.look("pods", "{.items[*].spec.containers[*].image}"),
-        lambda seen: "nginx:1.27" not in " ".join(seen.values()),
-        what=f"no old pods ({images})",
-    )
+    assert user.images() == dict.fromkeys(user.members, "nginx:1.28")
+    eventually(user.images_of_pods, lambda seen: seen == {"nginx:1.28"}, what="no old pods")
     assert user.replicas() == before, "a new image moves nothing"
 
 
@@ -212,7 +201,7 @@ def test_deletion_waits_for_the_members(user: User) -> None:
     user.apply(a_policy(), a_deployment())
     user.until_rolled_out()
     user.kubectl("delete", "deploy/web", "--timeout=90s")
-    assert user.look("deploy/web") == {}
+    assert user.look("deployments", "web") == {}
     assert user.kubectl("get", "fo,collectedstatuses", "-o", "name") == ""
 
 
@@ -222,40 +211,27 @@ def test_orphaned_workloads_keep_running_in_the_members(user: User) -> None:
     user.kubectl("delete", "deploy/web", "--cascade=orphan", "--timeout=90s")
     assert user.kubectl("get", "deploy", "--ignore-not-found") == ""
     assert sum(user.replicas().values()) == 3
-    managed = user.look("deploy/web", "{.metadata.labels.kubeadmiral\\.io/managed}")
-    assert set(managed.values()) == {""}, "no managed label remains"
+    labels = [obj["metadata"].get("labels", {}) for obj in user.look("deployments", "web").values()]
+    assert not any("kubeadmiral.io/managed" in each for each in labels)
 
 
-def test_a_namespace_is_propagated_and_deleted_in_every_member(fed: Federation) -> None:
-    fed.kubectl("create", "namespace", "team-a")
-    fed.kubectl("label", "namespace", "team-a", "owner=someone")
-    for member in fed.members:
-        eventually(
-            lambda m=member: fed.member(m)("get", "ns", "team-a", "--ignore-not-found", "--show-labels"),  # type: ignore[misc]  # bound now
-            lambda seen: "owner=someone" in seen,
-            what=f"the namespace in {member}",
-        )
-    fed.kubectl("delete", "namespace", "team-a", "--timeout=90s")
-    for member in fed.members:
-        eventually(
-            lambda m=member: fed.member(m)("get", "ns", "team-a", "--ignore-not-found"),  # type: ignore[misc]  # bound now
-            lambda seen: seen == "",
-            what=f"no namespace in {member}",
-        )
+def test_a_namespace_is_propagated_and_deleted_in_every_member_with_its_workloads(
+    shared_federation: Federation,
+) -> None:
+    kubectl = shared_federation.kubectl
+    kubectl("create", "namespace", "flows-team")
+    kubectl("label", "namespace", "flows-team", "owner=someone")
+    user = User(shared_federation, "flows-team")
 
+    def owners() -> list[str]:
+        found = shared_federation.in_members("namespaces", "flows-team").values()
+        return [each["metadata"].get("labels", {}).get("owner", "") for each in found]
 
-def test_a_namespace_with_workloads_can_be_deleted(fed: Federation) -> None:
-    user = User(fed, "team-b")
-    fed.kubectl("create", "namespace", "team-b")
+    eventually(owners, lambda seen: seen == ["someone"] * 3, what="the namespace in every member")
     user.apply(a_policy(), a_deployment())
     user.until_rolled_out()
-    fed.kubectl("delete", "namespace", "team-b", "--timeout=90s")
-    for member in fed.members:
-        eventually(
-            lambda m=member: fed.member(m)("get", "ns", "team-b", "--ignore-not-found"),  # type: ignore[misc]  # bound now
-            lambda seen: seen == "",
-            what=f"no namespace in {member}",
-        )
+    kubectl("delete", "namespace", "flows-team", "--timeout=90s")
+    eventually(owners, lambda seen: not seen, what="no namespace in any member")
 
 
 def test_config_maps_and_services_are_propagated_to_every_member(user: User) -> None:
@@ -263,23 +239,17 @@ def test_config_maps_and_services_are_propagated_to_every_member(user: User) -> 
     user.kubectl("create", "configmap", "settings", "--from-literal=colour=blue")
     user.kubectl("create", "secret", "generic", "password", "--from-literal=p=1234")
     user.kubectl("create", "service", "clusterip", "web", "--tcp=80:8080")
-    for target, path, value in (
-        ("configmap/settings", "{.data.colour}", "blue"),
-        ("secret/password", "{.data.p}", "MTIzNA=="),
-        ("service/web", "{.spec.ports[0].targetPort}", "8080"),
-    ):
-        wanted = dict.fromkeys(user.members, value)
-        eventually(lambda t=target, p=path: user.look(t, p), lambda seen, w=wanted: seen == w, what=target)  # type: ignore[misc]  # bound now
-    addresses = user.look("service/web", "{.spec.clusterIP}")
-    assert all(addresses.values()), "each member gives its own address"
+    colours, passwords = (dict.fromkeys(user.members, data) for data in ({"colour": "blue"}, {"p": "MTIzNA=="}))
+    eventually(user.data, lambda seen: seen == colours, what="the ConfigMap")
+    eventually(lambda: user.data("password", "secrets"), lambda seen: seen == passwords, what="the Secret")
+    services = eventually(lambda: user.look("services", "web").values(), lambda seen: len(seen) == 3, what="Services")
+    assert [each["spec"]["ports"][0]["targetPort"] for each in services] == [8080] * 3
+    assert all(each["spec"]["clusterIP"] for each in services), "each member gives its own address"
     user.kubectl("patch", "configmap", "settings", "--type=merge", "-p", '{"data": {"colour": null, "size": "xl"}}')
-    eventually(
-        lambda: user.look("configmap/settings", "{.data}"),
-        lambda seen: set(seen.values()) == {'{"size":"xl"}'},
-        what="a key that goes and one that comes",
-    )
+    sizes = {member: {"size": "xl"} for member in user.members}
+    eventually(user.data, lambda seen: seen == sizes, what="a key that goes and one that comes")
     user.kubectl("delete", "configmap/settings", "--timeout=90s")
-    assert user.look("configmap/settings", "{.data}") == {}
+    assert user.data() == {}
 
 
 def test_followers_are_placed_with_their_leader_and_why_shows_it(user: User) -> None:
@@ -291,13 +261,12 @@ def test_followers_are_placed_with_their_leader_and_why_shows_it(user: User) -> 
     pod["containers"][0]["envFrom"] = [{"configMapRef": {"name": "settings"}}]
     user.apply(deployment)
     user.until_replicas(2, 2)
-    assert user.look("configmap/settings", "{.data.colour}") == {"member-1": "blue", "member-2": "blue"}
+    assert user.data() == {"member-1": {"colour": "blue"}, "member-2": {"colour": "blue"}}
     output = [line.split() for line in user.why("configmap/settings").splitlines()]
     assert output[1:3] == [["follows", "deployment/web"], ["goes", "to", "member-1,", "member-2"]]
     assert ["member-1", "yes", "yes", "-", "OK"] in output, "delivery"
     user.apply(a_policy(placement=weighted(0, 0, 1), resourceSelectors=deployments))
-    wanted = {"member-3": "blue"}
-    eventually(lambda: user.look("configmap/settings", "{.data.colour}"), lambda seen: seen == wanted, what="the move")
+    eventually(user.data, lambda seen: seen == {"member-3": {"colour": "blue"}}, what="the move")
     user.until_replicas(0, 0, 4)
 
 
@@ -357,7 +326,7 @@ def test_an_object_without_a_feasible_cluster_reports_the_reason(user: User) -> 
     user.apply(a_policy(clusterSelector={"region": "atlantis"}), a_deployment())
 
     def scheduled() -> dict[str, Any]:
-        status = user.fed.kubectl.json("get", "deploy", "web", "-n", user.namespace).get("status", {})
+        status = user.fed.api(user.namespace).get("deployments", "web").get("status", {})
         conditions = status.get("conditions", [])
         found: dict[str, Any] = next((c for c in conditions if c["type"] == "Scheduled"), {})
         return found
@@ -396,4 +365,4 @@ def test_a_manual_change_in_a_member_is_reverted(user: User) -> None:
     member("annotate", "deploy", "web", "mine=stays", "-n", user.namespace)
     user.kubectl("set", "image", "deploy/web", "web=nginx:1.28")
     user.until_rolled_out()
-    assert user.look("deploy/web", "{.metadata.annotations.mine}")["member-1"] == "stays"
+    assert user.look("deployments", "web")["member-1"]["metadata"]["annotations"]["mine"] == "stays"

@@ -160,6 +160,11 @@ class Federation:
         """The names of the simulated members."""
         return sorted(p.name.removesuffix(".kubeconfig") for p in (self.directory / "members").glob("*.kubeconfig"))
 
+    def in_members(self, plural: str, name: str, namespace: str = "default") -> dict[str, Any]:
+        """Return an object as the members have it, by member; members without it are left out."""
+        found = {member: self.api(namespace, member=member).find(plural, name) for member in self.members}
+        return {member: obj for member, obj in found.items() if obj is not None}
+
     @property
     def log(self) -> str:
         """Standard error of the processes, of all starts on this directory."""
