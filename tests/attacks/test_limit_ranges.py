@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import closing
 from typing import Any
 
 import pytest
 from tests.support.apiserver import Parts, api_server
 from tests.support.kubectl import DEPLOYMENT, Kubectl
+from tests.support.rest import Api
+
+from federation.client.kubeconfig import load_kubeconfig
 
 LIMITS: dict[str, Any] = {
     "apiVersion": "v1",
@@ -30,10 +33,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
 
 
 @pytest.fixture
-def kubectl(server: Parts, tmp_path: Path, request: pytest.FixtureRequest) -> Kubectl:
-    found = Kubectl.in_namespace_of(request.node.name, server, tmp_path)
-    found("create", "-f", "-", stdin=json.dumps(LIMITS))
-    return found
+def kubectl(server: Parts, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
+    with closing(Api(load_kubeconfig(server.kubeconfig))) as api:
+        found = Kubectl.in_namespace_of(request.node.name, server, api)
+        found.api.create("limitranges", LIMITS)
+        yield found
 
 
 def a_pod(name: str, *cpus: str) -> str:
@@ -88,7 +92,7 @@ def test_a_deleted_limit_range_limits_nothing_and_costs_nothing(kubectl: Kubectl
     assert "pods" not in admission.guarded
 
 
-def test_other_namespaces_are_not_limited(kubectl: Kubectl, server: Parts, tmp_path: Path) -> None:
-    other = Kubectl.in_namespace_of("somewhere_else", server, tmp_path)
+def test_other_namespaces_are_not_limited(kubectl: Kubectl, server: Parts) -> None:
+    other = Kubectl.in_namespace_of("somewhere_else", server, kubectl.api)
     other("create", "-f", "-", stdin=a_pod("big", "9"))
     assert "forbidden" in kubectl.fails("create", "-f", "-", stdin=a_pod("big", "9"))

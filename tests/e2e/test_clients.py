@@ -1,4 +1,4 @@
-"""Common Kubernetes clients, unchanged, against a real server process.
+"""Common Kubernetes clients, unchanged, against a real HTTPS server.
 
 kr8s, lightkube, a kopf operator, Helm, and the official client with its watch, asyncio twin and leader election.
 """
@@ -15,13 +15,11 @@ from typing import Any
 import pytest
 import yaml
 
-from federation.client.kubeconfig import load_kubeconfig
-from tests.support.federation import start_serve
+from tests.support.apiserver import Parts
 from tests.support.rest import Api, eventually
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.slow,
     pytest.mark.xdist_group("clients"),
     # Foreign clients leave sockets and temporary certificate files to the garbage collector, and use what is deprecated.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
@@ -74,22 +72,18 @@ def a_deployment(name: str = "web") -> dict[str, Any]:
     }
 
 
-@pytest.fixture(scope="module")
-def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("clients")
-    server = start_serve(folder)
-    yield folder / "kubeconfig"
-    server.stop()
+@pytest.fixture(scope="session")
+def kubeconfig(parts: Parts) -> Path:
+    return parts.kubeconfig
 
 
 @pytest.fixture
-def api(kubeconfig: Path) -> Iterator[Api]:
+def api(administrator: Api) -> Iterator[Api]:
     """Our own view of the server, in a new namespace."""
-    api = Api(load_kubeconfig(kubeconfig), f"clients-{uuid.uuid4().hex[:8]}")
+    api = administrator.within(f"clients-{uuid.uuid4().hex[:8]}")
     api.create("namespaces", {"metadata": {"name": api.namespace}})
     yield api
     api.delete("namespaces", api.namespace)
-    api.close()
 
 
 async def test_kr8s_works_unchanged(api: Api, kubeconfig: Path) -> None:
@@ -190,34 +184,40 @@ def test_a_kopf_operator_manages_finalizer_and_status(api: Api, kubeconfig: Path
         api.delete(gadgets, "g")
         api.wait_gone(gadgets, "g")
     finally:
-        operator.terminate()
-        operator.wait(20)
+        operator.kill()
+        operator.wait(60)
         log.close()
+        api.delete("customresourcedefinitions", "gadgets.example.com")
 
 
-def test_the_official_client_watches_and_resumes(api: Api, kubeconfig: Path) -> None:
+def test_the_official_client_writes_watches_and_resumes(api: Api, kubeconfig: Path) -> None:
     from kubernetes import client, config, watch
 
     core = client.CoreV1Api(config.new_client_from_config(str(kubeconfig)))
     since = core.list_namespaced_config_map(api.namespace).metadata.resource_version
     for name in ("a", "b"):
-        core.create_namespaced_config_map(api.namespace, client.V1ConfigMap(metadata=client.V1ObjectMeta(name=name)))
+        body = client.V1ConfigMap(metadata=client.V1ObjectMeta(name=name), data={"a": "b"})
+        assert core.create_namespaced_config_map(api.namespace, body).metadata.uid
     watcher, seen = watch.Watch(), []
-    options = {"resource_version": since, "field_selector": "metadata.name!=kube-root-ca.crt", "timeout_seconds": 10}
+    options = {"resource_version": since, "field_selector": "metadata.name!=kube-root-ca.crt", "timeout_seconds": 60}
     for event in watcher.stream(core.list_namespaced_config_map, api.namespace, **options):
-        if event["type"] == "ADDED":  # the federation's finalizers are changes of their own
-            seen.append(event["object"].metadata.name)
+        seen.append((event["type"], event["object"].metadata.name))
         if len(seen) == 2:
             watcher.stop()
-    assert seen == ["a", "b"]
+    assert seen == [("ADDED", "a"), ("ADDED", "b")]
+    core.patch_namespaced_config_map("a", api.namespace, {"data": {"c": "d"}})
+    assert core.read_namespaced_config_map("a", api.namespace).data == {"a": "b", "c": "d"}
+    core.delete_namespaced_config_map("a", api.namespace)
+    with pytest.raises(client.ApiException) as caught:
+        core.read_namespaced_config_map("a", api.namespace)
+    assert caught.value.status == 404
 
 
-def test_the_official_dynamic_client_applies(api: Api, kubeconfig: Path) -> None:
-    from kubernetes import config, dynamic
+def test_the_official_dynamic_client_applies_and_reviews(api: Api, kubeconfig: Path) -> None:
+    from kubernetes import client, config, dynamic
 
-    deployments = dynamic.DynamicClient(config.new_client_from_config(str(kubeconfig))).resources.get(
-        api_version="apps/v1", kind="Deployment"
-    )
+    connection = config.new_client_from_config(str(kubeconfig))
+    deployments = dynamic.DynamicClient(connection).resources.get(api_version="apps/v1", kind="Deployment")
     for replicas in (1, 2):
         manifest = a_deployment()
         manifest["spec"]["replicas"] = replicas
@@ -227,6 +227,8 @@ def test_the_official_dynamic_client_applies(api: Api, kubeconfig: Path) -> None
         assert applied.spec.replicas == replicas
     assert deployments.get(name="web", namespace=api.namespace).metadata.managedFields[0].manager == "dynamic"
     deployments.delete(name="web", namespace=api.namespace)
+    review = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}
+    assert client.AuthorizationV1Api(connection).create_self_subject_access_review(review).status.allowed
 
 
 async def test_the_official_asyncio_client_works_unchanged(api: Api, kubeconfig: Path) -> None:
@@ -276,10 +278,10 @@ def test_the_official_leader_election_hands_over(api: Api, kubeconfig: Path, tmp
             eventually(lambda: leads("second"))
         finally:
             second.kill()
-            second.wait(10)
+            second.wait(60)
     finally:
         first.kill()
-        first.wait(10)
+        first.wait(60)
 
 
 def write_chart(folder: Path, version: str, color: str) -> Path:
@@ -351,6 +353,7 @@ def test_helm_installs_upgrades_and_uninstalls(api: Api, kubeconfig: Path, tmp_p
         assert [(item["name"], item["revision"]) for item in helm_client.list()] == [("demo", 3)]
         assert len(helm_client.history("demo")) == 3
         helm_client.uninstall("demo", timeout=60)
-        eventually(lambda: helm_client.list() == [])  # the release's Secret has a finalizer of the federation
+        assert helm_client.list() == []
     api.wait_gone("services", "demo")
     assert api.exists("customresourcedefinitions", "bolts.example.org")
+    api.delete("customresourcedefinitions", "bolts.example.org")

@@ -17,7 +17,7 @@ from tests.support.federation import Kubectl
 from tests.support.manifests import a_deployment
 from tests.support.rest import Api
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = pytest.mark.e2e
 PAGE = Path(__file__).parents[2] / "docs/reference/karmadactl.md"
 ROWS = re.findall(r"^\| `([a-z-]+)` \| `([^`]+)` \|", PAGE.read_text(), re.MULTILINE)
 PODS = ("attach",)

