@@ -63,12 +63,18 @@ class User:
         return self.kubectl("rollout", "status", f"deploy/{name}", "--timeout=90s")
 
 
+@pytest.fixture(scope="module")
+def fed(shared_federation: Federation) -> Federation:
+    """The federation; real clusters are the members in tests/kubernetes/members/test_flows.py."""
+    return shared_federation
+
+
 @pytest.fixture
-def user(shared_federation: Federation) -> Iterator[User]:
+def user(fed: Federation) -> Iterator[User]:
     """A user with a namespace. It stays without its pods: the guard holds the eleventh deletion of a namespace."""
-    namespace = new_namespace(shared_federation, "user")
-    yield User(shared_federation, namespace)
-    api = shared_federation.api(namespace)
+    namespace = new_namespace(fed, "user")
+    yield User(fed, namespace)
+    api = fed.api(namespace)
     api.send("DELETE", api.url("deployments"))
 
 
@@ -215,16 +221,14 @@ def test_orphaned_workloads_keep_running_in_the_members(user: User) -> None:
     assert not any("kubeadmiral.io/managed" in each for each in labels)
 
 
-def test_a_namespace_is_propagated_and_deleted_in_every_member_with_its_workloads(
-    shared_federation: Federation,
-) -> None:
-    kubectl = shared_federation.kubectl
+def test_a_namespace_is_propagated_and_deleted_in_every_member_with_its_workloads(fed: Federation) -> None:
+    kubectl = fed.kubectl
     kubectl("create", "namespace", "flows-team")
     kubectl("label", "namespace", "flows-team", "owner=someone")
-    user = User(shared_federation, "flows-team")
+    user = User(fed, "flows-team")
 
     def owners() -> list[str]:
-        found = shared_federation.in_members("namespaces", "flows-team").values()
+        found = fed.in_members("namespaces", "flows-team").values()
         return [each["metadata"].get("labels", {}).get("owner", "") for each in found]
 
     eventually(owners, lambda seen: seen == ["someone"] * 3, what="the namespace in every member")

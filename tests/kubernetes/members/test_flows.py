@@ -6,8 +6,7 @@ import pytest
 from tests.e2e.test_user_flows import (  # noqa: F401  # collected here, with the fixture `fed` of this module
     test_a_deployment_without_a_policy_stays_on_the_host,
     test_a_manual_change_in_a_member_is_reverted,
-    test_a_namespace_is_propagated_and_deleted_in_every_member,
-    test_a_namespace_with_workloads_can_be_deleted,
+    test_a_namespace_is_propagated_and_deleted_in_every_member_with_its_workloads,
     test_a_new_image_rolls_out_in_every_member,
     test_a_policy_label_takes_precedence_over_resource_selectors,
     test_an_object_without_a_feasible_cluster_reports_the_reason,
