@@ -4,6 +4,7 @@ from federation.apimachinery.resources import Resource
 
 CORE_GROUP = "core.kubeadmiral.io"
 KRUISE_GROUP = "apps.kruise.io"
+_MULTICLUSTER_GROUP = "multicluster.x-k8s.io"
 
 
 def _ours(kind: str, plural: str, *, namespaced: bool = True) -> Resource:
@@ -33,6 +34,9 @@ CLUSTER_PROPAGATED_VERSIONS = _ours("ClusterPropagatedVersion", "clusterpropagat
 FEDERATED_ROLLOUTS = _ours("FederatedRollout", "federatedrollouts")
 CRON_AUTOSCALERS = _ours("CronFederatedHPA", "cronfederatedhpas")
 TOPOLOGY_SPREAD_PLANS = _ours("TopologySpreadPlan", "topologyspreadplans")
+
+SERVICE_EXPORTS = Resource(_MULTICLUSTER_GROUP, "v1alpha1", "ServiceExport", "serviceexports")
+SERVICE_IMPORTS = Resource(_MULTICLUSTER_GROUP, "v1alpha1", "ServiceImport", "serviceimports")
 
 WORKLOAD_SPREADS = Resource(KRUISE_GROUP, "v1beta1", "WorkloadSpread", "workloadspreads")
 CLONE_SETS = Resource(KRUISE_GROUP, "v1alpha1", "CloneSet", "clonesets")

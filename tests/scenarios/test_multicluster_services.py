@@ -8,8 +8,7 @@ from tests.support.world import Member, World, a_world
 
 from federation.api import names
 from federation.api.crds import crd_manifests
-from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
-from federation.api.v1alpha1.multicluster import SERVICE_EXPORTS, SERVICE_IMPORTS
+from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES, SERVICE_EXPORTS, SERVICE_IMPORTS
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import DEPLOYMENTS, ENDPOINT_SLICES, SERVICES, Object
 

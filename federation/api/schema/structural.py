@@ -8,15 +8,31 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core.core_schema import ModelSchema
+
+from federation.api.schema.fielddocs import field_docs
 
 Schema = dict[str, Any]
 
 _DROPPED = frozenset(("title", "$defs", "discriminator"))
 
 
+class _Described(GenerateJsonSchema):
+    """Pydantic's generator, with the docstrings of fields as descriptions."""
+
+    def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
+        """As the base's."""
+        generated = super().model_schema(schema)
+        model, properties = schema["cls"], generated.get("properties", {})
+        for name, text in field_docs(model).items():
+            properties[model.model_fields[name].alias or name].setdefault("description", text)
+        return generated
+
+
 def to_structural(model: type[BaseModel]) -> Schema:
     """Return the structural schema of the model, as `openAPIV3Schema` of a CRD version."""
-    schema = model.model_json_schema(by_alias=True)
+    schema = model.model_json_schema(by_alias=True, schema_generator=_Described)
     return _convert(schema, schema.get("$defs", {}))
 
 

@@ -38,7 +38,7 @@ class Model(BaseModel):
     model_config = ConfigDict(
         alias_generator=to_camel,
         populate_by_name=True,
-        use_attribute_docstrings=True,
+        defer_build=True,  # few of them are ever validated
         extra="forbid",
         frozen=True,
     )

@@ -8,12 +8,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from federation.api.resources import SERVICE_EXPORTS, SERVICE_IMPORTS
 from federation.api.v1alpha1.base import Column, DateTime, Definition, Int32, Kind, Model, NonNegative
-from federation.apimachinery.resources import Resource
-
-_GROUP = "multicluster.x-k8s.io"
-SERVICE_EXPORTS = Resource(_GROUP, "v1alpha1", "ServiceExport", "serviceexports")
-SERVICE_IMPORTS = Resource(_GROUP, "v1alpha1", "ServiceImport", "serviceimports")
 
 _CONDITION_TYPE = (
     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from federation.api.resources import FEDERATED_CLUSTERS
-from federation.api.v1alpha1.multicluster import SERVICE_EXPORTS
+from federation.api.resources import FEDERATED_CLUSTERS, SERVICE_EXPORTS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import ENDPOINT_SLICES, SERVICES, Object, Resource
 from federation.client.client import Client

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from federation.api import names
-from federation.api.v1alpha1.multicluster import SERVICE_EXPORTS
+from federation.api.resources import SERVICE_EXPORTS
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import AlreadyExists, NotFound

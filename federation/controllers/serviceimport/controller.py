@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterator
 
 from federation.api import names
-from federation.api.v1alpha1.multicluster import SERVICE_IMPORTS
+from federation.api.resources import SERVICE_IMPORTS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.client.client import Client

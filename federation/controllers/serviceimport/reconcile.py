@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from federation.api import names
-from federation.api.v1alpha1.multicluster import SERVICE_IMPORTS
+from federation.api.resources import SERVICE_IMPORTS
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import SERVICES, Object, Resource
 from federation.client.client import Client
