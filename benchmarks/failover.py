@@ -182,7 +182,7 @@ async def run(options: argparse.Namespace, directory: Path) -> dict[str, float |
     serve = ("serve", "--dir", str(directory / "host"), "--port", "0", "--log-level", "warning")
     async with (
         process("federation.simulator", "--dir", str(directory / "fleet"), *fleet_arguments) as fleet,
-        process("federation.cli.main", *serve, environment=to_environment(options)) as control,
+        process("federation.cli.entry", *serve, environment=to_environment(options)) as control,
     ):
         described = [json.loads(line) for line in await read_until(fleet, b"ready") if line.startswith(b"{")]
         await read_until(control, b"ready")

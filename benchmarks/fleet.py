@@ -377,7 +377,7 @@ async def running_fleet(options: argparse.Namespace, directory: Path) -> AsyncIt
     began = time.monotonic()
     async with (
         light_members(options.members, directory, processes=options.member_processes) as (connections, fleet),
-        process("federation.cli.main", *serve) as control,
+        process("federation.cli.entry", *serve) as control,
     ):
         await read_until(control, b"ready")
         sampler = Sampler({"control": [psutil.Process(control.pid)], "members": fleet})

@@ -137,7 +137,7 @@ async def control_planes(
     With `profiles` each writes its CPU profile into that folder when it ends.
     """
     environment = {**os.environ, "FEDERATION_STORE_URL": store.url}
-    serve = ("federation.cli.main", "serve", "--port", "0", "--log-level", "warning")
+    serve = ("federation.cli.entry", "serve", "--port", "0", "--log-level", "warning")
     async with contextlib.AsyncExitStack() as stack:
         running = []
         for number, role in enumerate(ROLES[count]):

@@ -67,7 +67,7 @@ async def serving(directory: Path, port: int, profile: Path | None = None) -> As
     if profile is not None:
         arguments += ["--profile-file", str(profile)]
     started = time.monotonic()
-    async with process("federation.cli.main", *arguments) as child:
+    async with process("federation.cli.entry", *arguments) as child:
         await read_until(child, b"ready")
         client = HTTPClient(load_kubeconfig(directory / "kubeconfig", ""))
         try:

@@ -57,7 +57,10 @@ async def run(options: argparse.Namespace, directory: Path) -> dict[str, float |
     most = max(options.members)
     fleet = argparse.Namespace(real_members=False, light=False, members=most, pod_start=0.3)
     serve = ("serve", "--dir", str(directory / "host"), "--port", "0", "--log-level", "warning")
-    async with running_members(fleet, directory) as (kubeconfigs, _), process("federation.cli.main", *serve) as control:
+    async with (
+        running_members(fleet, directory) as (kubeconfigs, _),
+        process("federation.cli.entry", *serve) as control,
+    ):
         await read_until(control, b"ready")
         host = HTTPClient(load_kubeconfig(directory / "host" / "kubeconfig", ""))
         connections = {name: load_kubeconfig(path, "") for name, path in kubeconfigs.items()}

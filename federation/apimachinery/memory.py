@@ -14,11 +14,17 @@ _YOUNG_PER_MIDDLE = 20
 _MIDDLE_PER_FULL = 50
 
 
+def pause_collector() -> None:
+    """Stop collecting until `tune_collector`, while modules are imported, whose objects live as long as the process."""
+    gc.disable()
+
+
 def tune_collector() -> None:
-    """Set the thresholds of this process, and exclude all objects that exist now from later collections.
+    """Collect with the thresholds of this process, and exclude all objects that exist now from later collections.
 
     It may be called again, when more objects exist. Garbage that exists now is never collected: looking for it would
     delay the start.
     """
     gc.freeze()
+    gc.enable()
     gc.set_threshold(_YOUNG_CONTAINERS, _YOUNG_PER_MIDDLE, _MIDDLE_PER_FULL)

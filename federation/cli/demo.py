@@ -149,7 +149,7 @@ async def _running_federation(
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     command = ["up", "--dir", str(directory), "--members", str(_MEMBERS), "--port", str(port)]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "federation.cli.main", *command, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-m", "federation.cli.entry", *command, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     try:

@@ -5,6 +5,7 @@ work of each command is in a module of its own, which the command imports when i
 all of them together take a second to import.
 """
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -25,6 +26,7 @@ from federation.cli import (
     holdcommands,
     hostcommands,
     membercommands,
+    parsing,
     plancommands,
     rolloutcommands,
     servercommands,
@@ -398,7 +400,10 @@ def main(arguments: list[str] | None = None) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # replaces the handler that `entry.py` installed
         completion.prepare()
         name = "kubectl fed" if Path(sys.argv[0]).name == "kubectl-fed" else "fedctl"
-        sys.exit(app(arguments, prog_name=name, complete_var=completion.VARIABLE, standalone_mode=False))
+        words = sys.argv[1:] if arguments is None else arguments
+        # A shell that completes has its words in the environment.
+        command = app if completion.VARIABLE in os.environ else parsing.to_command(app, words)
+        sys.exit(command(words, prog_name=name, complete_var=completion.VARIABLE, standalone_mode=False))
     except _UsageError as error:
         _fail_usage(error)
     except ApiError as error:

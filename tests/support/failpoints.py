@@ -16,7 +16,7 @@ import psycopg
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from federation.cli.main import main
+from federation.cli.entry import main
 
 
 class Step(StrEnum):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 BIN = Path(sys.executable).parent
-CLI, SIMULATOR = "federation.cli.main", "federation.simulator.__main__"
+CLI, SIMULATOR = "federation.cli.entry", "federation.simulator.__main__"
 FEDCTL = [sys.executable, "-m", CLI]
 WITHOUT_COLLECTOR = {"GOGC": "off", "GOMEMLIMIT": "256MiB"}
 """Variables of short Go processes: without its garbage collector, kubectl takes a fifth less CPU time."""

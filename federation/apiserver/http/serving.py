@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 import uvicorn
@@ -94,7 +94,7 @@ async def serve(
             stall_s=options.write_stall_s,
         ),
         interface="asgi3",
-        ws="wsproto",
+        ws=_websocket,  # type: ignore[arg-type]  # called as the class would be
         ws_max_size=_FRAME_BYTES_MAX,
         ws_per_message_deflate=False,
         lifespan="off",
@@ -126,6 +126,13 @@ async def serve(
             # A second cancellation must not leave connections open.
             await asyncio.shield(server.shutdown(sockets=[listener]))
         listener.close()
+
+
+def _websocket(**arguments: Any) -> asyncio.Protocol:
+    """Return uvicorn's protocol of a WebSocket connection; its import waits for the first one."""
+    from uvicorn.protocols.websockets.wsproto_impl import WSProtocol  # noqa: PLC0415  # it builds tables of 64 KB
+
+    return WSProtocol(**arguments)
 
 
 class _Server(uvicorn.Server):

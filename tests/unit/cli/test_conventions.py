@@ -14,6 +14,7 @@ from federation.cli.main import app
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 
 _SLOW = ("asyncio", "yaml", "rich", "aiohttp", "uvloop", "pydantic", "ssl", "sqlalchemy", "structlog", "kubernetes")
+_LATER = ("pydantic", "fastapi", "wsproto", "jinja2", "alembic", "kubernetes", "httpx", "opentelemetry")
 _EMPTY_DIRECTORY = (
     "fedctl: Invalid value for '--dir': the name is empty; give the directory for state, keys and kubeconfigs"
     " (see: fedctl serve --help)"
@@ -98,8 +99,18 @@ def test_the_context_is_looked_up_in_the_kubeconfig(tmp_path: Path) -> None:
     assert 'contexts: has no "two"; there are: one' in str(result.exception)
 
 
+def imported(program: str, modules: tuple[str, ...]) -> str:
+    """Run a program in a process of its own; return those of the modules that it imported."""
+    code = f"import atexit, sys; atexit.register(lambda: print([m for m in {modules} if m in sys.modules])); {program}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1]
+
+
 def test_a_command_imports_only_what_it_needs() -> None:
     """The imports are nearly all of the time of short commands, and of completion."""
-    program = f"import sys; from federation.cli import main; print([m for m in {_SLOW} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert imported("from federation.cli import main; main.main(['version'])", _SLOW) == "[]"
+
+
+def test_a_start_does_not_import_what_serves_nothing_yet() -> None:
+    """The imports are most of the time of a start."""
+    assert imported("import federation.cli.run, federation.simulator.__main__", _LATER) == "[]"
