@@ -7,45 +7,55 @@ properties, conformance, scenarios.
 import hashlib
 import json
 import subprocess
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 from typing import Any
 
 import coverage
-from coverage.data import CoverageData
 
 from tests.mutation.mutations import Mutation
 from tests.mutation.workers import run_forked
 
-_FOLDER = Path(".mutation")
 _TREES = ("federation", "plugins", "tests")
+_MEASURED = (
+    "federation/scheduling",
+    "federation/planning",
+    "federation/controllers/sync",
+    "federation/dispatch",
+    "federation/apiserver/store",
+    "federation/apiserver/auth",
+    "federation/memberproxy",
+    "plugins/federation_plugins",
+)
+_SAVE_S = 30.0
 _PER_TURN = 5
 """Tests of one file that run before those of the next one, so that a module's fixtures serve several."""
 _HEIGHTS = ("tests/unit/", "tests/properties/", "tests/conformance/", "tests/scenarios/")
 
 
 class Reach:
-    """The recorded run. `tests` has the CPU seconds and the tier ("check" or "test") of each test that passed."""
+    """The recorded run. `tests` has the CPU seconds, the tier and the success of each test."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._folder = root / _FOLDER
+        self._folder = root / ".mutation"
         self._folder.mkdir(exist_ok=True)
-        self._data = CoverageData(str(self._folder / "coverage"))
-        self._contexts: dict[str, dict[int, list[str]]] = {}
-        self._record = self._folder / "tests.json"
-        found = json.loads(self._record.read_text()) if self._record.exists() else {"sources": "", "tests": {}}
-        self.sources: str = found["sources"]
-        self.tests: dict[str, tuple[float, str, bool]] = found["tests"]
+        self._file = self._folder / "reach.json"
+        found = json.loads(self._file.read_text()) if self._file.exists() else {}
+        self._sources: str = found.get("sources", "")
+        self._numbers: dict[str, int] = found.get("numbers", {})
+        self._lines: dict[str, dict[str, list[int]]] = found.get("lines", {})
+        """By path and line, the numbers of the tests."""
+        self.tests: dict[str, tuple[float, str, bool]] = found.get("tests", {})
 
     def is_current(self) -> bool:
         """Return whether it was recorded with the present sources."""
-        return self.sources == _sources(self._root)
+        return self._sources == _sources(self._root)
 
     def clear(self) -> None:
         """Forget what other sources did."""
-        self._data.erase()
-        self.tests = {}
+        self._numbers, self._lines, self.tests = {}, {}, {}
 
     def record(self, tests: Iterable[Any], run: Callable[..., Any], tier: Callable[[Any], str], workers: int) -> None:
         """Run the tests that are not recorded yet, a file at a time."""
@@ -53,43 +63,55 @@ class Reach:
         for test in tests:
             if test.nodeid not in self.tests:
                 files.setdefault(test.nodeid.split("::")[0], []).append(test)
-        shares = [(number, share) for number, share in enumerate(files.values())]
+        saved_s = time.monotonic()
+        for share, answer in run_forked(
+            list(files.values()), lambda share: self._measure(share, run), workers=workers, cpu_s=600, wall_s=3_600
+        ):
+            results, lines = answer or ({}, {})
+            print(f"  {share[0].nodeid.split('::')[0]}: {len(results)} tests", flush=True)
+            for test in share:
+                if test.nodeid in results:
+                    seconds, is_failed = results[test.nodeid]
+                    self.tests[test.nodeid] = seconds, tier(test), not is_failed
+            for path, found in lines.items():
+                known = self._lines.setdefault(path, {})
+                for line, names in found.items():
+                    known.setdefault(line, []).extend(self._number(name) for name in names if name)
+            if time.monotonic() > saved_s + _SAVE_S:
+                self._save()
+                saved_s = time.monotonic()
+        self._sources = _sources(self._root)
+        self._save()
 
-        def measure(job: tuple[int, list[Any]]) -> Any:
-            part = self._folder / f"part{job[0]}"
-            cover = coverage.Coverage(
-                data_file=str(part), include=[f"{self._root}/{tree}/*" for tree in _TREES[:2]], config_file=False
-            )
-            cover.start()
-            results = run(job[1], before=lambda test: cover.switch_context(test.nodeid))
-            cover.stop()
-            cover.save()
-            return results
+    def _measure(self, share: list[Any], run: Callable[..., Any]) -> Any:
+        """Run tests; return their results, and by path and line the tests that execute it."""
+        include = [f"{self._root}/{folder}/*" for folder in _MEASURED]
+        cover = coverage.Coverage(data_file=None, include=include, config_file=False)
+        cover.start()
+        results = run(share, before=lambda test: cover.switch_context(test.nodeid))
+        cover.stop()
+        data = cover.get_data()
+        return results, {
+            str(Path(path).relative_to(self._root)): data.contexts_by_lineno(path) for path in data.measured_files()
+        }
 
-        for (number, share), results in run_forked(shares, measure, workers=workers, cpu_s=600, wall_s=3_600):
-            part = self._folder / f"part{number}"
-            tiers = {test.nodeid: tier(test) for test in share}
-            for nodeid, (seconds, problem) in (results or {}).items():
-                self.tests[nodeid] = seconds, tiers[nodeid], not problem
-            if results is not None and part.exists():
-                other = CoverageData(str(part))
-                other.read()
-                self._data.update(other)
-            part.unlink(missing_ok=True)
-            print(f"  {share[0].nodeid.split('::')[0]}: {len(results or {})} tests", flush=True)
-            self._record.write_text(json.dumps({"sources": self.sources, "tests": self.tests}))
-        self.sources = _sources(self._root)
-        self._record.write_text(json.dumps({"sources": self.sources, "tests": self.tests}))
+    def _number(self, name: str) -> int:
+        return self._numbers.setdefault(name, len(self._numbers))
 
-    def tests_of(self, mutation: Mutation, budget_s: float) -> list[str]:
+    def _save(self) -> None:
+        found = {"sources": self._sources, "numbers": self._numbers, "lines": self._lines, "tests": self.tests}
+        self._file.write_text(json.dumps(found))
+
+    def tests_of(self, mutation: Mutation, budget_s: float, collected: Container[str]) -> list[str]:
         """Return the tests that execute the mutated statement, closest first, as many as the budget allows."""
-        contexts = self._contexts_of(mutation.path)
+        lines, names = self._lines.get(mutation.path, {}), list(self._numbers)
         first, last = mutation.place.lines
-        found = {name for line in range(first, last + 1) for name in contexts.get(line, ())}
-        if not mutation.place.function and not found - {""}:  # executed when it is imported
-            found = {name for names in contexts.values() for name in names}
-        known = [name for name in found if name in self.tests and self.tests[name][2]]
-        return self._within(budget_s, sorted(known, key=lambda name: (_distance(name, mutation.path), name)), mutation)
+        numbers = {number for line in range(first, last + 1) for number in lines.get(str(line), ())}
+        if not mutation.place.function and not numbers:  # executed when it is imported
+            numbers = {number for found in lines.values() for number in found}
+        found = [names[number] for number in numbers]
+        known = [name for name in found if name in collected and name in self.tests and self.tests[name][2]]
+        return self._within(budget_s, sorted(known), mutation)
 
     def _within(self, budget_s: float, tests: list[str], mutation: Mutation) -> list[str]:
         """Order by closeness, then in turns of a few quick tests of each file."""
@@ -107,11 +129,6 @@ class Reach:
                 break
             chosen.append(name)
         return chosen
-
-    def _contexts_of(self, path: str) -> dict[int, list[str]]:
-        if path not in self._contexts:
-            self._contexts[path] = self._data.contexts_by_lineno(str(self._root / path))
-        return self._contexts[path]
 
 
 def _distance(test: str, path: str) -> int:

@@ -23,6 +23,7 @@ import pytest
 from tests.mutation.mutations import Mutation, mutations_of
 from tests.mutation.reach import Reach
 from tests.mutation.workers import run_forked
+from tests.support.suite.tiers import items_of_check
 
 ROOT = Path(__file__).parents[2]
 AREAS = {
@@ -38,6 +39,7 @@ _TESTS = ["tests/unit", "tests/properties", "tests/conformance", "tests/scenario
 _NOT_HERE = "not postgres and not e2e and not kubernetes and not nightly"
 _TIMEOUT_S = 120
 _TOO_LONG = "too much time"
+_TIERS = ("test", "check")
 
 
 class Mutator:
@@ -63,7 +65,8 @@ class Mutator:
         if not self._options.reuse and not self._reach.is_current():
             self._reach.clear()
         print(f"{len(session.items)} tests; recording what they execute ...", flush=True)
-        self._reach.record(session.items, self._run, _tier, self._options.workers)
+        checked = items_of_check(session.items)
+        self._reach.record(session.items, self._run, lambda item: _TIERS[item.nodeid in checked], self._options.workers)
         self._mutate()
         return True
 
@@ -85,7 +88,7 @@ class Mutator:
 
     def _mutate(self) -> None:
         sample = _sample(self._options)
-        jobs = [(mutation, self._reach.tests_of(mutation, self._options.budget)) for mutation in sample]
+        jobs = [(mutation, self._reach.tests_of(mutation, self._options.budget, self._items)) for mutation in sample]
         limits = {"workers": self._options.workers, "cpu_s": 3 * self._options.budget + 30, "wall_s": 1_800}
         for (mutation, tests), failed in run_forked(jobs, self._try, **limits):
             self._report(mutation, tests, _TOO_LONG if failed is None else failed)
@@ -93,7 +96,7 @@ class Mutator:
     def _try(self, job: tuple[Mutation, list[str]]) -> str:
         """Return the first test that fails with the mutation, "" if all pass."""
         mutation, tests = job
-        items = [self._items[name] for name in tests if name in self._items]
+        items = [self._items[name] for name in tests]
         path = ROOT / mutation.path
         source = mutation.apply(path.read_bytes())
         if not items:
@@ -129,10 +132,6 @@ class Mutator:
                 "tests": len(tests),
             }
         )
-
-
-def _tier(item: pytest.Item) -> str:
-    return "test" if item.get_closest_marker("slow") else "check"
 
 
 def _find(code: CodeType, name: str, first_line: int) -> CodeType | None:
