@@ -1,17 +1,18 @@
 """The CEL engine for the gates of rollouts (`spec.rollout.waves[].gate.expression` of policies).
 
 `controllers/rollout` gets `compile_gate` from the assembly, and the admission of policies compiles with it, so an
-expression that is accepted is one that runs. Its limits are those of status rules (`statusrules.py`).
+expression that is accepted is one that runs. A gate is evaluated for each cluster on the control loop, so its limit is
+that of expressions of namespaces' users (`semantics/cel/budget.py`).
 """
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from federation.admission.statusrules import find_costly_call
 from federation.apimachinery.errors import cause
 from federation.apimachinery.resources import Object
 from federation.apimachinery.webhookclient import is_public_host
+from federation.apiserver.semantics.cel.budget import TENANT_LIMIT
 from federation.apiserver.semantics.cel.composition import Environment, evaluate
 from federation.apiserver.semantics.cel.programs import CompileError, EvaluationError
 from federation.planning.aggregation.rules import RuleError
@@ -26,13 +27,11 @@ _MESSAGE_LENGTH_MAX: Final = 256
 def compile_gate(text: str) -> Callable[[Mapping[str, Any]], bool]:
     """Return a function from a member object to whether the gate holds; both raise RuleError."""
     try:
-        program = Environment(("object:MAP",), _FIELDS).compile(text)
+        program = Environment(("object:MAP",), _FIELDS, limit=TENANT_LIMIT, is_new=True).compile(text)
     except CompileError as error:
         raise RuleError(str(error)) from error
     if program.returns not in ("BOOL", "DYN"):
         raise RuleError(f"must evaluate to bool but got {program.returns.lower()}")
-    if problem := find_costly_call(program):
-        raise RuleError(f"{problem} in gates")
 
     def run(obj: Mapping[str, Any]) -> bool:
         try:

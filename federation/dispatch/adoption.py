@@ -5,7 +5,6 @@ variants, which controllers set, win over the public ones. Pure; `operations.py`
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Protocol
 
 import orjson
@@ -13,10 +12,13 @@ import re2
 
 from federation.api import names
 from federation.apimachinery.errors import InvalidInput
+from federation.apimachinery.textcache import cache_short
 
 _QUIET = re2.Options()
 """Errors are raised and not also written to stderr."""
 _QUIET.log_errors = False
+_QUIET.max_mem = 64 * 1024  # annotations of tenants fill the cache
+_REGEXP_CHARS_MAX = 1024
 
 
 class Pattern(Protocol):
@@ -46,7 +48,7 @@ def is_cluster_to_adopt(annotations: Mapping[str, str], cluster: str) -> bool:
     return cluster in clusters or (pattern is not None and pattern.search(cluster) is not None)
 
 
-@lru_cache(maxsize=256)
+@cache_short(256)
 def _parse(text: str) -> tuple[frozenset[str], Pattern | None]:
     try:
         value: Any = orjson.loads(text)
@@ -56,6 +58,8 @@ def _parse(text: str) -> tuple[frozenset[str], Pattern | None]:
         clusters = value.get("clusters") or []
         if not isinstance(regexp, str) or not isinstance(clusters, list):
             raise AdoptionError(f"{names.CLUSTERS_TO_ADOPT}: clusters is a list of names and regexp a text")
+        if len(regexp) > _REGEXP_CHARS_MAX:
+            raise AdoptionError(f"{names.CLUSTERS_TO_ADOPT}: regexp may have {_REGEXP_CHARS_MAX} characters")
         return frozenset(map(str, clusters)), re2.compile(regexp, _QUIET) if regexp else None
     except (orjson.JSONDecodeError, re2.error) as error:
         raise AdoptionError(f"{names.CLUSTERS_TO_ADOPT}: {error}") from error

@@ -12,8 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from croniter import croniter  # type: ignore[import-untyped]  # it has no stubs of its own
-
+from federation.apimachinery import cron
 from federation.apimachinery.clock import from_rfc3339, parse_rfc3339, to_rfc3339
 from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.selectors import EVERYTHING, Selector, SelectorError, compile_label_selector
@@ -203,8 +202,7 @@ def is_open(window: Mapping[str, Any], now: datetime) -> bool:
     """Return whether the time is in the window; ValueError for a malformed one."""
     if window.get("start"):
         return from_rfc3339(str(window["start"])) <= now < from_rfc3339(str(window["end"]))
-    # The library returns times before its start; a second later includes a window that opens now.
-    opened: datetime = _times(window, now + timedelta(seconds=1)).get_prev(datetime)
+    opened = cron.last_time(str(window["schedule"]), now, _zone(window))
     return now < opened + timedelta(seconds=parse_duration(str(window["duration"])))
 
 
@@ -213,18 +211,11 @@ def next_opening(window: Mapping[str, Any], now: datetime) -> datetime | None:
     if window.get("start"):
         start = from_rfc3339(str(window["start"]))
         return start if start > now else None
-    opens: datetime = _times(window, now).get_next(datetime)
-    return opens
+    return cron.next_time(str(window["schedule"]), now, _zone(window))
 
 
-def _times(window: Mapping[str, Any], start: datetime) -> Any:
-    text = str(window["schedule"])
-    if len(text.split()) != len(_FIELDS):
-        raise ValueError(f"{text!r} is not a schedule of {len(_FIELDS)} fields")
-    return croniter(text, start.astimezone(ZoneInfo(str(window.get("timeZone") or "UTC"))))
-
-
-_FIELDS = ("minute", "hour", "day of month", "month", "day of week")
+def _zone(window: Mapping[str, Any]) -> ZoneInfo:
+    return ZoneInfo(str(window.get("timeZone") or "UTC"))
 
 
 def _selector(spec: Mapping[str, Any]) -> Selector:

@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from croniter import croniter  # type: ignore[import-untyped]  # it has no stubs of its own
-
+from federation.apimachinery import cron
 from federation.apimachinery.clock import Clock, from_rfc3339, to_rfc3339
 from federation.apimachinery.conditions import is_true
 from federation.apimachinery.durations import parse_duration
@@ -40,8 +39,7 @@ class Schedule:
         if self._every_s:
             passed = (moment - self._created).total_seconds() // self._every_s
             return self._created + timedelta(seconds=(passed + 1) * self._every_s)
-        found: datetime = croniter(self._text.replace("?", "*"), moment.astimezone(self._zone)).get_next(datetime)
-        return found
+        return cron.next_time(self._text, moment, self._zone)
 
     def newest_between(self, earliest: datetime, now: datetime) -> datetime | None:
         """Return the last time after `earliest` and not after `now`, None without one."""
@@ -50,10 +48,7 @@ class Schedule:
             return None
         if self._every_s:
             return first + timedelta(seconds=(now - first).total_seconds() // self._every_s * self._every_s)
-        # `get_prev` gives times before its start; a second later includes one that is now.
-        start = (now + timedelta(seconds=1)).astimezone(self._zone)
-        newest: datetime = croniter(self._text.replace("?", "*"), start).get_prev(datetime)
-        return max(first, newest)
+        return max(first, cron.last_time(self._text, now, self._zone))
 
 
 class CronJobController:

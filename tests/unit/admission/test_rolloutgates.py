@@ -27,7 +27,7 @@ def test_an_expression_over_the_object_holds_or_does_not() -> None:
         ("string(object.metadata.name)", "must evaluate to bool but got string"),
         ("1 + 1", "must evaluate to bool but got int"),
         ("self.replicas > 1", "undeclared reference"),
-        ("object.metadata.name.replace('a', 'b') == ''", "replace() is not available in gates"),
+        ("[object.kind]" + ".map(a, a+a+a+a+a+a+a+a)" * 5 + ".size() == 1", "bytes exceeds the limit of 8388608 bytes"),
     ],
 )
 def test_an_expression_that_cannot_work_names_its_field(expression: str, problem: str) -> None:

@@ -37,7 +37,7 @@ _TYPED: Mapping[str, Fields] = {
 }
 
 
-def environment(*, has_params: bool = False, has_authorizer: bool = True) -> Environment:
-    """Return the environment of a policy before its own variables are added."""
+def environment(*, has_params: bool = False, has_authorizer: bool = True, is_new: bool = False) -> Environment:
+    """Return the environment of a policy before its own variables are added; `is_new` if it is being written."""
     names = (*_VARIABLES, *(("params",) if has_params else ()), *(("authorizer",) if has_authorizer else ()))
-    return Environment(names, _TYPED)
+    return Environment(names, _TYPED, is_new=is_new)

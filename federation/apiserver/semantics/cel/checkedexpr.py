@@ -1,7 +1,7 @@
 """Parse `cel.expr.CheckedExpr`, the serialized syntax tree of a compiled expression. Pure.
 
-The CEL library offers its trees only in this protobuf form. The module reads the parts that `costestimate.py` needs.
-Field numbers are those of cel-spec's `syntax.proto` and `checked.proto`.
+The CEL library offers its trees only in this protobuf form. The module reads the parts that `budget.py`,
+`costestimate.py` and `optionals.py` need. Field numbers are those of cel-spec's `syntax.proto` and `checked.proto`.
 """
 
 from collections.abc import Iterator

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from federation.apiserver.semantics.cel.budget import ADMISSION_LIMIT, Limit
 from federation.apiserver.semantics.cel.checkedexpr import parse_checked_expr
 from federation.apiserver.semantics.cel.patchtypes import (
     check_type,
@@ -22,6 +23,7 @@ from federation.apiserver.semantics.cel.programs import (
     EvaluationError,
     OutOfBudget,
     Program,
+    check_cost,
     compile_expression,
     format_error_at,
 )
@@ -53,6 +55,13 @@ class Environment:
     """The rewritten expression of each variable and the names of the variables it uses."""
     broken: dict[str, str] = field(default_factory=dict)
     """The error of each variable that did not compile."""
+    limit: Limit = ADMISSION_LIMIT
+    """The most that one evaluation of an expression may cost."""
+    is_new: bool = False
+    """Whether the expressions are being written: one that exceeds the limit for ordinary data does not compile.
+
+    A stored expression compiles, and is judged by the data when it is evaluated.
+    """
 
     def add_variable(self, name: str, text: str) -> None:
         """Add a variable for later expressions; a CompileError is raised here and for each expression that uses it."""
@@ -106,7 +115,9 @@ class Environment:
         prefix = "".join(f"cel.bind(variables_{name}, {self.variables[name][0]}\n, " for name in self._needed(used))
         composed = f"{prefix}\n{rewritten}\n{')' * prefix.count('cel.bind(variables_')}" if prefix else rewritten
         try:
-            program = compile_expression(composed, self.names)
+            program = compile_expression(composed, self.names, limit=self.limit)
+            if self.is_new:
+                check_cost(program)
         except CompileError as error:
             raise CompileError(_restore_positions(str(error), prefix.count("\n") + 1 if prefix else 0)) from error
         return program, composed, len(prefix) + 1 if prefix else 0

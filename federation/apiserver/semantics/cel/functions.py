@@ -20,6 +20,7 @@ from federation.apiserver.semantics.cel import authorizer
 _QUANTITY, _URL, _IP, _CIDR = "quantity", "url", "ip", "cidr"
 _RE2_OPTIONS = re2.Options()
 _RE2_OPTIONS.log_errors = False
+_RE2_OPTIONS.max_mem = 1024 * 1024
 _Value = dict[str, Any]
 _Table = Iterable[tuple[str, Any, Callable[..., Any]]]
 _Add = Callable[..., None]

@@ -1,5 +1,8 @@
 """Compile and evaluate CEL expressions; the only module that imports the CEL runtime. Pure.
 
+An expression runs only if the bound of its time and memory for these data is within its limit (`budget.py`), because
+the runtime has no limit of memory and nothing else runs until it returns.
+
 The runtime (cel-cpp) is loaded with the first expression, so a server without rules does not pay for it. Data are plain
 JSON values of type `dyn`, so an unknown field is an evaluation error, not a compile error. Times are strings until
 `timestamp()` parses them. The runtime has no comprehensions with two variables. `functions.py` has Kubernetes' library.
@@ -10,6 +13,16 @@ from functools import lru_cache
 from typing import Any, Final
 
 from federation.apimachinery.errors import FederationError
+from federation.apiserver.semantics.cel.bounds import Bound
+from federation.apiserver.semantics.cel.budget import (
+    ADMISSION_LIMIT,
+    Cost,
+    Limit,
+    assumed_data,
+    estimate,
+    largest_data,
+)
+from federation.apiserver.semantics.cel.checkedexpr import Node, parse_checked_expr
 from federation.apiserver.semantics.cel.optionals import find_misplaced_optional
 
 RESERVED_WORDS: Final = frozenset(
@@ -19,6 +32,7 @@ RESERVED_WORDS: Final = frozenset(
 """Names that CEL does not accept as identifiers."""
 _ENVIRONMENTS_MAX: Final = 64
 """Sets of variables whose environments are cached; policies with typed variables have sets of their own."""
+_PLAIN_TYPES: Final = frozenset({"BOOL", "INT", "UINT", "DOUBLE", "NULL", "TIMESTAMP", "DURATION", "TYPE"})
 _TOO_COSTLY: Final = "operation cancelled: actual cost limit exceeded"
 
 
@@ -37,13 +51,34 @@ class OutOfBudget(EvaluationError):
 class Program:
     """A compiled expression."""
 
-    __slots__ = ("_expression", "returns")
+    __slots__ = ("_expression", "_is_cheap", "_limit", "_names", "_tree", "returns")
 
-    def __init__(self, expression: Any) -> None:
+    def __init__(self, expression: Any, names: tuple[str, ...], limit: Limit) -> None:
         """Raise RuntimeError for an expression whose type has no name, for example a map with keys of bytes."""
         self._expression = expression
+        self._names = names
+        self._limit = limit
+        self._tree: Node | None = None
+        self._is_cheap: bool | None = None
         self.returns = str(expression.return_type())
         """The static type: BOOL, STRING, DYN (known only at run time) and so on."""
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether the expression is within its limit for all data."""
+        if self._is_cheap is None:
+            data = largest_data()
+            self._is_cheap = not self._cost(dict.fromkeys(self._names, data)).excess(self._limit)
+        return self._is_cheap
+
+    def find_excess(self) -> str:
+        """Return how the expression exceeds its limit for ordinary data, "" if it does not."""
+        return self._cost(dict.fromkeys(self._names, assumed_data())).excess(self._limit)
+
+    def _cost(self, names: Mapping[str, Bound]) -> Cost:
+        if self._tree is None:
+            self._tree, _ = parse_checked_expr(self.serialized())
+        return estimate(self._tree, names, is_result_data=self.returns not in _PLAIN_TYPES)
 
     def serialized(self) -> bytes:
         """Return the expression as a CheckedExpr message for `checkedexpr.py`."""
@@ -52,6 +87,10 @@ class Program:
 
     def evaluate(self, data: Mapping[str, Any]) -> Any:
         """Return the value as plain Python; EvaluationError or OutOfBudget."""
+        if not self.is_cheap:
+            bounds = {name: Bound.of((value,)) for name, value in data.items()}
+            if excess := self._cost(bounds).excess(self._limit):
+                raise OutOfBudget(f"operation cancelled: {excess}")
         try:
             found = self._expression.eval(data=data)
             value = found.plain_value()
@@ -67,13 +106,16 @@ class Program:
         return value
 
 
-def compile_expression(text: str, variables: tuple[str, ...], *, returns: str = "") -> Program:
+def compile_expression(
+    text: str, variables: tuple[str, ...], *, returns: str = "", limit: Limit = ADMISSION_LIMIT
+) -> Program:
     """Compile `text` over `variables`; CompileError, also if its static type is neither `returns` nor DYN.
 
     Variables are dynamic, unless they name a type of CEL, such as `size:INT`.
     """
+    names = tuple(entry.partition(":")[0] for entry in variables)
     try:
-        program = Program(_environment(variables).compile(text))
+        program = Program(_environment(variables).compile(text), names, limit)
     except RuntimeError as error:
         message = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
         raise CompileError(f"compilation failed: {message}") from error
@@ -83,6 +125,12 @@ def compile_expression(text: str, variables: tuple[str, ...], *, returns: str = 
     if returns and program.returns not in {returns, "DYN"}:
         raise CompileError(f"must evaluate to {returns.lower()}")
     return program
+
+
+def check_cost(program: Program) -> None:
+    """Raise CompileError for an expression that exceeds its limit for ordinary data; for expressions being written."""
+    if excess := program.find_excess():
+        raise CompileError(excess)
 
 
 def format_error_at(text: str, at: int, problem: str) -> str:

@@ -26,6 +26,8 @@ from federation.apiserver.semantics.schema.listkeys import index_by_key, item_ke
 from federation.apiserver.semantics.schema.model import LIST, MAP, NUMBER, STRING, STRUCT, Schema
 from federation.apiserver.semantics.schema.validation import CAUSES_MAX
 
+EVALUATIONS_MAX: Final = 5_000
+"""Evaluations of rules for one object: a tenth of a second. Each has a limit of its own (`budget.py`)."""
 _ABSENT: Final = object()
 _INVALID: Final = "FieldValueInvalid"
 _BLOCKING: Final = frozenset(
@@ -35,6 +37,7 @@ _UNCHECKED: Final = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete"
     " validation"
 )
+_OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 _ESCAPES: Final = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
 
 
@@ -73,30 +76,30 @@ class ValidationRules:
         """Return the causes of failed rules; with blocking schema causes in `found`, no rule is evaluated."""
         if any(known["reason"] in _BLOCKING for known in found):
             return [cause(_INVALID, f"Invalid value: null: {_UNCHECKED}", "<nil>")]
-        causes: Causes = []
-        self._check(obj, _ABSENT if old is None else old, path, causes)
-        return causes
+        run = _Run()
+        self._check(obj, _ABSENT if old is None else old, path, run)
+        return run.causes
 
-    def _check(self, value: Any, old: Any, path: str, causes: Causes) -> None:
-        if value is None or len(causes) >= CAUSES_MAX:
+    def _check(self, value: Any, old: Any, path: str, run: "_Run") -> None:
+        if value is None or run.is_over:
             return
         if old is None:
             old = _ABSENT
         if self.schema.validations:
-            self._run(value, old, path, causes)
+            self._run(value, old, path, run)
         if value.__class__ is dict:
             related = old if isinstance(old, dict) else {}
             for name, inner in value.items():
                 below = self.fields.get(name)
                 if below is not None:
-                    below._check(inner, related.get(name, _ABSENT), f"{path}.{name}" if path else name, causes)
+                    below._check(inner, related.get(name, _ABSENT), f"{path}.{name}" if path else name, run)
                 elif self.additional is not None and name not in self.schema.properties:
-                    self.additional._check(inner, related.get(name, _ABSENT), f"{path}[{name}]", causes)
+                    self.additional._check(inner, related.get(name, _ABSENT), f"{path}[{name}]", run)
         elif self.items is not None and value.__class__ is list:
             before = index_by_key(self.schema, old)
             for index, inner in enumerate(value):
                 known = before.get(item_key(self.schema, inner), _ABSENT) if before else _ABSENT
-                self.items._check(inner, known, f"{path}[{index}]", causes)
+                self.items._check(inner, known, f"{path}[{index}]", run)
 
     def _compile(self) -> tuple[ValidationRule, ...]:
         if self.rules is None:
@@ -107,10 +110,10 @@ class ValidationRules:
             self.needs_conversion = _needs_conversion(self.schema)
         return self.rules
 
-    def _run(self, value: Any, old: Any, path: str, causes: Causes) -> None:
+    def _run(self, value: Any, old: Any, path: str, run: "_Run") -> None:
         rules = self._compile()
         if self.broken:
-            causes.append(_refusal(self.schema, _INVALID, self.broken, path))
+            run.causes.append(_refusal(self.schema, _INVALID, self.broken, path))
         is_unchanged = old is not _ABSENT and is_json_equal(old, value)
         data: dict[str, Any] = {}
         for rule in rules:
@@ -119,11 +122,13 @@ class ValidationRules:
                     continue
             elif is_unchanged:
                 continue
+            if not run.spend():
+                return
             if not data:
                 data = self._data(value, old)
             if failure := _evaluate(rule, data):
                 field_path = ".".join(filter(None, (path, rule.field_path)))
-                causes.append(_refusal(self.schema, rule.reason, failure, field_path))
+                run.causes.append(_refusal(self.schema, rule.reason, failure, field_path))
 
     def _data(self, value: Any, old: Any) -> dict[str, Any]:
         if self.needs_conversion:
@@ -132,6 +137,26 @@ class ValidationRules:
         if old is _ABSENT:
             return {"self": value, "oldSelf": None, "knownOld": []}
         return {"self": value, "oldSelf": old, "knownOld": [old]}
+
+
+@dataclass(slots=True)
+class _Run:
+    """The validation of one object: its causes, and the evaluations that it may still make."""
+
+    causes: Causes = field(default_factory=list)
+    left: int = EVALUATIONS_MAX
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further rule runs."""
+        return len(self.causes) >= CAUSES_MAX or self.left < 0
+
+    def spend(self) -> bool:
+        """Count an evaluation; False without another one left, which is a cause."""
+        self.left -= 1
+        if self.left == -1:
+            self.causes.append(cause(_INVALID, f"Invalid value: null: {_OUT_OF_BUDGET}", "<nil>"))
+        return self.left >= 0
 
 
 def compile_rules(schema: Schema) -> ValidationRules | None:

@@ -46,6 +46,8 @@ def find(obj: Any, path: str) -> list[Any]:
         return []
     values = [obj]
     for step in steps:
+        if not values:
+            break  # a path may have thousands of steps
         values = [inner for value in values for inner in _follow(value, step)]
     return values
 

@@ -62,7 +62,7 @@ def _validate_webhook(webhook: Fields, field: str) -> Causes:
         )
     causes += validate_selectors(webhook, field)
     causes += validate_client_config(webhook.get("clientConfig") or {}, f"{field}.clientConfig")
-    causes += validate_conditions(webhook.get("matchConditions"), environment(), f"{field}.matchConditions")
+    causes += validate_conditions(webhook.get("matchConditions"), environment(is_new=True), f"{field}.matchConditions")
     return causes + _validate_versions(webhook.get("admissionReviewVersions") or (), f"{field}.admissionReviewVersions")
 
 

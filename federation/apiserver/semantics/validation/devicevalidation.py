@@ -24,8 +24,8 @@ from federation.apimachinery.fielderrors import (
     too_long,
 )
 from federation.apimachinery.resources import Object
-from federation.apiserver.semantics.cel.programs import CompileError, compile_expression
 from federation.apiserver.semantics.validation.addressvalidation import interface_problems
+from federation.apiserver.semantics.validation.deviceselectors import selector_bytes_causes, validate_selector
 
 REQUESTS_MAX: Final = 32
 _SUBREQUESTS_MAX: Final = 8
@@ -50,7 +50,7 @@ Device = tuple[str, str, str, str]
 def validate_device_class(obj: Object) -> Causes:
     """Validate a DeviceClass."""
     spec = obj.get("spec") or {}
-    causes = _validate_selectors(spec.get("selectors"), "spec.selectors")
+    causes = validate_list(spec.get("selectors"), "spec.selectors", REQUESTS_MAX, validate_selector)
     causes += validate_list(spec.get("config"), "spec.config", REQUESTS_MAX, _validate_configuration)
     name = spec.get("extendedResourceName")
     if name is not None and not _is_extended_resource(name):
@@ -63,6 +63,8 @@ def validate_claim(spec: Fields, field: str) -> Causes:
     devices, at = spec.get("devices") or {}, f"{field}.devices"
     names = request_names(spec)
     requests = devices.get("requests") or []
+    if excess := selector_bytes_causes(requests, f"{at}.requests"):
+        return excess
     causes = validate_list(requests, f"{at}.requests", REQUESTS_MAX, _validate_request)
     causes += _duplicates([found.get("name") or "" for found in requests], f"{at}.requests")
 
@@ -261,7 +263,7 @@ def _validate_exact(request: Fields, field: str) -> Causes:
     causes = [invalid(f"{field}.deviceClassName", name, text) for text in problems]
     if not name:
         causes.append(required(f"{field}.deviceClassName"))
-    causes += _validate_selectors(request.get("selectors"), f"{field}.selectors")
+    causes += validate_list(request.get("selectors"), f"{field}.selectors", REQUESTS_MAX, validate_selector)
     if mode == "All" and count:
         text = "must not be specified when allocationMode is 'All'"
         causes.append(invalid(f"{field}.count", count, text))
@@ -286,26 +288,6 @@ def _validate_toleration(toleration: Fields, field: str) -> Causes:
         supported = not_supported(f"{field}.operator", operator, ("Equal", "Exists"))
         causes.append(supported if operator else required(f"{field}.operator"))
     return causes + one_of(f"{field}.effect", toleration.get("effect") or None, _EFFECTS)
-
-
-def _validate_selectors(selectors: Sequence[Fields] | None, field: str) -> Causes:
-    return validate_list(selectors, field, REQUESTS_MAX, _validate_selector)
-
-
-def _validate_selector(selector: Fields, field: str) -> Causes:
-    found = selector.get("cel")
-    if found is None:
-        return [required(f"{field}.cel")]
-    text, at = found.get("expression") or "", f"{field}.cel.expression"
-    if len(text.encode()) > _DATA_BYTES_MAX:
-        return [too_long(at, _DATA_BYTES_MAX)]
-    if "semver" in text.lower():
-        return []  # the runtime has no semantic versions; the scheduler compiles the expression again
-    try:
-        compile_expression(text, ("device",), returns="BOOL")
-    except CompileError as error:
-        return [invalid(at, text, str(error))]
-    return []
 
 
 def _validate_constraint(constraint: Fields, field: str) -> Causes:

@@ -116,7 +116,8 @@ def _validate_operations(resources: Fields | None, field: str) -> Causes:
 def _environments(spec: Fields) -> tuple[Environment, Environment]:
     """Return the environments of the policy's expressions and of its message expressions, without its variables."""
     has_params = bool(spec.get("paramKind"))
-    return environment(has_params=has_params), environment(has_params=has_params, has_authorizer=False)
+    expressions = environment(has_params=has_params, is_new=True)
+    return expressions, environment(has_params=has_params, has_authorizer=False, is_new=True)
 
 
 def _validate_variables(spec: Fields, expressions: Environment, *others: Environment) -> Causes:

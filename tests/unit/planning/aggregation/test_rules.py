@@ -124,9 +124,9 @@ def test_a_large_source_is_not_evaluated() -> None:
 
 def test_a_status_that_takes_all_iterations_counts_as_empty() -> None:
     rule = {"status.count": "members.map(m, m.status.?l.orValue([]).filter(x, x == 1).size()).sum()"}
-    members = {"good": {"l": [1] * 3000}, "hostile": {"l": [1] * 7500}}
+    members = {"good": {"l": [1] * 900}, "hostile": {"l": [1] * 7500}}
     found = computed(rule, members)
-    assert found.status == {"count": 3000}
+    assert found.status == {"count": 900}
     assert "clusters [hostile]" in found.problems[0]
 
 
@@ -193,12 +193,10 @@ def test_conditions_that_are_none_are_not_written(expression: str) -> None:
         ("other.x", "undeclared reference to 'other.x'"),
         ("timestamp('2026-01-01T00:00:00Z')", "must evaluate to a JSON value but got timestamp"),
         ("b'x'", "must evaluate to a JSON value but got bytes"),
-        ("source.kind.replace('a', 'b')", "replace() is not available"),
-        ("['a'].join(source.kind)", "the separator of join() has to be a literal"),
-        ("source.kind.format([1])", "the text of format() has to be a literal"),
+        ("[source.kind]" + ".map(a, a+a+a+a+a+a+a+a+a+a)" * 6, "bytes exceeds the limit of 33554432 bytes"),
     ],
 )
-def test_expressions_that_cannot_work_or_multiply_texts_do_not_compile(expression: str, message: str) -> None:
+def test_expressions_that_cannot_work_or_cost_too_much_do_not_compile(expression: str, message: str) -> None:
     with pytest.raises(RuleError) as error:
         compile_status_rule(expression)
     assert message in str(error.value)
