@@ -1,29 +1,19 @@
 """`fedctl serve --host-kubeconfig` on an API server in another process, which knows nothing of the federation.
 
-The manifests of document 003 have the same outcome as on the embedded host. The tests of this module also run on a real
-API server (tests/kubernetes/members/test_existing_host.py), with another fixture `host`.
+The tests of this module also run on a real API server (tests/kubernetes/members/test_existing_host.py), with another
+fixture `host`. Document 003 on this kind of host is in test_seeds_on_existing_host.py.
 """
 
 import json
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.e2e.test_seeds_003 import (  # noqa: F401  # collected here, with the fixture `serve` below
-    Federated,
-    Serve,
-    fed,
-    provide,
-    test_every_selector_of_the_printed_policy_excludes_a_cluster,
-    test_scaling_from_30_to_15_turns_15_15_0_into_8_7_0,
-    test_the_printed_override_changes_the_image_in_the_intersection_only,
-    test_the_printed_policy_places_the_deployment_in_one_of_its_clusters,
-    test_weights_40_30_40_divide_the_replicas,
-)
+from tests.e2e.test_seeds_003 import Federated, Serve, fed, provide  # noqa: F401  # fixtures, with `serve` below
 from tests.support.federation import Federation, Kubectl, eventually, fedctl, start_on_host
 from tests.support.plainhost import PlainHost, plain_host
 from tests.support.vectors import ROOT
@@ -76,21 +66,6 @@ def serve(host: Path, started: list[Federation]) -> Serve:
 
 
 @pytest.fixture(scope="module")
-def serve_alone() -> Serve:
-    """The federation on a host that no other test uses."""
-
-    @contextmanager
-    def on_new_host(directory: Path) -> Iterator[Federation]:
-        with (
-            plain_host(directory.parent / "server") as server,
-            closing(start_on_host(directory, server.kubeconfig)) as running,
-        ):
-            yield running
-
-    return on_new_host
-
-
-@pytest.fixture(scope="module")
 def tenant(fed: Federated, host: Path, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:  # noqa: F811  # the fixture
     """kubectl of a user who may write policies and federated objects, but update no workload."""
     namespaced = ("-n", "default")
@@ -113,21 +88,21 @@ def test_the_quickstart_runs(fed: Federated) -> None:  # noqa: F811  # the fixtu
     fed.host("rollout", "status", "-n", "quickstart", "deploy/nginx", "--timeout=60s")
     deployment = fed.host.json("get", "deploy", "nginx", "-n", "quickstart")
     assert deployment["status"]["readyReplicas"] == 8
-    divided = {
-        name: fed.members[name].json("get", "deploy", "nginx", "-n", "quickstart") for name in sorted(fed.members)[:3]
+    divided = fed.in_members("nginx", "quickstart")
+    assert {name: obj["spec"]["replicas"] for name, obj in divided.items()} == {
+        "cluster-01": 4,
+        "cluster-02": 2,
+        "cluster-03": 2,
     }
-    assert [each["spec"]["replicas"] for each in divided.values()] == [4, 2, 2]
     why = fedctl("why", "deploy/nginx", "-n", "quickstart", KUBECONFIG=str(fed.host.kubeconfig)).stdout
     assert "PropagationPolicy quickstart/divide-nginx" in why
 
 
 def test_a_new_image_reaches_the_members_and_is_taken_back(fed: Federated) -> None:  # noqa: F811  # the fixture
     here = ("-n", "quickstart", "deploy/nginx")
-    path = "jsonpath={.spec.template.spec.containers[0].image}"
 
     def images() -> set[str]:
-        found = [fed.members[name]("get", *here, "-o", path, check=False) for name in sorted(fed.members)[:3]]
-        return {image.rpartition("/")[2] for image in found}
+        return {image.rpartition("/")[2] for image in fed.images("nginx", "quickstart").values()}
 
     (before,) = images()
     fed.host("set", "image", *here, "nginx=nginx:1.28")
@@ -239,22 +214,26 @@ def test_another_process_goes_on_after_kill_and_repeats_nothing(
     tmp_path: Path,
 ) -> None:
     fed.apply("weights-40-30-40.yaml")
-    lease = ("lease", "federation-controllers", "-n", "kube-admiral-system", "-o", "jsonpath={.spec.holderIdentity}")
-    events = ("events", "--field-selector", "involvedObject.name=weighted,reason=Scheduled")
+    selector = "involvedObject.name=weighted,reason=Scheduled"
 
     def scaled(count: int) -> dict[str, int]:
         fed.host("scale", "deploy/weighted", f"--replicas={count}")
         eventually(lambda: fed.replicas("weighted"), lambda seen: sum(seen.values()) == count, timeout_s=60)
-        return {name: int(text) for name, text in fed.in_members("weighted", "{.metadata.generation}").items()}
+        return {name: obj["metadata"]["generation"] for name, obj in fed.in_members("weighted").items()}
 
     def reported() -> int:
-        return sum(event.get("count") or 1 for event in fed.host.json("get", *events)["items"])
+        events = fed.host.api().list("events", fieldSelector=selector)["items"]
+        return sum(event.get("count") or 1 for event in events)
+
+    def leading() -> str:
+        lease = fed.host.api("kube-admiral-system").get("leases", "federation-controllers")
+        return lease["spec"].get("holderIdentity") or ""
 
     with closing(start_on_host(tmp_path / "second", host)) as second:
-        generations, leader, before = scaled(22), fed.host("get", *lease), reported()
+        generations, leader, before = scaled(22), leading(), reported()
         started[-1].kill()
         killed_s = time.monotonic()
-        eventually(lambda: fed.host("get", *lease), lambda seen: seen not in ("", leader), timeout_s=30)
+        eventually(leading, lambda seen: seen not in ("", leader), timeout_s=30)
         # The Lease lasts 8 s, and the rest is for a busy machine.
         assert time.monotonic() - killed_s < 15
         after = scaled(33)

@@ -1,4 +1,4 @@
-"""The quickstart and the manifests of document 003 on two `fedctl serve` with one PostgreSQL.
+"""The quickstart on two `fedctl serve` with one PostgreSQL; document 003 is in test_seeds_on_replicas.py.
 
 The tests talk to the process that does not run the controllers, so every write and every watch crosses the database.
 """
@@ -11,17 +11,7 @@ import pytest
 
 from tests.e2e.test_existing_host import test_the_quickstart_runs  # noqa: F401  # collected here, with the fixture `serve` below
 from tests.e2e.test_replicas import is_leader
-from tests.e2e.test_seeds_003 import (  # noqa: F401  # the same
-    Serve,
-    fed,
-    provide,
-    serve_alone,
-    test_every_selector_of_the_printed_policy_excludes_a_cluster,
-    test_scaling_from_30_to_15_turns_15_15_0_into_8_7_0,
-    test_the_printed_override_changes_the_image_in_the_intersection_only,
-    test_the_printed_policy_places_the_deployment_in_one_of_its_clusters,
-    test_weights_40_30_40_divide_the_replicas,
-)
+from tests.e2e.test_seeds_003 import Serve, fed, provide  # noqa: F401  # fixtures
 from tests.support.federation import Federation, eventually, start_serve
 from tests.support.postgres import PostgresServer
 

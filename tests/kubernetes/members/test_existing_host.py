@@ -18,15 +18,18 @@ from tests.e2e.test_existing_host import (  # noqa: F401  # collected here, with
     test_a_tenants_policy_selects_only_what_he_may_update,
     test_a_wrong_kubeconfig_is_one_line,
     test_decisions_are_shown_to_users_who_may_read_the_object,
+    test_the_controllers_act_as_an_account_without_wildcards,
+    test_the_quickstart_runs,
+)
+from tests.e2e.test_seeds_003 import (  # noqa: F401  # the same
+    Provide,
+    Serve,
     test_every_selector_of_the_printed_policy_excludes_a_cluster,
     test_scaling_from_30_to_15_turns_15_15_0_into_8_7_0,
-    test_the_controllers_act_as_an_account_without_wildcards,
     test_the_printed_override_changes_the_image_in_the_intersection_only,
     test_the_printed_policy_places_the_deployment_in_one_of_its_clusters,
-    test_the_quickstart_runs,
     test_weights_40_30_40_divide_the_replicas,
 )
-from tests.e2e.test_seeds_003 import Provide, Serve
 from tests.kubernetes.cluster import real_cluster
 from tests.support.federation import Federation, free_clusters, start_on_host
 
