@@ -3,12 +3,12 @@
 import base64
 import json
 import sys
-import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.support.federation import Federation, eventually, fedctl, free_clusters, start_serve
@@ -34,7 +34,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Path]]:
 def member(fed: Federation, clusters: list[Path]) -> Iterator[Member]:
     one = Member(fed, "frankfurt", clusters[0])
     yield one
-    if fed.kubectl("get", "fcluster", one.name, "--ignore-not-found"):
+    if one.is_joined():
         one.unjoin()
 
 
@@ -77,7 +77,7 @@ def test_a_member_joins_with_certificate_files(member: Member, tmp_path: Path) -
 def test_a_member_joins_without_tls_verification_if_the_kubeconfig_disables_it(member: Member, tmp_path: Path) -> None:
     user = member.document["users"][0]["user"]
     member.join(member.variant(tmp_path / "insecure", user, {"insecure-skip-tls-verify": True}))
-    assert member.fed.kubectl("get", "fcluster", "frankfurt", "-o", "jsonpath={.spec.insecure}") == "true"
+    assert member.fed.kubectl.api("").get("federatedclusters", "frankfurt")["spec"]["insecure"] is True
     assert_works(member)
 
 
@@ -88,8 +88,8 @@ def test_credentials_are_replaced_by_a_service_account(member: Member, tmp_path:
     as_account = member.as_account(tmp_path / "account")
     assert "kubeadmiral-member" in as_account("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
     assert as_account("auth", "can-i", "delete", "nodes", check=False).strip() == "no"
-    managers = member.kubectl("get", "deploy", "web", "-n", "default", "-o", "yaml", "--show-managed-fields")
-    assert "manager: federation" in managers
+    fields = member.kubectl.api().get("deployments", "web")["metadata"]["managedFields"]
+    assert "federation" in {entry["manager"] for entry in fields}
 
 
 def test_given_credentials_are_stored_only_if_that_is_requested(member: Member) -> None:
@@ -147,15 +147,22 @@ def test_unjoining_cleans_the_member_and_leaves_its_workloads(member: Member) ->
     assert member.unjoin() == 'cluster "frankfurt" left the federation\n'
     eventually(member.system_namespace, lambda seen: seen is None, what="the system namespace gone")
     assert member.runs_web()
-    left = member.kubectl("get", "clusterrole,clusterrolebinding", "-o", "name")
-    assert "kubeadmiral" not in left
-    assert member.fed.kubectl("get", "secret", "frankfurt-credentials", "-n", NAMESPACE, "--ignore-not-found") == ""
+    assert names_of_rights(member) == []
+    assert not member.fed.kubectl.api(NAMESPACE).exists("secrets", "frankfurt-credentials")
+    host = member.fed.kubectl.api()
     status = eventually(
-        lambda: member.fed.kubectl.json("get", "fo", "web-deployments.apps").get("status", {}).get("clusters", []),
+        lambda: host.get("federatedobjects", "web-deployments.apps").get("status", {}).get("clusters", []),
         lambda seen: not seen,
         what="no trace of the cluster in the federated object",
     )
     assert status == []
+
+
+def names_of_rights(member: Member) -> list[str]:
+    """Return the names of the federation's cluster roles and their bindings in the member."""
+    cluster = member.kubectl.api("")
+    names = cluster.names("clusterroles") + cluster.names("clusterrolebindings")
+    return [name for name in names if "kubeadmiral" in name]
 
 
 def test_a_namespace_that_existed_before_joining_is_released(member: Member) -> None:
@@ -167,16 +174,13 @@ def test_a_namespace_that_existed_before_joining_is_released(member: Member) -> 
         namespace = member.system_namespace()
         assert namespace is not None
         assert not namespace["metadata"].get("annotations")
+        local = member.kubectl.api(NAMESPACE)
         eventually(
-            lambda: member.kubectl.run("get", "serviceaccounts,secrets", "-n", NAMESPACE, "-o", "name").stdout,
-            lambda seen: "kubeadmiral-member" not in seen,
+            lambda: local.names("serviceaccounts") + local.names("secrets"),
+            lambda seen: not any("kubeadmiral-member" in name for name in seen),
             what="account and token gone",
         )
-        eventually(
-            lambda: member.kubectl("get", "clusterrole,clusterrolebinding", "-o", "name"),
-            lambda seen: "kubeadmiral" not in seen,
-            what="its rights gone",
-        )
+        eventually(lambda: names_of_rights(member), lambda seen: not seen, what="its rights gone")
     finally:
         member.kubectl("delete", "namespace", NAMESPACE)
 
@@ -188,12 +192,13 @@ def test_unjoining_waits_for_new_credentials_when_the_account_has_lost_its_right
     try:
         member.kubectl("delete", "clusterrolebinding", ROLE)
         member.fed.kubectl("delete", "fcluster", member.name, "--wait=false")
+        host = member.fed.kubectl.api()
         events = eventually(
-            lambda: member.fed.kubectl("get", "events", "-A", "-o", "json"),
-            lambda seen: f"fedctl join --update-credentials {member.name}" in seen,
+            lambda: [event["message"] for event in host.list("events", namespace="")["items"]],
+            lambda seen: any(f"fedctl join --update-credentials {member.name}" in message for message in seen),
             what="an event with the command",
         )
-        assert "cannot be cleaned up" in events
+        assert any("cannot be cleaned up" in message for message in events)
         member.update_credentials(member.kubectl.kubeconfig)
         eventually(member.system_namespace, lambda seen: seen is None, what="the system namespace gone")
     finally:
@@ -203,12 +208,12 @@ def test_unjoining_waits_for_new_credentials_when_the_account_has_lost_its_right
 def test_a_cluster_can_rejoin_at_once(member: Member, clusters: list[Path]) -> None:
     member.join(member.kubectl.kubeconfig)
     assert_works(member)
-    generation = member.kubectl("get", "deploy", "web", "-n", "default", "-o", "jsonpath={.metadata.generation}")
+    generation = member.kubectl.api().get("deployments", "web")["metadata"]["generation"]
     for _ in range(2):
         member.unjoin()
         member.join(member.kubectl.kubeconfig)
     assert_works(member)
-    again = member.kubectl("get", "deploy", "web", "-n", "default", "-o", "jsonpath={.metadata.generation}")
+    again = member.kubectl.api().get("deployments", "web")["metadata"]["generation"]
     assert again == generation, "the existing object is adopted without a change"
     assert [p.stem for p in clusters]
 
@@ -225,7 +230,7 @@ def test_a_taint_prevents_placement_until_it_is_removed(fed: Federation, cluster
         assert "rejected by TaintToleration" in next(row for row in output.splitlines() if row.startswith("oslo"))
         record = json.loads(member.fedctl("why", "deployment/web", "-o", "json"))
         assert record["explanation"]["rejected"]["oslo"]["plugin"] == "TaintToleration"
-        fed.kubectl("patch", "fcluster", "oslo", "--type=merge", "-p", '{"spec": {"taints": null}}')
+        fed.api("").patch("federatedclusters", "oslo", {"spec": {"taints": None}})
         assert_works(member)
     finally:
         member.unjoin()
@@ -239,19 +244,15 @@ def test_fedctl_runs_as_a_kubectl_plugin(member: Member) -> None:
 
 
 def test_health_and_metrics_are_served(fed: Federation) -> None:
-    assert fed.kubectl("get", "--raw", "/livez") == "ok"
-    assert fed.kubectl("get", "--raw", "/readyz") == "ok"
-    assert "readyz check passed" in fed.kubectl("get", "--raw", "/readyz?verbose")
-    metrics = fed.kubectl("get", "--raw", "/metrics")
+    api = fed.api()
+    assert "readyz check passed" in api.send("GET", "/readyz", verbose="true").text
+    metrics = api.send("GET", "/metrics").text
     for name in ("federation_runtime_", "federation_store_", "federation_server_", "process_resident_memory_bytes"):
         assert name in metrics
-    import ssl
-
     url = fed.ready_line.split()[1].rstrip(";")
-    context = ssl._create_unverified_context()
-    for path in ("/livez", "/readyz"):
-        with urllib.request.urlopen(f"{url}{path}", context=context, timeout=5) as answer:
-            assert answer.read() == b"ok", "a load balancer needs no credentials"
+    with httpx.Client(base_url=url, verify=False) as anonymous:  # a load balancer has no credentials
+        for path in ("/livez", "/readyz"):
+            assert anonymous.get(path, timeout=60).text == "ok"
 
 
 def test_the_kubeconfig_path_is_printed(fed: Federation) -> None:

@@ -17,6 +17,7 @@ import yaml
 from federation.simulator.control import send_command
 from federation.simulator.failures import FailureCommand, Verb
 from tests.support.federation import Federation, Kubectl, eventually, fedctl
+from tests.support.rest import Object
 
 NAMESPACE = "kube-admiral-system"
 ROLE = "kubeadmiral-controller-manager:kubeadmiral-member"
@@ -33,7 +34,7 @@ class Member:
 
     def fedctl(self, *arguments: str, check: bool = True) -> str:
         """Run fedctl on the host; return standard output, or standard error without `check`."""
-        done = fedctl(*arguments, check=check, timeout_s=90, KUBECONFIG=str(self.fed.kubectl.kubeconfig))
+        done = fedctl(*arguments, check=check, KUBECONFIG=str(self.fed.kubectl.kubeconfig))
         return done.stdout if check else done.stderr
 
     def join(self, kubeconfig: Path, *more: str, check: bool = True) -> str:
@@ -51,9 +52,12 @@ class Member:
 
     def leave(self) -> None:
         """Leave the federation if the cluster is in it: the end of a test."""
-        if self.fed.kubectl("get", "fcluster", self.name, "--ignore-not-found"):
+        if self.is_joined():
             self.unjoin()
         eventually(self.system_namespace, lambda seen: seen is None, what="the system namespace gone")
+
+    def is_joined(self) -> bool:
+        return self.fed.kubectl.api("").exists("federatedclusters", self.name)
 
     def variant(self, path: Path, user: dict[str, Any], cluster: dict[str, Any] | None = None) -> Path:
         """Write the cluster's kubeconfig with another user, and another cluster entry when given."""
@@ -81,7 +85,7 @@ class Member:
 
     def secret(self) -> dict[str, str]:
         """Return the decoded data of the member's Secret on the host."""
-        data = self.fed.kubectl.json("get", "secret", f"{self.name}-credentials", "-n", NAMESPACE)["data"]
+        data = self.fed.kubectl.api(NAMESPACE).get("secrets", f"{self.name}-credentials")["data"]
         return {key: base64.b64decode(value).decode() for key, value in data.items()}
 
     def as_account(self, path: Path) -> Kubectl:
@@ -94,7 +98,7 @@ class Member:
 
     def condition(self, type_: str) -> dict[str, str]:
         """Return a condition of the FederatedCluster, {} if there is none."""
-        status = self.fed.kubectl.json("get", "fcluster", self.name).get("status") or {}
+        status = self.fed.kubectl.api("").get("federatedclusters", self.name).get("status") or {}
         return next((c for c in status.get("conditions") or () if c["type"] == type_), {})
 
     def until_authorized(self, reason: str) -> dict[str, str]:
@@ -106,11 +110,9 @@ class Member:
         )
         return found
 
-    def system_namespace(self) -> dict[str, Any] | None:
+    def system_namespace(self) -> Object | None:
         """Return the federation's namespace in the member, None without one."""
-        text = self.kubectl("get", "ns", NAMESPACE, "--ignore-not-found", "-o", "json")
-        found: dict[str, Any] | None = json.loads(text) if text else None
-        return found
+        return self.kubectl.api("").find("namespaces", NAMESPACE)
 
     def traces(self) -> str:
         """Return the names of everything in the member that a join creates."""
@@ -121,8 +123,8 @@ class Member:
 
     def runs_web(self) -> bool:
         """Return whether the Deployment `web` has three ready replicas in the member."""
-        path = "jsonpath={.status.readyReplicas}"
-        return self.kubectl("get", "deploy", "web", "-n", "default", "--ignore-not-found", "-o", path) == "3"
+        web = self.kubectl.api().find("deployments", "web") or {}
+        return (web.get("status") or {}).get("readyReplicas") == 3
 
 
 def assert_works(member: Member) -> None:
