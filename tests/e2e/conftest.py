@@ -12,6 +12,7 @@ import pytest
 from federation.client.kubeconfig import load_kubeconfig
 from tests.support.apiserver import Parts, api_server
 from tests.support.kubectl import Kubectl
+from tests.support.postgres import PostgresServer
 from tests.support.rest import Api
 
 
@@ -33,3 +34,10 @@ def administrator(parts: Parts) -> Iterator[Api]:
 def kubectl(parts: Parts, administrator: Api, request: pytest.FixtureRequest) -> Kubectl:
     """Real kubectl, in a namespace of the test's own."""
     return Kubectl.in_namespace_of(request.node.name, parts, administrator)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One PostgreSQL per worker; a test has a database of its own, and leaves the server as it found it."""
+    with PostgresServer() as server:
+        yield server

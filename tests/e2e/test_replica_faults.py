@@ -2,14 +2,19 @@
 
 Each test has clients, watchers and a federated load on `FAULT_REPLICAS` replicas (2), causes a fault `FAULT_ROUNDS` times
 (1), and compares what everybody saw with the database's log. With several rounds the times of the Leases are those of the
-product, a paused leader sleeps for 30 s, and the tests print how long a failover takes.
+product, clients do not pause, a paused leader sleeps for 30 s, and the tests print how long a failover takes.
+
+`make test` has the hardest fault of each kind. The others are nightly: `test_commit_steps.py` in tests/conformance/store
+kills and pauses a process without a control plane at each step of a commit, `test_replicas.py` stops a leader in order.
 """
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import time
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,13 +34,18 @@ ROUNDS = int(os.environ.get("FAULT_ROUNDS", "1"))
 REPLICAS = int(os.environ.get("FAULT_REPLICAS", "2"))
 PAUSE_S = 30.0 if ROUNDS > 1 else 0.0
 """How long a paused leader sleeps at least; it always sleeps until another one leads and writes."""
+CLIENT_PAUSE_S = 0.0 if ROUNDS > 1 else 0.03
+LOST = "another process runs the controllers now: start this one again"
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.slow,
+    pytest.mark.slow("starts replicas again and waits for Leases, under load"),
     pytest.mark.postgres,
     pytest.mark.real_time,
-    pytest.mark.timeout(300 * ROUNDS),
+    pytest.mark.timeout(600 * ROUNDS),
     pytest.mark.xdist_group("replica-faults"),
+    # A request that times out while it connects leaves its socket to the garbage collector.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 SHORT_LEASE = {
     "FEDERATION_LEASE_DURATION_S": "5",
@@ -71,6 +81,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             kubectl.apply({**POLICY, "spec": {**POLICY["spec"], "resourceSelectors": selectors}})
             kubectl.apply(*[a_config_map(name, 0) for name in PUSHED])
             yield Site(postgres, urlsplit(url).path[1:], replicas, clusters[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()  # or such sockets would be found during a test of another module
 
 
 def a_config_map(name: str, number: int) -> dict[str, object]:
@@ -84,7 +97,7 @@ class Trial:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.postgres = site.postgres
-        self.load = Load(site.replicas)
+        self.load = Load(site.replicas, pause_s=CLIENT_PAUSE_S)
         self.member = Api("frankfurt", site.member)
         self.delivered: Watcher
         self.failovers_s: list[float] = []
@@ -232,14 +245,15 @@ async def stop_the_leader(trial: Trial) -> None:
 
 async def kill_the_follower(trial: Trial) -> None:
     leader, other = await trial.leader()
-    starts, leads_since = other.starts, leader.starts
+    starts, leads_since, losses = other.starts, leader.starts, leader.log.count(LOST)
     other.send(signal.SIGKILL)
 
     async def is_back() -> bool:
         return other.starts > starts and await is_ready(trial.load.apis[_number(other)])
 
     await until(is_back, "the follower's return")
-    assert leader.starts == leads_since, "the leader stays"
+    # On a busy machine it may lose a short Lease meanwhile, and says so.
+    assert leader.starts == leads_since or leader.log.count(LOST) > losses, "the leader stays"
 
 
 async def pause_the_leader(trial: Trial) -> None:
@@ -317,21 +331,29 @@ async def kill_at_each_step_of_a_commit(trial: Trial) -> None:
 
 FAULTS: dict[str, Fault] = {
     "kill -9 of the leader": kill_the_leader,
+    "pause of the leader in a transaction": pause_the_leader_in_a_transaction,
+    "crash of PostgreSQL": crash_postgres,
+    "PostgreSQL full": fill_postgres,
+}
+NIGHTLY: dict[str, Fault] = {
     "SIGTERM to the leader": stop_the_leader,
     "kill -9 of the follower": kill_the_follower,
     "pause of the leader": pause_the_leader,
-    "pause of the leader in a transaction": pause_the_leader_in_a_transaction,
     "kill -9 at each step of a commit": kill_at_each_step_of_a_commit,
     "restart of PostgreSQL": restart_postgres,
-    "crash of PostgreSQL": crash_postgres,
     "PostgreSQL read-only": make_postgres_read_only,
-    "PostgreSQL full": fill_postgres,
 }
 
 
-@pytest.mark.parametrize("what", FAULTS)
-async def test_nothing_is_lost_or_doubled(site: Site, what: str) -> None:
+@pytest.mark.parametrize(
+    ("what", "fault"),
+    [
+        *(pytest.param(what, fault, id=what) for what, fault in FAULTS.items()),
+        *(pytest.param(what, fault, id=what, marks=pytest.mark.nightly) for what, fault in NIGHTLY.items()),
+    ],
+)
+async def test_nothing_is_lost_or_doubled(site: Site, what: str, fault: Fault) -> None:
     async with a_trial(site, what) as trial:
         for _ in range(ROUNDS):
-            await FAULTS[what](trial)
+            await fault(trial)
             await trial.load.progress(5)

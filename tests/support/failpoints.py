@@ -1,8 +1,8 @@
-"""`fedctl` with failpoints at the steps of a commit on PostgreSQL: the process sends itself a signal there.
+"""Failpoints at the steps of a commit on PostgreSQL: the process sends itself a signal there.
 
-`python -m tests.support.failpoints FILE ARGUMENTS…` runs `fedctl ARGUMENTS…`. A test arms a failpoint by writing
-`STEP SIGNAL` into FILE, for example `inserted SIGKILL`; the next commit that reaches the step removes the file first.
-The steps are seen through events of SQLAlchemy and the driver, so the product has no code for them.
+`python -m tests.support.failpoints FILE ARGUMENTS…` runs `fedctl ARGUMENTS…` with them. A test arms a failpoint by writing
+`STEP SIGNAL` into FILE, for example `inserted SIGKILL` (`arm`); the next commit that reaches the step removes the file
+first. The steps are seen through events of SQLAlchemy and the driver, so the product has no code for them.
 """
 
 import os
@@ -16,8 +16,6 @@ import psycopg
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from federation.cli.entry import main
-
 
 class Step(StrEnum):
     """A moment of a commit, in their order."""
@@ -30,6 +28,13 @@ class Step(StrEnum):
     COMMITTING = "committing"
     COMMITTED = "committed"
     """The commit is durable, and no client has its answer yet."""
+
+
+def arm(file: Path, step: Step, number: signal.Signals) -> None:
+    """Make the process with failpoints in this file send itself the signal in its next commit, at the step."""
+    written = file.with_suffix(".new")
+    written.write_text(f"{step} {number.name}")
+    written.rename(file)
 
 
 class Failpoints:
@@ -76,6 +81,13 @@ class Failpoints:
             os.kill(os.getpid(), signal.Signals[name])
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run fedctl with failpoints in the file that is the first argument."""
+    from federation.cli.entry import main as run
+
     Failpoints(Path(sys.argv.pop(1))).install()
+    run()
+
+
+if __name__ == "__main__":
     main()

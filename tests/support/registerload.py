@@ -48,8 +48,11 @@ class History:
 class Client:
     """Operations in sequence, each at any replica."""
 
-    def __init__(self, number: int, apis: Sequence[Api], names: Sequence[str], history: History) -> None:
+    def __init__(
+        self, number: int, apis: Sequence[Api], names: Sequence[str], history: History, pause_s: float
+    ) -> None:
         self._number, self._apis, self._names, self._history = number, apis, names, history
+        self._pause_s = pause_s
         self._random = random.Random(number)
         self._seen: dict[str, tuple[str, str]] = {}
         self._values = itertools.count(1)
@@ -64,6 +67,7 @@ class Client:
                 await way(api, name)
             except aiohttp.ClientConnectorError:
                 await asyncio.sleep(0.02)  # a process that is down refuses at once
+            await asyncio.sleep(2 * self._pause_s * self._random.random())
 
     async def _read(self, api: Api, name: str) -> None:
         called_s = time.monotonic()
@@ -141,18 +145,21 @@ class Watcher:
                         value = (obj.get("data") or {}).get(self._field, "")
                         self.changes.append((self.since, obj["metadata"]["name"], value))
             self.resumed += 1
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.2)
 
 
 class Load:
-    """Clients and watchers on a set of replicas, until the end of `running`."""
+    """Clients and watchers on a set of replicas, until the end of `running`.
 
-    def __init__(self, replicas: ReplicaSet, *, registers: int = 6, clients: int = 5) -> None:
+    Between two operations a client pauses for `pause_s` on average: several requests are in flight in any case.
+    """
+
+    def __init__(self, replicas: ReplicaSet, *, registers: int = 6, clients: int = 5, pause_s: float = 0.0) -> None:
         self.names = [f"register-{number}" for number in range(registers)]
         self.history = History()
         self.began = 0
         self.apis = [replica.api() for replica in replicas.replicas]
-        self.clients = [Client(number, self.apis, self.names, self.history) for number in range(clients)]
+        self.clients = [Client(number, self.apis, self.names, self.history, pause_s) for number in range(clients)]
         self.watchers: list[Watcher] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._last = 0
@@ -203,8 +210,7 @@ class Load:
 
     async def _create(self) -> int:
         api = self.apis[0]
-        with contextlib.suppress(aiohttp.ClientError):
-            await api.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        await api.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         for name in self.names:
             await api.request("DELETE", f"{PATH}/{name}")
             status, obj = await api.request("POST", PATH, a_register(name, INITIAL))

@@ -9,22 +9,25 @@ import contextlib
 import os
 import socket
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from signal import SIGCONT, Signals
 from typing import Any, Self
 
 import aiohttp
+import httpx
 import orjson
 
 from federation.client.kubeconfig import load_kubeconfig
-from tests.support.failpoints import Step
-from tests.support.federation import Kubectl, log_of
+from tests.support.failpoints import Step, arm
+from tests.support.federation import Kubectl, close_clients, eventually, log_of
+from tests.support.forkserver import Process, start_process
+from tests.support.rest import Refused
 
-_START_S = 90.0
+_START_S = 150.0
+_END_S = 60.0
 _REQUEST_S = 3.0
 _SILENCE_S = 8.0
 """A watch is silent for 5 s at most, because of bookmarks."""
@@ -91,7 +94,8 @@ class Replica:
         self.starts = 0
         self._environment = {**os.environ, **environment}
         self._failpoint = directory.parent / f"{directory.name}.failpoint"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
+        self._lock = threading.Lock()  # the supervisor looks at the process while a test sends it a signal
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self._port = free.getsockname()[1]
@@ -101,14 +105,13 @@ class Replica:
         return Api(self.name, self.directory / "kubeconfig")
 
     def send(self, number: Signals) -> None:
-        assert self._process is not None
-        self._process.send_signal(number)
+        with self._lock:
+            assert self._process is not None
+            self._process.send_signal(number)
 
     def arm(self, step: Step, number: Signals) -> None:
         """Make the process send itself the signal in its next commit, at the step."""
-        written = self._failpoint.with_suffix(".new")
-        written.write_text(f"{step} {number.name}")
-        written.rename(self._failpoint)
+        arm(self._failpoint, step, number)
 
     @property
     def log(self) -> str:
@@ -116,34 +119,38 @@ class Replica:
 
     def start(self) -> None:
         """Start the process unless it runs."""
-        if self._process is not None and self._process.poll() is None:
-            return
-        self.starts += 1
-        command = [sys.executable, "-m", "tests.support.failpoints", str(self._failpoint)]
-        command += ["serve", "--dir", str(self.directory), "--port", str(self._port)]
-        with log_of(self.directory).open("a") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=self._environment)
+        with self._lock:
+            if self._process is not None and self._process.poll() is None:
+                return
+            self.starts += 1
+            arguments = [str(self._failpoint), "serve", "--dir", str(self.directory), "--port", str(self._port)]
+            module = "tests.support.failpoints"
+            with log_of(self.directory).open("a") as log:
+                self._process = start_process(
+                    module, arguments, environment=self._environment, stdout=log.fileno(), stderr=log.fileno()
+                )
 
     def wait_until_ready(self) -> None:
-        """Wait until the first start serves and says that it is ready."""
-        self._wait(self.kubectl.kubeconfig.exists)
-        self._wait(lambda: self.kubectl.run("get", "--raw", "/readyz").returncode == 0)
+        """Wait until the first start serves and answers that it is ready."""
+        eventually(self._is_ready, bool, timeout_s=_START_S, what=f"the start of {self.name}")
 
-    def _wait(self, is_so: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + _START_S
-        while not is_so():
-            assert time.monotonic() < deadline, f"{self.name} did not start: {self.log[-3000:]}"
-            time.sleep(0.1)
+    def _is_ready(self) -> bool:
+        if not self.kubectl.kubeconfig.exists():
+            return False
+        with contextlib.suppress(Refused, httpx.TransportError):
+            return self.kubectl.api().send("GET", "/readyz").is_success
+        return False
 
     def close(self) -> None:
+        close_clients(self.directory)
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(SIGCONT)
             self._process.terminate()
             try:
-                self._process.wait(20)
+                self._process.wait(_END_S)
             except subprocess.TimeoutExpired:
                 self._process.kill()
-                self._process.wait(20)
+                self._process.wait(_END_S)
 
 
 class ReplicaSet:
