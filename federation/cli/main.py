@@ -144,10 +144,8 @@ def up(
         is_light=light,
         pod_start_s=pod_start,
         has_workload_spreads=workload_spreads,
-        log_format=log_format,
-        log_level=log_level,
     )
-    _execute(run.up(settings, fleet))
+    _execute(run.up(settings, fleet, run.fork_members(settings.directory, fleet)))
 
 
 @app.command()

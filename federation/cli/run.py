@@ -2,15 +2,13 @@
 
 A line that starts with `ready` goes to standard output when the API serves and, for `up`, when all members are Ready.
 Everything else is logged to standard error. SIGINT and SIGTERM cause an orderly shutdown with exit code 0. The members
-run in a separate process, which ends with this one even after kill -9: it exits when its standard input is closed.
+run in a separate process, which ends with this one even after kill -9 (`simulator/fleetprocess.py`).
 """
 
 import asyncio
 import contextlib
-import json
 import shlex
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,6 +33,7 @@ from federation.settings import Settings
 if TYPE_CHECKING:
     from federation.cli.spreadwebhook import Addresses
     from federation.existinghost import ExistingHost
+    from federation.simulator.fleetprocess import FleetProcess
 
     Mount = tuple[KubeconfigContext, Addresses]
 
@@ -46,6 +45,8 @@ _PROCESSES_MAX = 100
 """Members with a process each: 100 of them take about 10 GB."""
 _JOINS_MAX = 8
 """Members that join at the same time: light ones share one core, and each step of a join has a deadline."""
+_PODS_PER_NODE = 5000
+"""What a node of a member takes: people try out large workloads."""
 _log = structlog.get_logger(__name__)
 
 
@@ -55,13 +56,11 @@ class FleetOptions:
 
     members: int
     pod_start_s: float
+    """Time from a pod's binding to Running."""
     is_light: bool = False
     """Whether all members share one process and one port, and keep nothing."""
-    """Time from a pod's binding to Running."""
     has_workload_spreads: bool = False
     """Whether the members serve WorkloadSpreads and UnitedDeployments."""
-    log_format: str = "text"
-    log_level: str = "warning"
 
 
 async def serve(settings: Settings, spread_webhooks: Sequence[str] = (), profile: Path | None = None) -> int:
@@ -85,9 +84,24 @@ def _to_mounts(texts: Sequence[str]) -> "list[Mount]":
     return [spreadwebhook.parse_mount(text) for text in texts]
 
 
-async def up(settings: Settings, fleet: FleetOptions) -> int:
+def fork_members(directory: Path, fleet: FleetOptions) -> "FleetProcess":
+    """Fork the process of the members, before any event loop runs; ConfigurationError for an impossible fleet."""
+    from federation.simulator.fleetprocess import fork_fleet
+    from federation.simulator.options import describe_members
+
+    _check_fleet(fleet, directory / "members")
+    members = describe_members(
+        fleet.members,
+        pod_start_s=fleet.pod_start_s,
+        pods_per_node=_PODS_PER_NODE,
+        has_workload_spreads=fleet.has_workload_spreads,
+    )
+    return fork_fleet(members, directory / "members", is_light=fleet.is_light)
+
+
+async def up(settings: Settings, fleet: FleetOptions, process: "FleetProcess") -> int:
     """Run a control plane and simulated members until a signal; return the exit code."""
-    return await until_signal(_up(settings, fleet))
+    return await until_signal(_up(settings, fleet, process))
 
 
 async def _serve(settings: Settings, mounts: "Sequence[Mount]") -> None:
@@ -106,13 +120,8 @@ async def _serve(settings: Settings, mounts: "Sequence[Mount]") -> None:
         await task
 
 
-async def _up(settings: Settings, fleet: FleetOptions) -> None:
-    members = settings.directory / "members"
-    _check_fleet(fleet, members)
-    async with (
-        _running(settings, _embedded) as (plane, url, task),
-        _fleet(members, fleet) as (process, described),
-    ):
+async def _up(settings: Settings, fleet: FleetOptions, process: "FleetProcess") -> None:
+    async with _running(settings, _embedded) as (plane, url, task), _fleet(process, fleet) as described:
         places = asyncio.Semaphore(_JOINS_MAX)
         async with asyncio.TaskGroup() as group:
             for member in described:
@@ -219,33 +228,14 @@ async def _spreading(mounts: "Sequence[Mount]") -> AsyncIterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _fleet(
-    directory: Path, options: FleetOptions
-) -> AsyncIterator[tuple[asyncio.subprocess.Process, list[dict[str, object]]]]:
-    command = ["-m", "federation.simulator", "--dir", str(directory), "--members", str(options.members)]
-    command += ["--pod-start", str(options.pod_start_s)]
-    command += ["--light"] if options.is_light else []
-    command += ["--workload-spreads"] if options.has_workload_spreads else []
-    command += ["--log-format", options.log_format, "--log-level", options.log_level]
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        start_new_session=True,  # keeps Ctrl-C of the terminal from it; we end it by closing its standard input
-    )
-    assert process.stdout is not None
-    assert process.stdin is not None
-    described = []
+async def _fleet(process: "FleetProcess", options: FleetOptions) -> AsyncIterator[list[Mapping[str, Any]]]:
+    """Run the members during the block, which gets the description of each."""
     try:
         async with asyncio.timeout(_READY_S + (_READY_LIGHT_S * options.members if options.is_light else 0)):
-            while not (line := await process.stdout.readline()).startswith(b"ready"):
-                if not line:
-                    raise FederationError(f"the simulated members did not start (exit code {await process.wait()})")
-                described.append(json.loads(line))
-        yield process, described
+            described = await process.start()
+        yield described
     finally:
-        process.stdin.close()
+        process.end()
         try:
             async with asyncio.timeout(10):
                 await process.wait()
@@ -254,9 +244,8 @@ async def _fleet(
             await process.wait()
 
 
-async def _join(host: Client, member: dict[str, object], places: asyncio.Semaphore) -> None:
+async def _join(host: Client, member: Mapping[str, Any], places: asyncio.Semaphore) -> None:
     name, labels = str(member["name"]), member["labels"]
-    assert isinstance(labels, dict)
     async with places:
         connection = load_kubeconfig(Path(str(member["kubeconfig"])), "")
         await joining.ensure_joined(host, JoinRequest(name, connection, labels))

@@ -1,15 +1,12 @@
-"""The command line of the simulated members; `fedctl up` and the benchmarks start it as a process."""
+"""The command line of simulated members without a control plane, for benchmarks and tests."""
 
 import argparse
-import asyncio
 import sys
 from pathlib import Path
 
-import uvloop
-
-from federation.apimachinery import logs, memory
+from federation.apimachinery import logs
 from federation.apimachinery.clock import SystemClock
-from federation.apimachinery.errors import FederationError
+from federation.simulator import fleetprocess
 from federation.simulator.fleet import run_fleet
 from federation.simulator.options import describe_members
 
@@ -30,7 +27,6 @@ def main() -> None:
     if options.running_pods and not options.light:
         parser.error("--running-pods needs --light")
     logs.configure(options.log_format, options.log_level)
-    memory.tune_collector()
     members = describe_members(
         options.members,
         pod_start_s=options.pod_start,
@@ -38,14 +34,8 @@ def main() -> None:
         has_workload_spreads=options.workload_spreads,
         running_pods=options.running_pods,
     )
-    # Loops of uvloop do not survive a fork; each member that is a process has its own.
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop if options.light else None) as runner:
-        try:
-            runner.run(run_fleet(members, options.dir, SystemClock(), is_light=options.light))
-        except* FederationError as group:
-            sys.exit(f"simulator: {group.exceptions[0]}")
-        except* (KeyboardInterrupt, asyncio.CancelledError):
-            sys.exit(0)
+    work = run_fleet(members, options.dir, SystemClock(), is_light=options.light)
+    sys.exit(fleetprocess.run(work, is_light=options.light))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Several simulated members and the failures that a user causes in them: the body of `python -m federation.simulator`.
+"""Several simulated members and the failures that a user causes in them: the body of a fleet's process.
 
 Prints one JSON line per member when all serve ({"name", "server", "kubeconfig", "labels"}), then a line that starts
 with `ready`. Every member is its own process (`memberprocess.py`) and has its previous address after a restart, or all
