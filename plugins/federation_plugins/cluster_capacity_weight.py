@@ -4,6 +4,9 @@ When the policy gives any cluster a weight, weights are static, and clusters wit
 Otherwise they are dynamic. With `capacity: Nodes`, the default, the replicas that fit on each cluster's nodes are
 counted: no cluster gets more while another has free capacity (`federation.planning.placement.capacity`).
 
+Replicas are divided by weight with `division: Nearest`, the default (`federation.planning.placement.nearest`), or with
+`division: KubeAdmiral`, whose results are exactly KubeAdmiral's (`federation.planning.placement.replicas`).
+
 With `capacity: Sums`, and when no cluster reports its nodes, KubeAdmiral's formula is used: a cluster's weight is its
 share of the free cpu (GPUs, or Katalyst's reclaimed cpu, when the unit requests them), at most 1.4 times its share of
 the total. Weights are in thousandths; the rounding difference goes to the heaviest cluster, among equals to the first
@@ -17,7 +20,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 
-from federation.planning.placement.capacity import plan_by_capacity, plan_within_capacity
+from federation.planning.placement.capacity import Planner, plan_by_capacity, plan_within_capacity
+from federation.planning.placement.nearest import plan_nearest
 from federation.planning.placement.replicas import Steps, plan_replicas
 from federation.scheduling.framework.capacity import rooms_of
 from federation.scheduling.framework.clustergroup import ClusterGroup
@@ -37,6 +41,8 @@ from federation.scheduling.framework.types import (
 )
 
 _THOUSAND = 1000
+NEAREST = "Nearest"
+_PLANNERS: Mapping[str, Planner] = {NEAREST: plan_nearest, "KubeAdmiral": plan_replicas}
 RECLAIMED_CPU = f"{KATALYST_PREFIX}reclaimed_millicpu"
 
 
@@ -45,10 +51,12 @@ class ClusterCapacityWeightArgs:
     """`capacity`: whether free capacity is counted per node or in sums.
 
     `limit_permille`: the upper limit of a weight relative to the cluster's share of all capacity (sums only).
+    `division`: the formula that divides by weight, "Nearest" or "KubeAdmiral".
     """
 
     capacity: str = NODES
     limit_permille: int = 1400
+    division: str = NEAREST
 
 
 class ClusterCapacityWeight(ReplicasPlugin):
@@ -61,14 +69,17 @@ class ClusterCapacityWeight(ReplicasPlugin):
 
     @classmethod
     def from_args(cls, args: Arguments) -> Self:
-        """Return the plugin for `pluginConfig` arguments: {"capacity": "Nodes", "limitPermille": 1400}."""
-        unknown = set(args) - {"capacity", "limitPermille"}
+        """Return the plugin for `pluginConfig` arguments, such as {"capacity": "Nodes", "division": "Nearest"}."""
+        unknown = set(args) - {"capacity", "division", "limitPermille"}
         if unknown:
             raise ValueError(f"unknown argument {', '.join(sorted(unknown))}")
         limit = args.get("limitPermille", 1400)
         if not isinstance(limit, int) or limit <= 0:
             raise ValueError("limitPermille must be a positive integer")
-        return cls(ClusterCapacityWeightArgs(capacity_from(args), limit))
+        division = args.get("division", NEAREST)
+        if division not in _PLANNERS:
+            raise ValueError(f"division must be {' or '.join(_PLANNERS)}, not {division!r}")
+        return cls(ClusterCapacityWeightArgs(capacity_from(args), limit, division))
 
     def replicas(self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: CycleState) -> Division | Status:
         """Return replicas per cluster, without those that get none."""
@@ -83,7 +94,8 @@ class ClusterCapacityWeight(ReplicasPlugin):
             return divide_with(by_capacity, unit, demand_of(unit, clusters, {}), explanation, steps, topology)
         weights, by = self._weights(unit, clusters)
         explanation["weights"] = {"by": by, "values": weights}
-        planner = plan_replicas if rooms is None else partial(plan_within_capacity, rooms, plan_replicas)
+        by_weight = _PLANNERS[self._args.division]
+        planner = by_weight if rooms is None else partial(plan_within_capacity, rooms, by_weight)
         demand = demand_of(unit, clusters, weights)
         if unit.weights:
             return divide_with(planner, unit, demand, explanation, steps, topology)

@@ -16,7 +16,7 @@ from federation.planning.automigration.migrationinfo import MigrationInfo, from_
 from federation.planning.placement.binpack import has_other_total, is_due, plan_binpack
 from federation.planning.placement.capacity import FreeCapacity, Planner, plan_by_capacity, plan_within_capacity
 from federation.planning.placement.failback import Offers
-from federation.planning.placement.replicas import plan_replicas
+from federation.planning.placement.nearest import plan_nearest
 from federation.scheduling.framework.division import demand_of, divide_with
 from federation.scheduling.framework.types import AutoMigration, Cluster, SchedulingUnit
 
@@ -89,7 +89,7 @@ class Loop:
         sizes = {cluster: max(1, n + self.bias[cluster]) for cluster, n in self.capacity.items()}
         rooms = FreeCapacity(free, free, sizes).with_openings(migration.openings)
         waits = not is_due(demand, allows_higher_estimate=True) and not ("room" in self.by and has_other_total(demand))
-        planner: Planner = partial(plan_binpack, waits=waits) if "order" in self.by else plan_replicas
+        planner: Planner = partial(plan_binpack, waits=waits) if "order" in self.by else plan_nearest
         if self.by == "room":
             planner = partial(plan_by_capacity, rooms)
         elif "room" in self.by and not ("order" in self.by and waits):

@@ -13,7 +13,8 @@ from federation.planning.placement.capacity import (
     plan_by_capacity,
     plan_within_capacity,
 )
-from federation.planning.placement.replicas import Demand, Preference, plan_replicas
+from federation.planning.placement.nearest import plan_nearest
+from federation.planning.placement.replicas import Demand, Preference
 
 CLUSTERS = tuple("abcdef")
 
@@ -120,7 +121,7 @@ def test_reserved_capacity_is_used_last() -> None:
 def test_weights_hold_within_free_capacity(demand: Demand, room: FreeCapacity, data: st.DataObject) -> None:
     weighted = {cluster: Preference(data.draw(st.integers(1, 9))) for cluster in demand.clusters}
     demand = replace(demand, preferences=weighted)
-    plan = plan_within_capacity(room, plan_replicas, demand).totals()
+    plan = plan_within_capacity(room, plan_nearest, demand).totals()
     held = {cluster: demand.current.get(cluster, 0) for cluster in demand.clusters}
     assert sum(plan.values()) == demand.total
     tops = {cluster: held[cluster] + room.free[cluster] for cluster in held}

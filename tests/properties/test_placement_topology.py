@@ -19,7 +19,8 @@ from federation.planning.placement.capacity import (
     plan_within_capacity,
 )
 from federation.planning.placement.kubefed import plan_kubefed
-from federation.planning.placement.replicas import Demand, Plan, Preference, Steps, plan_replicas
+from federation.planning.placement.nearest import plan_nearest
+from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
 from federation.planning.placement.topology import Topology, plan_topology_spread
 from federation.planning.placement.topologydomains import Domain, SpreadConstraint
 
@@ -89,7 +90,7 @@ def questions(draw: st.DrawFn, **fixed: Any) -> tuple[Topology, Planner, Demand]
     found = draw(labels(is_complete=fixed.pop("is_complete", False)))
     room = draw(st.none() | rooms())
     kubefed = (rebalanced,) if fixed.pop("may_move", True) else ()
-    leaf: Planner = draw(st.sampled_from((plan_replicas, plan_binpack, *kubefed)))
+    leaf: Planner = draw(st.sampled_from((plan_nearest, plan_binpack, *kubefed)))
     if room is not None:
         leaf = draw(st.sampled_from((partial(plan_by_capacity, room), partial(plan_within_capacity, room, leaf))))
     tree = to_tree(found, draw(constraints(is_hard=is_hard)))
@@ -230,7 +231,7 @@ def test_as_many_replicas_are_placed_as_by_brute_force(data: st.DataObject) -> N
     found = data.draw(labels().filter(lambda own: len(own) <= 5))
     demand = data.draw(demands(tuple(found), total=data.draw(st.integers(0, 9)), current={}))
     topology = Topology(to_tree(found, data.draw(constraints())))
-    plan = plan_topology_spread(topology, plan_replicas, demand).totals()
+    plan = plan_topology_spread(topology, plan_nearest, demand).totals()
     assert sum(plan.values()) == best_by_brute_force(topology.root, demand)
 
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federation.planning.placement.capacity import FreeCapacity, Planner, plan_by_capacity, plan_within_capacity
-from federation.planning.placement.replicas import Demand, Plan, Preference, Steps, plan_replicas
+from federation.planning.placement.nearest import plan_nearest
+from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
 from federation.planning.workloadspread.quotas import (
     SubsetClusters,
     SubsetSpread,
@@ -30,11 +31,9 @@ _weights = st.fixed_dictionaries({name: st.integers(1, 5) for name in _CLUSTERS}
 
 def _planner(room: Mapping[str, int] | None, *, by_capacity: bool) -> Planner:
     if room is None:
-        return plan_replicas
+        return plan_nearest
     capacity = FreeCapacity(room, room, dict.fromkeys(room, 10))
-    return (
-        partial(plan_by_capacity, capacity) if by_capacity else partial(plan_within_capacity, capacity, plan_replicas)
-    )
+    return partial(plan_by_capacity, capacity) if by_capacity else partial(plan_within_capacity, capacity, plan_nearest)
 
 
 def _demand(total: int, weights: Mapping[str, int], current: Mapping[str, int], *, avoid_disruption: bool) -> Demand:
@@ -109,7 +108,7 @@ def test_nothing_moves_without_a_change_of_the_total(case: dict[str, object]) ->
 @given(_subsets, st.integers(0, 30), _weights)
 def test_subsets_fill_in_order(subsets: tuple[SubsetClusters, ...], total: int, weights: Mapping[str, int]) -> None:
     _, quotas = _plan(
-        SubsetSpread("web", subsets), {}, plan_replicas, _demand(total, weights, {}, avoid_disruption=True)
+        SubsetSpread("web", subsets), {}, plan_nearest, _demand(total, weights, {}, avoid_disruption=True)
     )
     left = total
     for subset in subsets:
@@ -126,10 +125,10 @@ def test_scale_in_takes_from_the_last_subset_first(
     subsets: tuple[SubsetClusters, ...], more: int, fewer: int, weights: Mapping[str, int]
 ) -> None:
     spread = SubsetSpread("web", subsets)
-    first, before = _plan(spread, {}, plan_replicas, _demand(more + fewer, weights, {}, avoid_disruption=True))
+    first, before = _plan(spread, {}, plan_nearest, _demand(more + fewer, weights, {}, avoid_disruption=True))
     held = {name: own for name, own in before.items() if name}
     spread = SubsetSpread("web", subsets, held)
-    _, after = _plan(spread, {}, plan_replicas, _demand(fewer, weights, first.replicas, avoid_disruption=True))
+    _, after = _plan(spread, {}, plan_nearest, _demand(fewer, weights, first.replicas, avoid_disruption=True))
     is_open = True
     for name in [*(subset.name for subset in subsets), ""]:
         have, keep = sum(before[name].values()), sum(after[name].values())
@@ -167,10 +166,10 @@ def test_a_lowered_cap_moves_nothing_until_scale_in() -> None:
     held = {"a": {"c1": 8}, "b": {"c2": 2}}
     spread, weights = SubsetSpread("web", subsets, held), dict.fromkeys(_CLUSTERS, 1)
     current = {"c1": 8, "c2": 2}
-    plan, quotas = _plan(spread, {}, plan_replicas, _demand(10, weights, current, avoid_disruption=True))
+    plan, quotas = _plan(spread, {}, plan_nearest, _demand(10, weights, current, avoid_disruption=True))
     assert (plan.replicas["c1"], plan.replicas["c2"]) == (8, 2)
     assert quotas == {"a": {"c1": 5}, "b": {"c2": 2}, "": {"c1": 3}}
-    plan, _ = _plan(spread, {}, plan_replicas, _demand(8, weights, current, avoid_disruption=True))
+    plan, _ = _plan(spread, {}, plan_nearest, _demand(8, weights, current, avoid_disruption=True))
     assert (plan.replicas["c1"], plan.replicas["c2"]) == (6, 2)
 
 
@@ -180,7 +179,7 @@ def test_a_subset_without_nodes_gets_no_more_while_another_cluster_takes_all(
 ) -> None:
     spread = SubsetSpread("web", case["subsets"], running=running)
     demand = _demand(case["total"], case["weights"], case["current"], avoid_disruption=case["avoid_disruption"])
-    plan, quotas = _plan(spread, {}, plan_replicas, demand)
+    plan, quotas = _plan(spread, {}, plan_nearest, demand)
     assert sum(plan.replicas.values()) == case["total"]
     for subset in case["subsets"]:
         own = quotas[subset.name]

@@ -9,6 +9,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from federation.planning.placement.apportionment import apportion
+from federation.planning.placement.replicas import Preference
+
 _TO_RUN_IT = "set schedulingMode to Duplicate to run all of it in each cluster, or maxClusters to 1"
 
 
@@ -78,10 +81,5 @@ def _weights(counts: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _apportion(total: int, weights: Mapping[str, int]) -> dict[str, int]:
-    """Return whole shares of the total in proportion to the weights; the largest remainders are rounded up."""
-    whole = sum(weights.values())
-    shares = {cluster: total * weight // whole for cluster, weight in weights.items()}
-    by_remainder = sorted(weights, key=lambda cluster: (-(total * weights[cluster] % whole), cluster))
-    for cluster in by_remainder[: total - sum(shares.values())]:
-        shares[cluster] += 1
-    return shares
+    """Return whole shares of the total in proportion to the weights."""
+    return apportion(total, {cluster: Preference(weight) for cluster, weight in weights.items()})

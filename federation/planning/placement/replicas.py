@@ -1,4 +1,7 @@
-"""Divide replicas over clusters by weight: the spread planner (docs/reference/replica-division.md).
+"""Divide replicas over clusters by weight as KubeAdmiral does (docs/reference/replica-division.md).
+
+The default is the planner of `nearest.py`; a scheduling profile chooses this one by name. The types are those of all
+planners.
 
 Every cluster has a weight, a minimum, a maximum and perhaps a capacity estimate. The desired division gives every
 cluster its minimum and shares the rest by weight, round by round, until nothing changes. Without disruption the planner
@@ -9,7 +12,7 @@ Pure arithmetic on integers and deterministic: a hash of cluster and workload or
 workloads put their remainders into different clusters. Health, taints and resources of clusters are not considered.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -76,7 +79,7 @@ class Plan:
         }
 
 
-_Share = tuple[str, Preference]
+Share = tuple[str, Preference]
 """A cluster and its preference."""
 
 
@@ -93,12 +96,12 @@ _NO_CAPS = _Caps({}, {})
 
 def plan_replicas(demand: Demand, steps: Steps | None = None) -> Plan:
     """Divide `demand.total` replicas; append a trace to `steps` when given."""
-    shares = _shares_of(demand)
+    shares = shares_of(demand)
     keep = demand.keep_unschedulable or not demand.avoid_disruption
     desired = _divide(shares, demand.total, keep, _Caps(demand.estimated, demand.limited), demand.key, steps)
     if not demand.avoid_disruption:
         return desired
-    current = _current(demand, shares)
+    current = capped_current(demand, [cluster for cluster, _ in shares])
     if not any(current.values()) and all(
         own.maximum is None or desired.replicas[cluster] <= own.maximum for cluster, own in shares
     ):
@@ -106,24 +109,25 @@ def plan_replicas(demand: Demand, steps: Steps | None = None) -> Plan:
     return Plan(_approach(demand, desired.replicas, current, steps), desired.overflow)
 
 
-def _shares_of(demand: Demand) -> list[_Share]:
+def shares_of(demand: Demand) -> list[Share]:
+    """Return the clusters that are considered, each with its preference."""
     fallback, preferences = demand.preferences.get(WILDCARD), demand.preferences
     # A cluster may be listed twice.
     owned = [(cluster, preferences.get(cluster, fallback)) for cluster in dict.fromkeys(demand.clusters)]
     return [(cluster, own) for cluster, own in owned if own is not None]
 
 
-def _in_order(shares: list[_Share], key: str) -> list[_Share]:
+def _in_order(shares: list[Share], key: str) -> list[Share]:
     """Sort by descending weight, then by the hash of cluster and workload, then by name."""
     hashes = fnv1_32_each([cluster for cluster, _ in shares], key)
     ranked = sorted(zip(hashes, shares, strict=True), key=lambda entry: (-entry[1][1].weight, entry[0], entry[1][0]))
     return [share for _, share in ranked]
 
 
-def _current(demand: Demand, shares: list[_Share]) -> dict[str, int]:
+def capped_current(demand: Demand, clusters: Iterable[str]) -> dict[str, int]:
     """Return the current replicas per cluster, at most its cap and its capacity estimate."""
     current = demand.current
-    held = {cluster: current.get(cluster, 0) for cluster, _ in shares}
+    held = {cluster: current.get(cluster, 0) for cluster in clusters}
     for caps in (demand.limited, demand.estimated):
         for cluster, cap in caps.items():
             if held.get(cluster, 0) > cap:
@@ -131,7 +135,7 @@ def _current(demand: Demand, shares: list[_Share]) -> dict[str, int]:
     return held
 
 
-def _divide(shares: list[_Share], total: int, keep: bool, caps: _Caps, key: str, steps: Steps | None = None) -> Plan:
+def _divide(shares: list[Share], total: int, keep: bool, caps: _Caps, key: str, steps: Steps | None = None) -> Plan:
     """Return the division by weights, bounds and capacities, without regard to current replicas."""
     plan = dict.fromkeys([cluster for cluster, _ in shares], 0)
     alike = _alike(shares)
@@ -141,20 +145,20 @@ def _divide(shares: list[_Share], total: int, keep: bool, caps: _Caps, key: str,
     overflow: dict[str, int] = {}
     remaining = _give_minimums(shares := _in_order(shares, key), total, caps, plan, overflow)
     if steps is not None:
-        steps.append({"step": "minimums", "total": total, "replicas": _placed(plan), "remaining": remaining})
+        steps.append({"step": "minimums", "total": total, "replicas": placed(plan), "remaining": remaining})
     is_changed = True
     while is_changed and remaining > 0 and any(own.weight for _, own in shares):
         distribute = remaining
         is_changed, shares, remaining = _share_out(shares, remaining, caps, plan, overflow)
         if steps is not None:
-            steps.append({"step": "share", "distribute": distribute, "replicas": _placed(plan), "remaining": remaining})
+            steps.append({"step": "share", "distribute": distribute, "replicas": placed(plan), "remaining": remaining})
     if keep:
         return Plan(plan, overflow)
     trimmed = {cluster: min(extra, remaining) for cluster, extra in overflow.items()}
     return Plan(plan, {cluster: extra for cluster, extra in trimmed.items() if extra > 0})
 
 
-def _alike(shares: list[_Share]) -> dict[Preference, list[str]]:
+def _alike(shares: list[Share]) -> dict[Preference, list[str]]:
     """Return the clusters by preference; many of hundreds of clusters share one."""
     alike: dict[Preference, list[str]] = {}
     for cluster, own in shares:
@@ -189,17 +193,15 @@ def _share_freely(
             plan[cluster] = given
     if steps is not None:
         steps.append({"step": "minimums", "total": total, "replicas": {}, "remaining": total})
-        steps.append({"step": "share", "distribute": total, "replicas": _placed(plan), "remaining": remaining})
+        steps.append({"step": "share", "distribute": total, "replicas": placed(plan), "remaining": remaining})
 
 
-def _placed(replicas: Mapping[str, int]) -> dict[str, int]:
+def placed(replicas: Mapping[str, int]) -> dict[str, int]:
     """Return the clusters with replicas; most of hundreds of clusters have none."""
     return {cluster: number for cluster, number in replicas.items() if number}
 
 
-def _give_minimums(
-    shares: list[_Share], total: int, caps: _Caps, plan: dict[str, int], overflow: dict[str, int]
-) -> int:
+def _give_minimums(shares: list[Share], total: int, caps: _Caps, plan: dict[str, int], overflow: dict[str, int]) -> int:
     """Fill in the minimums and their overflow as far as the total suffices; return the remaining replicas."""
     remaining = total
     for cluster, (_, minimum, _) in shares:
@@ -217,8 +219,8 @@ def _give_minimums(
 
 
 def _share_out(
-    shares: list[_Share], remaining: int, caps: _Caps, plan: dict[str, int], overflow: dict[str, int]
-) -> tuple[bool, list[_Share], int]:
+    shares: list[Share], remaining: int, caps: _Caps, plan: dict[str, int], overflow: dict[str, int]
+) -> tuple[bool, list[Share], int]:
     """Run one round in place: give each cluster its share of `remaining` by weight, rounded up.
 
     Return whether any cluster got more, the clusters of the next round (those at no bound), and the remaining replicas.
@@ -249,7 +251,7 @@ def _approach(demand: Demand, desired: dict[str, int], current: dict[str, int], 
     """Return the division nearest to `desired` that moves no running replica unnecessarily."""
     have, want = sum(current.values()), sum(desired.values())
     if steps is not None:
-        steps.append({"step": "desired", "replicas": _placed(desired), "current": _placed(current)})
+        steps.append({"step": "desired", "replicas": placed(desired), "current": placed(current)})
     if have == want:
         result = current
     elif have > want:
@@ -258,7 +260,7 @@ def _approach(demand: Demand, desired: dict[str, int], current: dict[str, int], 
         result = _scale_up(demand, desired, current, want - have)
     if steps is not None and have != want:
         name = "scaleDown" if have > want else "scaleUp"
-        steps.append({"step": name, "difference": want - have, "replicas": _placed(result)})
+        steps.append({"step": name, "difference": want - have, "replicas": placed(result)})
     return result
 
 

@@ -33,7 +33,7 @@ from federation.scheduling.framework.types import (
     Status,
     Toleration,
 )
-from federation_plugins.cluster_capacity_weight import weight_limits
+from federation_plugins.cluster_capacity_weight import ClusterCapacityWeight, weight_limits
 
 PLUGINS = load_plugins()
 
@@ -192,6 +192,20 @@ def test_a_cluster_that_reports_less_than_nothing_does_not_keep_the_division_fro
     assert sum(divide("ClusterCapacityWeight", a_divided_unit(9), odd, *fine).replicas.values()) == 9
     weighted = a_divided_unit(9, weights={"odd": -5, "a": 2, "b": 1})
     assert divide("ClusterCapacityWeight", weighted, odd, *fine).replicas == {"a": 6, "b": 3}
+
+
+@pytest.mark.parametrize(("args", "expected"), [({}, [1, 1, 2]), ({"division": "KubeAdmiral"}, [2, 2])])
+def test_the_profile_chooses_the_formula_that_divides_by_weight(args: dict[str, str], expected: list[int]) -> None:
+    clusters = [a_cluster(name).offering(cpu="10").built() for name in ("a", "b", "c")]
+    unit = a_divided_unit(4, weights={"a": 1, "b": 1, "c": 1})
+    division = run_replicas(ClusterCapacityWeight.from_args(args), unit, clusters)
+    assert isinstance(division, Division)
+    assert sorted(division.replicas.values()) == expected
+
+
+def test_an_unknown_formula_is_refused() -> None:
+    with pytest.raises(ValueError, match="division must be Nearest or KubeAdmiral, not 'Webster'"):
+        ClusterCapacityWeight.from_args({"division": "Webster"})
 
 
 def test_weights_are_equal_without_free_resources() -> None:

@@ -75,7 +75,7 @@ def test_other_completions_are_not_divided(completions: Any) -> None:
 
 def test_a_cron_job_is_divided_anew_each_time() -> None:
     assert divide_job({"completions": 10}, {"a": 1, "b": 1}) == JobShares({"a": 1, "b": 1}, {"a": 5, "b": 5})
-    assert divide_job({"completions": 3}, {"a": 0, "b": 0}).completions == {"a": 2, "b": 1}
+    assert divide_job({"completions": 3}, {"a": 0, "b": 0}).completions == {"a": 1, "b": 2}
 
 
 @given(SHARES, st.integers(0, 500))

@@ -18,6 +18,7 @@ from federation.planning.kubefed.nativeform import Derivation, derive
 from federation.planning.kubefed.preference import to_divided_policy
 from federation.planning.kubefed.selection import ALL
 from federation.planning.placement.kubefed import plan_kubefed
+from federation.planning.placement.nearest import plan_nearest
 from federation.planning.placement.replicas import Demand, Preference, plan_replicas
 
 DEPLOYMENT = FEDERATED_KINDS["FederatedDeployment"]
@@ -216,7 +217,7 @@ LIMITS = st.fixed_dictionaries(
 
 @given(st.dictionaries(st.sampled_from(["a", "b", "c", "*"]), LIMITS, max_size=4), st.integers(0, 30), st.booleans())
 def test_a_conversion_moves_no_replica(clusters: dict[str, Object], total: int, rebalance: bool) -> None:
-    """What KubeFed has divided, the policy leaves as it is."""
+    """What KubeFed has divided, the policy leaves as it is; with `rebalance`, a profile with KubeAdmiral's formula does."""
     given = preference(clusters=clusters, rebalance=rebalance)
     spec = to_divided_policy(given, None, ALL)
     assert spec is not None
@@ -224,7 +225,7 @@ def test_a_conversion_moves_no_replica(clusters: dict[str, Object], total: int, 
     theirs = {name: _preference(limits) for name, limits in (clusters or {"*": {"weight": 1}}).items()}
     before = plan_kubefed(Demand(total, ("a", "b", "c"), theirs, key="shop/web"), rebalance=rebalance).replicas
     demand = Demand(total, ("a", "b", "c"), ours, key="shop/web", current=before, avoid_disruption=not rebalance)
-    after = plan_replicas(demand).replicas
+    after = (plan_replicas if rebalance else plan_nearest)(demand).replicas
     assert {name: after.get(name, 0) for name in before} == before
 
 

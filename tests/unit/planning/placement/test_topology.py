@@ -7,7 +7,8 @@ from tests.support.domains import to_tree
 from federation.planning.placement.binpack import plan_binpack
 from federation.planning.placement.capacity import FreeCapacity, plan_by_capacity
 from federation.planning.placement.failback import Offers, plan_with_trials
-from federation.planning.placement.replicas import Demand, Plan, Preference, Steps, plan_replicas
+from federation.planning.placement.nearest import plan_nearest
+from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
 from federation.planning.placement.topology import Topology, plan_topology_spread
 from federation.planning.placement.topologydomains import SpreadConstraint, summarise_skew
 
@@ -18,7 +19,7 @@ DEMAND = Demand(9, tuple(LABELS), dict.fromkeys(LABELS, Preference(1)), key="def
 
 def test_the_trace_names_the_domains_and_then_what_happened_inside_of_each() -> None:
     steps: Steps = []
-    plan = plan_topology_spread(ZONES, plan_replicas, replace(DEMAND, total=8), steps)
+    plan = plan_topology_spread(ZONES, plan_nearest, replace(DEMAND, total=8), steps)
     assert plan.replicas == {"a1": 2, "a2": 2, "b1": 4}
     assert steps[0] == {"step": "topology", "domains": {"a": 4, "b": 4}}
     assert {step.get("domain") for step in steps[1:]} == {"a", "b"}
@@ -26,7 +27,7 @@ def test_the_trace_names_the_domains_and_then_what_happened_inside_of_each() -> 
 
 def test_different_workloads_put_the_odd_replica_into_different_domains() -> None:
     odd = {
-        plan_topology_spread(ZONES, plan_replicas, replace(DEMAND, key=f"default/web-{number}")).replicas["b1"]
+        plan_topology_spread(ZONES, plan_nearest, replace(DEMAND, key=f"default/web-{number}")).replicas["b1"]
         for number in range(20)
     }
     assert odd == {4, 5}
@@ -34,13 +35,13 @@ def test_different_workloads_put_the_odd_replica_into_different_domains() -> Non
 
 def test_replicas_that_a_leaf_cannot_place_go_elsewhere() -> None:
     heavy = replace(DEMAND, preferences={"a1": Preference(1), "a2": Preference(0), "b1": Preference(0)})
-    assert plan_topology_spread(ZONES, plan_replicas, heavy).totals() == {
+    assert plan_topology_spread(ZONES, plan_nearest, heavy).totals() == {
         "a1": 9,
         "a2": 0,
         "b1": 0,
     }  # b may hold nothing
     few = replace(heavy, preferences=dict(heavy.preferences) | {"b1": Preference(0, 2)})
-    plan = plan_topology_spread(ZONES, plan_replicas, few)
+    plan = plan_topology_spread(ZONES, plan_nearest, few)
     assert plan.totals() == {"a1": 3, "a2": 0, "b1": 2}
     assert plan.because == "maxSkew 1 of topology key zone"
 
@@ -54,7 +55,7 @@ def test_replicas_return_on_trial_where_the_domains_want_them() -> None:
     demand = replace(DEMAND, total=6, current={"a1": 3, "a2": 3}, estimated={"b1": 0})
 
     def planner(asked: Demand, steps: Steps | None = None) -> Plan:
-        return plan_topology_spread(ZONES, plan_replicas, asked, steps)
+        return plan_topology_spread(ZONES, plan_nearest, asked, steps)
 
     assert plan_with_trials(planner, demand, Offers({"b1": 5}, 2)).totals() == {"a1": 3, "a2": 3, "b1": 2}
     assert plan_with_trials(planner, demand, Offers({"b1": 9}, 9)).totals() == {"a1": 3, "a2": 3, "b1": 3}
@@ -64,11 +65,11 @@ def test_replicas_that_cannot_run_are_kept_besides_when_the_policy_wants_it() ->
     current = {"a1": 3, "a2": 2, "b1": 4}
     stuck = replace(DEMAND, current=current, estimated={"b1": 3}, keep_unschedulable=True)
     wide = Topology(to_tree(LABELS, (SpreadConstraint("zone", 3),)))
-    plan = plan_topology_spread(wide, plan_replicas, stuck)
+    plan = plan_topology_spread(wide, plan_nearest, stuck)
     assert sum(plan.replicas.values()) == 9
     assert (plan.replicas["b1"], plan.totals()["b1"]) == (3, 4)
-    assert plan_topology_spread(wide, plan_replicas, replace(stuck, keep_unschedulable=False)).totals()["b1"] == 3
-    assert plan_topology_spread(ZONES, plan_replicas, stuck).totals()["b1"] == 4  # where it waits, because of the skew
+    assert plan_topology_spread(wide, plan_nearest, replace(stuck, keep_unschedulable=False)).totals()["b1"] == 3
+    assert plan_topology_spread(ZONES, plan_nearest, stuck).totals()["b1"] == 4  # where it waits, because of the skew
 
 
 def test_few_replicas_wait_so_that_many_run() -> None:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from federation.planning.placement.replicas import Demand, Preference, Steps, plan_replicas
+from federation.planning.placement.nearest import plan_nearest
+from federation.planning.placement.replicas import Demand, Preference, Steps
 from federation.planning.workloadspread.quotas import SubsetClusters, SubsetSpread, plan_quotas, planned_quotas
 
 TWO = ("east", "north")
@@ -18,7 +19,7 @@ def plan(
     steps: Steps = []
     preferences = {name: Preference(1) for name in TWO}
     demand = Demand(total, TWO, preferences, "default/web", current or {}, avoid_disruption=True)
-    plan_quotas(spread, free or {}, plan_replicas, demand, steps)
+    plan_quotas(spread, free or {}, plan_nearest, demand, steps)
     return {name: dict(own) for name, own in planned_quotas(steps).items() if own}
 
 
