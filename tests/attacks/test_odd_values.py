@@ -2,7 +2,7 @@
 
 Every kind gets objects with one odd value each, in the status through its subresource. Refusals are Statuses, no
 request is a server error, and the background controllers of the API server, which see all these objects, log no failure.
-All variants instead of a sample: `ODD_VALUES=1000000 pytest tests/attacks/test_odd_values.py`.
+Nightly tests take a larger sample. All variants: `ODD_VALUES=1000000 pytest tests/attacks/test_odd_values.py`.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 import structlog
 from tests.support.hostile.oddvalues import variants
 from tests.support.hostile.world import (
@@ -37,7 +38,8 @@ from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import WriteOptions
 
-VARIANTS_MAX = int(os.environ.get("ODD_VALUES", "60"))
+VARIANTS_MAX = int(os.environ.get("ODD_VALUES", "20"))
+NIGHTLY_VARIANTS = 240
 """Objects per kind and field of its top level."""
 JSON = "application/json"
 _SHOWN_MAX = int(os.environ.get("ODD_SHOWN", "20"))
@@ -73,8 +75,9 @@ STATUSES: dict[str, Object] = {
 class Attack:
     """Sends the objects of one kind and collects what went wrong."""
 
-    def __init__(self, target: Target, info: KindInfo, kept: Object) -> None:
+    def __init__(self, target: Target, info: KindInfo, kept: Object, variants_max: int) -> None:
         self.target = target
+        self.variants_max = variants_max
         self.info = info
         self.kept = kept
         self.problems: list[str] = []
@@ -87,7 +90,7 @@ class Attack:
         """Store a sample of the variants of one field."""
         base = {**self.kept, "status": STATUSES.get(self.info.resource.kind, {"conditions": [CONDITION]})}
         found = list(variants(self.info.schema, base, root))
-        for number, (about, obj) in enumerate(rng.sample(found, min(len(found), VARIANTS_MAX))):
+        for number, (about, obj) in enumerate(rng.sample(found, min(len(found), self.variants_max))):
             with structlog.testing.capture_logs() as logs:
                 await self._one(f"odd-{root.lower()}-{number}", root, obj, about)
             for entry in logs:
@@ -189,14 +192,17 @@ async def a_full_target(directory: Path) -> AsyncIterator[Target]:
             await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_odd_values_of_any_field_do_no_harm(tmp_path: Path) -> None:
+@pytest.mark.slow("every field of every kind gets odd values, each of which is stored, read, changed and deleted")
+@pytest.mark.parametrize("variants_max", [VARIANTS_MAX, pytest.param(NIGHTLY_VARIANTS, marks=pytest.mark.nightly)])
+async def test_odd_values_of_any_field_do_no_harm(tmp_path: Path, variants_max: int) -> None:
     problems: list[str] = []
     rng = random.Random(1)
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KEPT}}
     async with a_full_target(tmp_path) as target:
         for kept in (namespace, DEFINITION, *kept_objects()):
             group, _, version = kept["apiVersion"].rpartition("/")
-            attack = Attack(target, target.registry.kinds.by_kind(group, version, kept["kind"]), kept)
+            info = target.registry.kinds.by_kind(group, version, kept["kind"])
+            attack = Attack(target, info, kept, variants_max)
             for root in attack.info.schema.properties:
                 if root not in ("apiVersion", "kind", "metadata"):
                     await attack.run(root, rng)

@@ -22,7 +22,8 @@ from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object, R
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
 
-VARIANTS_MAX = int(os.environ.get("ODD_VALUES", "25"))
+VARIANTS_MAX = int(os.environ.get("ODD_VALUES", "20"))
+NIGHTLY_VARIANTS = 60
 _TEXTS = (
     "",
     "null",
@@ -56,8 +57,9 @@ ANNOTATIONS = sorted(
 class Attack:
     """Writes odd values and notes what the controllers logged meanwhile."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, variants_max: int) -> None:
         self.world = world
+        self.variants_max = variants_max
         self.rng = random.Random(1)
         self.problems: list[str] = []
         self.stored = 0
@@ -75,7 +77,7 @@ class Attack:
         registry = self.world.registry if client is self.world.user else self._member_of(client).registry
         schema = registry.kinds.lookup(resource.group, resource.version, resource.plural).schema
         found = list(variants(schema, base, root))
-        for about, obj in self.rng.sample(found, min(len(found), VARIANTS_MAX)):
+        for about, obj in self.rng.sample(found, min(len(found), self.variants_max)):
             await self.patch(
                 client, resource, base["metadata"]["name"], {root: obj.get(root)}, about, subresource, namespace
             )
@@ -92,17 +94,16 @@ class Attack:
     ) -> None:
         """Merge a patch and let the controllers work on it."""
         before = self.world.failed()
-        with structlog.testing.capture_logs() as logs:
-            with contextlib.suppress(ApiError):
-                await client.patch(
-                    resource,
-                    name,
-                    patch,
-                    patch_type=PatchType.MERGE,
-                    namespace=namespace if resource.namespaced else "",
-                    subresource=subresource,
-                )
-                self.stored += 1
+        with structlog.testing.capture_logs() as logs, contextlib.suppress(ApiError):
+            await client.patch(
+                resource,
+                name,
+                patch,
+                patch_type=PatchType.MERGE,
+                namespace=namespace if resource.namespaced else "",
+                subresource=subresource,
+            )
+            self.stored += 1
             await self.world.pass_time(0.4)
         logged = [entry for entry in logs if entry["log_level"] in ("error", "critical") or "exc_info" in entry]
         if logged or self.world.failed() > before:
@@ -133,11 +134,13 @@ async def still_works(world: World) -> None:
     await world.until_replicas("fine", {"east": 1, "west": 1})
 
 
+@pytest.mark.slow("controllers work on each of hundreds of odd values")
+@pytest.mark.parametrize("variants_max", [VARIANTS_MAX, pytest.param(NIGHTLY_VARIANTS, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("part", ["policies", "annotations", "reports", "clusters"])
-async def test_controllers_work_on_beside_odd_values(part: str) -> None:
+async def test_controllers_work_on_beside_odd_values(part: str, variants_max: int) -> None:
     async with a_world(members=("east", "west")) as world:
         await begin(world)
-        attack = Attack(world)
+        attack = Attack(world, variants_max)
         await PARTS[part](attack)
         assert attack.stored > 10
         assert not attack.problems, f"{len(attack.problems)} problems:\n" + "\n".join(attack.problems[:30])
@@ -154,15 +157,19 @@ async def policies(attack: Attack) -> None:
 
 
 async def annotations(attack: Attack) -> None:
+    """Each of our keys as annotation, and then also as label. The first patch of a key removes the key before."""
     world = attack.world
     for resource, name in ((DEPLOYMENTS, "odd"), (NAMESPACES, "default"), (FEDERATED_CLUSTERS, "west")):
+        before: dict[str, None] = {}
         for key in ANNOTATIONS:
-            for text in attack.rng.sample(_TEXTS, min(len(_TEXTS), max(1, VARIANTS_MAX // 12))):
-                for field in ("annotations", "labels"):
-                    patch = {"metadata": {field: {key: text}}}
-                    await attack.patch(world.user, resource, name, patch, f"{field} {key}={text[:20]}")
-            patch = {"metadata": {"annotations": {key: None}, "labels": {key: None}}}
-            await attack.patch(world.user, resource, name, patch, f"without {key}")
+            for text in attack.rng.sample(_TEXTS, max(1, attack.variants_max // 12)):
+                patch: Object = {"metadata": {"annotations": {**before, key: text}, "labels": before}}
+                await attack.patch(world.user, resource, name, patch, f"annotation {key}={text[:20]}")
+                patch = {"metadata": {"labels": {key: text}}}
+                await attack.patch(world.user, resource, name, patch, f"label {key}={text[:20]}")
+            before = {key: None}
+        patch = {"metadata": {"annotations": before, "labels": before}}
+        await attack.patch(world.user, resource, name, patch, "without annotations and labels")
 
 
 async def reports(attack: Attack) -> None:

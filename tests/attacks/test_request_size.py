@@ -6,10 +6,12 @@ or less, and ten times what the refusal takes.
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import orjson
 import pytest
+import pytest_asyncio
 from tests.support.cputime import least_cpu_s
 from tests.support.hostile.world import ADMIN, Answer, HostileRequest, Target, a_target
 
@@ -114,24 +116,31 @@ def hostile(request: pytest.FixtureRequest) -> HostileRequest:
     return a_request(method, target + DRY, body, content_type)
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def target(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Target]:
+    """One server for all requests that change nothing."""
+    async with a_target(tmp_path_factory.mktemp("target")) as found:
+        yield found
+
+
 async def timed(target: Target, request: HostileRequest) -> tuple[Answer, float]:
     return await least_cpu_s(lambda: target.send(request), SECONDS_MAX)
 
 
-async def test_each_input_is_refused_with_a_status_in_time(tmp_path: Path, hostile: HostileRequest) -> None:
-    async with a_target(tmp_path) as target:
-        answer, seconds = await timed(target, hostile)
-        assert 400 <= answer.status < 500, answer.body[:300]
-        assert not answer.problem(hostile)
-        assert seconds < SECONDS_MAX
+@pytest.mark.asyncio(loop_scope="module")
+async def test_each_input_is_refused_with_a_status_in_time(target: Target, hostile: HostileRequest) -> None:
+    answer, seconds = await timed(target, hostile)
+    assert 400 <= answer.status < 500, answer.body[:300]
+    assert not answer.problem(hostile)
+    assert seconds < SECONDS_MAX
 
 
-async def test_the_refusal_of_a_large_object_names_limit_and_remedy(tmp_path: Path) -> None:
-    async with a_target(tmp_path) as target:
-        answer = await target.send(a_request("POST", CONFIG_MAPS, a_config_map(data=keys(100_001)), JSON))
-        assert answer.status == 413
-        assert "more than 100000 values" in orjson.loads(answer.body)["message"]
-        assert "split it into several objects" in orjson.loads(answer.body)["message"]
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_refusal_of_a_large_object_names_limit_and_remedy(target: Target) -> None:
+    answer = await target.send(a_request("POST", CONFIG_MAPS, a_config_map(data=keys(100_001)), JSON))
+    assert answer.status == 413
+    assert "more than 100000 values" in orjson.loads(answer.body)["message"]
+    assert "split it into several objects" in orjson.loads(answer.body)["message"]
 
 
 async def test_patches_cannot_grow_an_object_beyond_the_limit(tmp_path: Path) -> None:
@@ -149,14 +158,14 @@ async def test_a_large_text_counts_as_one_value(tmp_path: Path) -> None:
         assert (await target.send(a_request("POST", CONFIG_MAPS, body, JSON))).status == 201
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("directive", ["$deleteFromPrimitiveList/finalizers", "$retainKeys"])
-async def test_strategic_directives_take_linear_time(tmp_path: Path, directive: str) -> None:
+async def test_strategic_directives_take_linear_time(target: Target, directive: str) -> None:
     names = [f"a.b/{index}" for index in range(40_000)]
     body = {directive: names, **({"finalizers": names} if "finalizers" in directive else dict.fromkeys(names, ""))}
-    async with a_target(tmp_path) as target:
-        request = a_request("PATCH", f"{CONFIG_MAPS}/kept{DRY}", {"metadata": body}, STRATEGIC)
-        _, seconds = await timed(target, request)
-        assert seconds < SECONDS_MAX
+    request = a_request("PATCH", f"{CONFIG_MAPS}/kept{DRY}", {"metadata": body}, STRATEGIC)
+    _, seconds = await timed(target, request)
+    assert seconds < SECONDS_MAX
 
 
 async def test_copies_of_small_values_do_not_copy_the_list_each_time() -> None:
@@ -253,11 +262,11 @@ def test_counting_is_exact_without_strings() -> None:
     assert not jsonsize.has_more_values(b'["' + rb"a,\"[{" * 999 + b'"]', 1)
 
 
-async def test_a_wide_body_leaves_the_event_loop_to_others(tmp_path: Path) -> None:
-    async with a_target(tmp_path) as target:
-        body = b"a: [" + b"x," * 30_000 + b"]"
-        attack = asyncio.create_task(target.send(a_request("POST", CONFIG_MAPS + DRY, body, YAML)))
-        await asyncio.sleep(0)
-        await target.send(HostileRequest("GET", f"{CONFIG_MAPS}/kept"))
-        assert not attack.done(), "the body was decoded on the event loop"
-        await attack
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_wide_body_leaves_the_event_loop_to_others(target: Target) -> None:
+    body = b"a: [" + b"x," * 30_000 + b"]"
+    attack = asyncio.create_task(target.send(a_request("POST", CONFIG_MAPS + DRY, body, YAML)))
+    await asyncio.sleep(0)
+    await target.send(HostileRequest("GET", f"{CONFIG_MAPS}/kept"))
+    assert not attack.done(), "the body was decoded on the event loop"
+    await attack
