@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from tests.support.federation import Federation, eventually, free_clusters, start_serve
 from tests.support.joining import DEPLOYMENT, NAMESPACE, POLICY, ROLE, Member, assert_works
 
@@ -166,22 +165,30 @@ ALL_POLICY = {
 }
 
 
-def steps(member: Member, documents: str) -> dict[str, str]:
-    """Return the label `step` of the member's copies, by kind and name; "" for an absent one."""
-    done = member.kubectl.run("get", "-f", "-", "-o", "json", "--ignore-not-found", stdin=documents)
-    found = json.loads(done.stdout)["items"] if done.stdout else []
-    live = {(i["kind"], i["metadata"]["name"]): i["metadata"].get("labels", {}).get("step", "") for i in found}
-    wanted = [(d["kind"], d["metadata"]["name"]) for d in yaml.safe_load_all(documents)]
-    return {f"{kind} {name}": live.get((kind, name), "") for kind, name in wanted}
+PLURALS = {
+    (source["group"], source["kind"]): source["pluralName"]
+    for source in (config["spec"]["sourceType"] for config in default_type_configs())
+}
 
 
-def until_step(member: Member, documents: str, step: str) -> None:
-    eventually(
-        lambda: {name: seen for name, seen in steps(member, documents).items() if seen != step},
-        lambda different: not different,
-        timeout_s=60,
-        what=f"every object at step {step or 'absent'}",
-    )
+def step_of(member: Member, obj: dict[str, Any]) -> str:
+    """Return the label `step` of the member's copy, "" for an absent one."""
+    group = obj["apiVersion"].rpartition("/")[0]
+    metadata = obj["metadata"]
+    api = member.kubectl.api(metadata.get("namespace", ""))
+    live = api.find(f"{obj['apiVersion']}/{PLURALS[group, obj['kind']]}", metadata["name"])
+    return "" if live is None else live["metadata"].get("labels", {}).get("step", "")
+
+
+def until_step(member: Member, objects: list[dict[str, Any]], step: str) -> None:
+    """Wait until every copy has had this step once."""
+    missing = list(objects)
+
+    def look() -> list[str]:
+        missing[:] = [obj for obj in missing if step_of(member, obj) != step]
+        return [f"{obj['kind']} {obj['metadata']['name']}: {step_of(member, obj)}" for obj in missing]
+
+    eventually(look, lambda different: not different, what=f"every object at step {step or 'absent'}")
 
 
 def test_the_computed_rights_suffice_for_every_default_kind(member: Member) -> None:
@@ -198,23 +205,21 @@ def test_the_computed_rights_suffice_for_every_default_kind(member: Member) -> N
     host.apply(ALL_POLICY, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
     documents = "\n---\n".join(json.dumps(o) for o in objects)
     host("apply", "-f", "-", stdin=documents)
-    until_step(member, documents, "one")
+    until_step(member, objects, "one")
     eventually(
-        lambda: host("get", "deploy", "app", "-n", "shop", "-o", "jsonpath={.status.readyReplicas}"),
-        lambda ready: ready == "2",
+        lambda: host.api("shop").get("deployments", "app").get("status", {}).get("readyReplicas"),
+        lambda ready: ready == 2,
         what="the status of the member's Deployment on the host",
     )
     host("label", "--overwrite", "-f", "-", "step=two", stdin=documents)
-    until_step(member, documents, "two")
+    until_step(member, objects, "two")
     member.kubectl("label", "--overwrite", "-f", "-", "step=drift", stdin=documents)
-    until_step(member, documents, "two")
+    until_step(member, objects, "two")
     assert member.condition("Authorized")["reason"] == "RightsSufficient"
     host("delete", "-f", "-", "--wait=false", stdin=documents)
-    until_step(member, documents, "")
+    until_step(member, objects, "")
     host("delete", "ns", "shop", "--wait=false")
-    eventually(
-        lambda: member.kubectl("get", "ns", "shop", "--ignore-not-found"), lambda seen: not seen, what="shop removed"
-    )
+    eventually(lambda: member.kubectl.api("").exists("namespaces", "shop"), lambda seen: not seen, what="shop removed")
     member.unjoin()
     eventually(member.traces, lambda left: not left, what="no trace of the membership")
 
@@ -285,17 +290,19 @@ def test_a_kind_that_is_federated_later_is_held_until_its_rights_are_granted(mem
         host("wait", "crd/widgets.example.com", "--for=condition=Established")
         host.apply(an_object("example.com/v1", "Widget", "gear", "default", spec={"size": 1}))
         events = eventually(
-            lambda: host("get", "events", "-A", "-o", "json"), lambda seen: command in seen, what="an event"
+            lambda: host.api("").list("events")["items"],
+            lambda seen: any(command in event["message"] for event in seen),
+            what="an event",
         )
-        assert "RightsMissing" in events
+        assert any(event["reason"] == "RightsMissing" for event in events if command in event["message"])
         host("delete", "deploy", "web", "--wait")
         host.apply(DEPLOYMENT)
         assert_works(member)
-        assert member.kubectl("get", "widgets.example.com", "-n", "default", "-o", "name") == ""
+        assert member.kubectl.api().names("example.com/v1/widgets") == []
         member.update_credentials(member.kubectl.kubeconfig)
         eventually(
-            lambda: member.kubectl("get", "widgets.example.com", "-n", "default", "-o", "name"),
-            lambda seen: "widget.example.com/gear" in seen,
+            lambda: member.kubectl.api().names("example.com/v1/widgets"),
+            lambda seen: seen == ["gear"],
             what="the Widget in the member",
         )
         member.until_authorized("RightsSufficient")
