@@ -94,7 +94,7 @@ async def test_somebody_who_scales_all_the_time_causes_few_requests(monkeypatch:
         await handover.running(world)
         asked = handover.listing_autoscalers(monkeypatch, world.members["east"])
         before = counted("corrections", "east")
-        for number in range(120):
+        for number in range(40):
             await handover.scale_in_member(world, 9 + number % 2)
             await world.pass_time(0.5)
         assert counted("corrections", "east") == before + 6
@@ -108,7 +108,7 @@ async def test_an_autoscaler_that_comes_and_goes_changes_the_owner_rarely(monkey
         await handover.running(world)
         asked = handover.listing_autoscalers(monkeypatch, world.members["east"])
         east = world.members["east"].admin
-        for _ in range(60):
+        for _ in range(20):
             await east.create(HORIZONTAL_POD_AUTOSCALERS, handover.scaler_for())
             await handover.scale_in_member(world, 7)
             await world.pass_time(5)
