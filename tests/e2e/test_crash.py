@@ -14,10 +14,12 @@ import pytest
 
 from tests.support.federation import Federation, eventually, start_federation
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("crash")]
-DEPLOYMENTS = 200
-BATCH = 20
-WRITES = DEPLOYMENTS + (DEPLOYMENTS - BATCH) // 2
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow("starts a federation three times and delivers its Deployments"),
+    pytest.mark.xdist_group("crash"),
+]
+BATCH = 10
 PROBE = "probe"
 
 
@@ -58,15 +60,17 @@ class Writer(threading.Thread):
     kubectl prints a line per object when the server has acknowledged it, so lines are counted as they arrive.
     """
 
-    def __init__(self, fed: Federation) -> None:
+    def __init__(self, fed: Federation, deployments: int) -> None:
         super().__init__(daemon=True)
         self._fed = fed
+        self._deployments = deployments
+        self.writes_max = deployments + (deployments - BATCH) // 2
         self.writes = 0
         self.acknowledged: dict[str, int] = {}
         self.attempted: dict[str, int] = {}
 
     def run(self) -> None:
-        for start in range(0, DEPLOYMENTS, BATCH):
+        for start in range(0, self._deployments, BATCH):
             created = [name_of(i) for i in range(start, start + BATCH)]
             scaled = [name_of(i) for i in range(start - BATCH, start) if i >= 0 and i % 2]
             if not (self._apply(created, 3) and self._apply(scaled, 7)):
@@ -90,13 +94,13 @@ class Writer(threading.Thread):
 
 
 def host_replicas(fed: Federation) -> dict[str, int]:
-    return {d["metadata"]["name"]: d["spec"]["replicas"] for d in fed.kubectl.json("get", "deploy")["items"]}
+    return {d["metadata"]["name"]: d["spec"]["replicas"] for d in fed.api().list("deployments")["items"]}
 
 
 def scheduled(fed: Federation) -> dict[str, dict[str, int]]:
     """Placement with replicas by Deployment, from the federated objects."""
     found: dict[str, dict[str, int]] = {}
-    for item in fed.kubectl.json("get", "federatedobjects")["items"]:
+    for item in fed.api().list("federatedobjects")["items"]:
         template = item["spec"]["template"]
         if template["kind"] != "Deployment":
             continue
@@ -115,7 +119,7 @@ def scheduled(fed: Federation) -> dict[str, dict[str, int]]:
 def in_members(fed: Federation) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for member in fed.members:
-        for item in fed.member(member).json("get", "deploy", "-n", "default")["items"]:
+        for item in fed.api(member=member).list("deployments")["items"]:
             found.setdefault(item["metadata"]["name"], {})[member] = item["spec"]["replicas"]
     return found
 
@@ -124,48 +128,49 @@ def member_versions(fed: Federation) -> dict[str, dict[str, str]]:
     """The resourceVersion of everything that the federation keeps in a member: it changes with any write whatsoever."""
     found = {}
     for member in fed.members:
-        items = fed.member(member).json("get", "ns,deploy", "-A", "-l", "kubeadmiral.io/managed=true")["items"]
+        api = fed.api("", member=member)
         found[member] = {
-            f"{item['kind']} {item['metadata']['name']}": item["metadata"]["resourceVersion"]
-            for item in items
+            f"{plural} {item['metadata']['name']}": item["metadata"]["resourceVersion"]
+            for plural in ("namespaces", "deployments")
+            for item in api.list(plural, labelSelector="kubeadmiral.io/managed=true")["items"]
             if item["metadata"]["name"] != PROBE
         }
     return found
 
 
-def kill_while_writing(directory: Path, seed: int) -> Writer:
+def kill_while_writing(directory: Path, seed: int, deployments: int) -> Writer:
     """Start a federation, kill it at a moment of the seed's choice while the writer writes, and return the writer."""
     with closing(start_federation(directory)) as fed:
         fed.kubectl.apply(policy())
-        writer = Writer(fed)
+        writer = Writer(fed, deployments)
         writer.start()
-        wanted = random.Random(seed).randrange(10, WRITES - 20)
+        wanted = random.Random(seed).randrange(10, writer.writes_max - 20)
         eventually(lambda: writer.writes, lambda seen: seen >= wanted, what="writes", pause_s=0.005)
         fed.kill()
         writer.join(60)
-    print(f"seed {seed}: killed after {wanted} of {WRITES} writes, {writer.writes} were acknowledged")
-    assert wanted <= writer.writes < WRITES, "killed in the middle"
+    print(f"seed {seed}: killed after {wanted} of {writer.writes_max} writes, {writer.writes} were acknowledged")
+    assert wanted <= writer.writes < writer.writes_max, "killed in the middle"
     return writer
 
 
 @pytest.mark.real_time
-def test_acknowledged_writes_survive_a_crash_and_members_converge(tmp_path: Path) -> None:
+@pytest.mark.parametrize("deployments", [60, pytest.param(200, marks=pytest.mark.nightly)])
+def test_acknowledged_writes_survive_a_crash_and_members_converge(tmp_path: Path, deployments: int) -> None:
     seed = int(os.environ.get("FEDERATION_TEST_SEED") or random.randrange(1 << 30))
     directory = tmp_path / "fed"
-    writer = kill_while_writing(directory, seed)
+    writer = kill_while_writing(directory, seed, deployments)
 
     with closing(start_federation(directory)) as fed:
         found = host_replicas(fed)
         for name, replicas in writer.acknowledged.items():
             assert name in found, f"{name} was acknowledged and is gone (seed {seed})"
             assert found[name] in (replicas, writer.attempted[name]), f"{name} (seed {seed})"
-        Writer(fed).run()
+        Writer(fed, deployments).run()
         wanted = host_replicas(fed)
-        assert len(wanted) == DEPLOYMENTS
+        assert len(wanted) == deployments
         eventually(
             lambda: {n: sum(p.values()) for n, p in scheduled(fed).items()},
             lambda seen: seen == wanted,
-            timeout_s=60,
             what=f"scheduling (seed {seed})",
         )
         plan = scheduled(fed)
@@ -173,15 +178,14 @@ def test_acknowledged_writes_survive_a_crash_and_members_converge(tmp_path: Path
         eventually(
             lambda: [
                 d["metadata"]["name"]
-                for d in fed.kubectl.json("get", "deploy")["items"]
+                for d in fed.api().list("deployments")["items"]
                 if d.get("status", {}).get("readyReplicas") != d["spec"]["replicas"]
             ],
             lambda late: not late,
-            timeout_s=90,
             what=f"merged status (seed {seed})",
         )
         before = member_versions(fed)
-        assert sum(map(len, before.values())) >= DEPLOYMENTS
+        assert sum(map(len, before.values())) >= deployments
         assert fed.stop() == 0
 
     with closing(start_federation(directory)) as fed:

@@ -11,7 +11,7 @@ from tests.support.proxiedmember import proxied_member
 FOLDER = Path(__file__).parents[1] / "javascript"
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.slow,
+    pytest.mark.slow("starts Node for every request of the dashboards"),
     pytest.mark.skipif(
         not (FOLDER / "node_modules" / "@kubernetes").exists(),
         reason="needs Node 20 and: npm ci --prefix tests/javascript",

@@ -14,7 +14,11 @@ import pytest
 from tests.support.federation import Federation, eventually, fedctl, free_clusters, start_serve
 from tests.support.joining import DEPLOYMENT, NAMESPACE, POLICY, ROLE, Member, assert_works
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("joining")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow("starts a control plane and two clusters, which join it by turns"),
+    pytest.mark.xdist_group("joining"),
+]
 
 
 @pytest.fixture(scope="module")

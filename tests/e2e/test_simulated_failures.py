@@ -16,9 +16,21 @@ import pytest
 
 from federation.simulator.control import send_command
 from federation.simulator.failures import FailureCommand, Verb
-from tests.support.federation import Federation, eventually, fedctl, federation, free_clusters, start_federation
+from tests.support.federation import (
+    PATIENCE_S,
+    Federation,
+    eventually,
+    fedctl,
+    federation,
+    free_clusters,
+    start_federation,
+)
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("simulated-failures")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow("stops, kills and hangs members of a federation of its own"),
+    pytest.mark.xdist_group("simulated-failures"),
+]
 _SILENT_S = 1.0
 
 
@@ -175,7 +187,7 @@ def test_no_member_outlives_its_fleet_not_even_a_hanging_one(tmp_path: Path) -> 
         members = fleet.children()
         assert len(members) == 2
         fleet.kill()
-        _, alive = psutil.wait_procs(members, timeout=30)
+        _, alive = psutil.wait_procs(members, timeout=PATIENCE_S)
         assert not alive
 
 
@@ -208,18 +220,19 @@ def test_nothing_is_lost_when_a_member_is_killed_and_comes_back(fed: Federation)
         },
     )
 
-    def ready(name: str) -> str:
-        path = "jsonpath={.spec.replicas} {.status.readyReplicas}"
-        return fed.member(name)("get", "deploy", "web", "--ignore-not-found", "-o", path)
+    def ready(name: str) -> tuple[int, int]:
+        web = fed.api(member=name).find("deployments", "web") or {"spec": {}}
+        return web["spec"].get("replicas", 0), web.get("status", {}).get("readyReplicas", 0)
 
     for name in fed.members:
-        eventually(lambda name=name: ready(name), lambda seen: seen == "2 2")  # type: ignore[misc]
+        eventually(lambda name=name: ready(name), lambda seen: seen == (2, 2))  # type: ignore[misc]
     psutil.Process(state(fed, "member-2")["pid"]).send_signal(signal.SIGKILL)
-    fed.kubectl("scale", "deploy/web", "--replicas=3")
-    eventually(lambda: ready("member-1"), lambda seen: seen == "3 3")
+    fed.api().patch("deployments", "web", {"spec": {"replicas": 3}}, "scale")
+    eventually(lambda: ready("member-1"), lambda seen: seen == (3, 3))
     eventually(lambda: state(fed, "member-2"), lambda each: each["state"] == "Stopped")
     sim(fed, "start", "member-2")
-    pods = fed.member("member-2")("get", "pods", "-l", "app=web", "-o", "name").split()
+    pods = fed.api(member="member-2").names("pods", labelSelector="app=web")
     assert len(pods) >= 2, "the member has its pods of before"
-    eventually(lambda: ready("member-2"), lambda seen: seen == "3 3")
-    fed.kubectl("delete", "deploy", "web", "--timeout=90s")
+    eventually(lambda: ready("member-2"), lambda seen: seen == (3, 3))
+    fed.api().delete("deployments", "web")
+    fed.api().wait_gone("deployments", "web")

@@ -1,30 +1,29 @@
 """The objects of every API server: present after the start, unchanged by a restart, and never in members."""
 
 import base64
-import socket
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.support.federation import Kubectl, eventually, federation, start_serve
+import pytest
+import yaml
 
+from tests.support.federation import Kubectl, eventually, federation, start_serve
+from tests.support.ports import lasting_port
+
+pytestmark = pytest.mark.e2e
 ROOT_CA, AUTHENTICATION = "kube-root-ca.crt", "extension-apiserver-authentication"
 
 
-def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
-
-
 def published(kubectl: Kubectl) -> dict[str, Any]:
-    """Return the objects by kind and name, "" for those that are missing."""
-    found = kubectl.json("get", "services,endpoints,endpointslices,configmaps", "-A")["items"]
+    """Return the objects by kind and name."""
+    api = kubectl.api()
     wanted = {"kubernetes", ROOT_CA, AUTHENTICATION}
     return {
-        f"{obj['kind']} {obj['metadata']['namespace']}/{obj['metadata']['name']}": obj
-        for obj in found
+        f"{found['kind'].removesuffix('List')} {obj['metadata']['namespace']}/{obj['metadata']['name']}": obj
+        for plural in ("services", "endpoints", "discovery.k8s.io/v1/endpointslices", "configmaps")
+        for found in [api.list(plural, namespace="")]
+        for obj in found["items"]
         if obj["metadata"]["name"] in wanted
     }
 
@@ -39,26 +38,28 @@ def wait_published(kubectl: Kubectl) -> dict[str, Any]:
 
 
 def test_a_restart_does_not_write_the_system_objects_again(tmp_path: Path) -> None:
-    arguments = ["--port", str(free_port()), "--advertise-address", "192.0.2.7"]
-    running = start_serve(tmp_path / "host", arguments=arguments)
-    before = wait_published(running.kubectl)
-    config = running.kubectl.json("config", "view", "--raw")["clusters"][0]["cluster"]
-    authority = base64.b64decode(config["certificate-authority-data"]).decode()
-    assert before["ConfigMap default/kube-root-ca.crt"]["data"] == {"ca.crt": authority}
-    authentication = before[f"ConfigMap kube-system/{AUTHENTICATION}"]["data"]
-    assert authentication["client-ca-file"] == authority
-    assert authentication["requestheader-client-ca-file"] not in {"", authority}
-    port = {"name": "https", "port": int(arguments[1]), "protocol": "TCP"}
-    assert before["Endpoints default/kubernetes"]["subsets"] == [{"addresses": [{"ip": "192.0.2.7"}], "ports": [port]}]
-    running.close()
-    again = start_serve(tmp_path / "host", arguments=arguments)
-    # A namespace of our own comes last: when it has its ConfigMap, the others were checked.
-    again.kubectl("create", "namespace", "zz")
-    after = eventually(lambda: published(again.kubectl), lambda seen: f"ConfigMap zz/{ROOT_CA}" in seen)
-    assert {name: after[name] for name in before} == before
-    again.kubectl("delete", "namespace", "zz", "--timeout=90s")
-    assert f"ConfigMap zz/{ROOT_CA}" not in published(again.kubectl)
-    again.close()
+    port = lasting_port()
+    arguments = ["--port", str(port), "--advertise-address", "192.0.2.7"]
+    with closing(start_serve(tmp_path / "host", arguments=arguments)) as running:
+        before = wait_published(running.kubectl)
+        config = yaml.safe_load(running.kubectl.kubeconfig.read_text())["clusters"][0]["cluster"]
+        authority = base64.b64decode(config["certificate-authority-data"]).decode()
+        assert before["ConfigMap default/kube-root-ca.crt"]["data"] == {"ca.crt": authority}
+        authentication = before[f"ConfigMap kube-system/{AUTHENTICATION}"]["data"]
+        assert authentication["client-ca-file"] == authority
+        assert authentication["requestheader-client-ca-file"] not in {"", authority}
+        ports = [{"name": "https", "port": port, "protocol": "TCP"}]
+        addresses = [{"ip": "192.0.2.7"}]
+        assert before["Endpoints default/kubernetes"]["subsets"] == [{"addresses": addresses, "ports": ports}]
+    with closing(start_serve(tmp_path / "host", arguments=arguments)) as again:
+        # A namespace of our own comes last: when it has its ConfigMap, the others were checked.
+        api = again.api("")
+        api.create("namespaces", {"metadata": {"name": "zz"}})
+        after = eventually(lambda: published(again.kubectl), lambda seen: f"ConfigMap zz/{ROOT_CA}" in seen)
+        assert {name: after[name] for name in before} == before
+        api.delete("namespaces", "zz")
+        api.wait_gone("namespaces", "zz")
+        assert f"ConfigMap zz/{ROOT_CA}" not in published(again.kubectl)
 
 
 def test_a_policy_for_everything_leaves_the_system_objects_on_the_host(tmp_path: Path) -> None:
@@ -78,13 +79,12 @@ def test_a_policy_for_everything_leaves_the_system_objects_on_the_host(tmp_path:
     with federation(tmp_path / "fed", members=1) as running:
         wait_published(running.kubectl)
         running.kubectl.apply(policy)
-        running.kubectl("create", "configmap", "mine", "--from-literal=a=b")
+        running.api().create("configmaps", {"metadata": {"name": "mine"}, "data": {"a": "b"}})
         member = running.member(running.members[0])
-        eventually(lambda: member.run("get", "configmap", "mine").returncode, lambda code: code == 0, what="mine")
-        federated = running.kubectl("get", "federatedobjects", "-A", "-o", "name")
-        assert "mine" in federated
-        assert "kubernetes" not in federated
-        assert "kube-root-ca" not in federated
+        eventually(lambda: member.api().exists("configmaps", "mine"), bool, what="mine")
+        federated = running.api().names("federatedobjects")
+        assert any("mine" in name for name in federated)
+        assert not any("kubernetes" in name or "kube-root-ca" in name for name in federated)
         own, host = wait_published(member), published(running.kubectl)
         name = f"ConfigMap default/{ROOT_CA}"
         assert own[name]["data"] != host[name]["data"], "the member keeps its own certificate"

@@ -7,7 +7,6 @@ that ends, for whatever reason, is started again until `close`, as systemd and K
 import asyncio
 import contextlib
 import os
-import socket
 import subprocess
 import threading
 import time
@@ -24,6 +23,7 @@ from federation.client.kubeconfig import load_kubeconfig
 from tests.support.failpoints import Step, arm
 from tests.support.federation import Kubectl, close_clients, eventually, log_of
 from tests.support.forkserver import Process, start_process
+from tests.support.ports import lasting_port
 from tests.support.rest import Refused
 
 _START_S = 150.0
@@ -96,9 +96,7 @@ class Replica:
         self._failpoint = directory.parent / f"{directory.name}.failpoint"
         self._process: Process | None = None
         self._lock = threading.Lock()  # the supervisor looks at the process while a test sends it a signal
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
+        self._port = lasting_port()
 
     def api(self) -> Api:
         """Return new connections to the server; close them."""

@@ -1,0 +1,27 @@
+"""Ports that a test's process listens on more than once.
+
+A port that the kernel hands out may go to an outgoing connection of any process while nobody listens on it. Ports below
+the kernel's range never do, so that a server can be started again on the same one.
+"""
+
+import os
+import random
+import socket
+from pathlib import Path
+
+_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_LOWEST = 10_000
+
+
+def lasting_port() -> int:
+    """Return a free port that stays free while nobody asks for it by its number."""
+    end = int(_RANGE.read_text().split()[0]) if _RANGE.exists() else 32_768
+    chosen = random.Random(os.urandom(8))
+    while True:
+        port = chosen.randrange(_LOWEST, end)
+        with socket.socket() as tried:
+            try:
+                tried.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
