@@ -4,6 +4,7 @@ A red run is about the change in it. `HYPOTHESIS_PROFILE=search` looks for new e
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
-from federation.apimachinery.memory import tune_collector
+from federation.apimachinery.memory import pause_collector, tune_collector
 from tests.support.suite import costs
 from tests.support.suite.quarantine import quarantined
 from tests.support.suite.summary import Summary
@@ -30,6 +31,8 @@ structlog.configure(
 )
 # Without bytecode files each of the hundreds of processes that tests start compiles all modules, for two seconds.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+pause_collector()  # until all tests are collected: it would take a third of that time, and find nothing
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))

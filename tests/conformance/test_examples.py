@@ -26,7 +26,7 @@ def manifests(folder: Path) -> list[dict[str, Any]]:
     return [
         manifest
         for file in sorted(folder.rglob("*.yaml"))
-        for manifest in yaml.safe_load_all(file.read_text())
+        for manifest in yaml.load_all(file.read_text(), yaml.CSafeLoader)
         if manifest is not None and "kind" in manifest  # the others are patches
     ]
 

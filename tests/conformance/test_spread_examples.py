@@ -17,7 +17,7 @@ FILES = sorted(path for seed in ("000", "001") for path in (ROOT / "examples" / 
 MANIFESTS = [
     pytest.param(manifest, id=manifest["metadata"]["name"])
     for path in FILES
-    for manifest in yaml.safe_load_all(path.read_text())
+    for manifest in yaml.load_all(path.read_text(), yaml.CSafeLoader)
     if manifest["kind"] == "WorkloadSpread"
 ]
 

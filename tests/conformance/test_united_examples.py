@@ -17,7 +17,7 @@ V1ALPHA1 = Resource(KRUISE_GROUP, "v1alpha1", "UnitedDeployment", "uniteddeploym
 MANIFESTS: dict[str, dict[str, Any]] = {
     manifest["metadata"]["name"]: {**manifest, "metadata": {**manifest["metadata"], "namespace": "default"}}
     for path in sorted((ROOT / "examples" / "seeds" / "001").glob("*.yaml"))
-    for manifest in yaml.safe_load_all(path.read_text())
+    for manifest in yaml.load_all(path.read_text(), yaml.CSafeLoader)
     if manifest["kind"] == "UnitedDeployment"
 }
 

@@ -37,7 +37,7 @@ def write_kubeconfig(
         "current-context": name,
         "preferences": {},
     }
-    data = yaml.safe_dump(document, sort_keys=False).encode()
+    data = yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False).encode()
     if path.is_file() and path.read_bytes() == data:
         path.chmod(0o600)
         return  # a restart on a full disk writes nothing

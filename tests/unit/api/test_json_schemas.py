@@ -13,7 +13,7 @@ from tools.generate_json_schemas import FOLDER, main
 EXAMPLES = [
     pytest.param(document, id=f"{path.relative_to(ROOT)}-{document['metadata']['name']}")
     for path in sorted((ROOT / "examples").rglob("*.yaml"))
-    for document in yaml.safe_load_all(path.read_text())
+    for document in yaml.load_all(path.read_text(), yaml.CSafeLoader)
     if isinstance(document, dict) and (FOLDER / document.get("apiVersion", "v1").partition("/")[0]).is_dir()
 ]
 
