@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.federation import Federation, free_clusters, start_serve
-from tests.support.pages import check_command, prepare, sessions
+from tests.support.pages import Shell, check_command, prepare, sessions
 from tests.support.sources import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -20,6 +20,7 @@ def test_the_drill_restores_the_host_and_keeps_what_members_have(tmp_path: Path)
     prepare(tmp_path)
     commands = sessions(PAGE.read_text(encoding="utf-8"))
     exports = [each for each, _ in commands if each.startswith("export ")]
+    shell = Shell(tmp_path, exports)
     running: Federation | None = None
     with free_clusters(tmp_path / "clusters", 3):
         for command, expected in commands:
@@ -30,4 +31,4 @@ def test_the_drill_restores_the_host_and_keeps_what_members_have(tmp_path: Path)
                 with closing(running):
                     assert running.stop() == 0
             elif not command.startswith("export "):
-                check_command(tmp_path, command, expected, exports, READS)
+                check_command(shell, command, expected, READS)

@@ -1,20 +1,22 @@
 """Invalid input causes one line on standard error and a non-zero exit code."""
 
+import json
 import socket
-from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.support.federation import Federation, Kubectl, fedctl, federation
+from tests.support.federation import Federation, fedctl, start_serve
+from tests.support.shared import new_namespace
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("cli-errors")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("shared")]
 
 
-@pytest.fixture(scope="module")
-def fed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
-    with federation(tmp_path_factory.mktemp("errors") / "fed", members=1) as running:
-        yield running
+@pytest.fixture
+def fed(shared_federation: Federation) -> Federation:
+    """The federation that others use, too: what is refused changes nothing in it."""
+    return shared_federation
 
 
 def refused(*arguments: str, **environment: str) -> str:
@@ -63,10 +65,7 @@ def test_a_server_that_never_answers_times_out(fed: Federation, tmp_path: Path) 
 
 
 def test_wrong_credentials_are_reported(fed: Federation, tmp_path: Path) -> None:
-    server = Kubectl(fed.directory / "members" / "member-1.kubeconfig")(
-        "config", "view", "-o", "jsonpath={.clusters[0].cluster.server}"
-    )
-    port = int(server.rsplit(":", 1)[1])
+    port = int(fed.api(member="member-1").connection.server.rsplit(":", 1)[1])
     alias = f"https://localhost:{port}"
     line = join(fed, "x", kubeconfig_for(tmp_path, alias, token="wrong"))
     assert "refuses the kubeconfig's credentials" in line
@@ -80,7 +79,7 @@ def test_joining_the_same_cluster_twice_is_rejected(fed: Federation) -> None:
 
 def test_joining_a_member_of_another_federation_is_rejected(fed: Federation, tmp_path: Path) -> None:
     member = fed.directory / "members" / "member-1.kubeconfig"
-    with federation(tmp_path / "second", members=0) as second:
+    with closing(start_serve(tmp_path / "second")) as second:
         line = join(second, "stolen", member)
     assert "belongs to another federation" in line
 
@@ -128,18 +127,20 @@ def test_why_names_an_unknown_object(fed: Federation) -> None:
 
 
 def test_why_reports_that_no_policy_applies(fed: Federation) -> None:
-    fed.kubectl("create", "deployment", "lonely", "--image=nginx")
-    line = refused("why", "deploy/lonely", "--kubeconfig", str(fed.kubectl.kubeconfig))
+    namespace = new_namespace(fed, "lonely")
+    fed.kubectl("create", "deployment", "lonely", "--image=nginx", "-n", namespace)
+    line = refused("why", "deploy/lonely", "-n", namespace, "--kubeconfig", str(fed.kubectl.kubeconfig))
     assert "no existing policy applies" in line
     assert "kubeadmiral.io/propagation-policy-name" in line
 
 
 def test_why_names_the_annotation_that_disables_scheduling(fed: Federation) -> None:
+    namespace = new_namespace(fed, "disabled")
     for annotation in ("kubeadmiral.io/no-scheduling", "kubeadmiral.io/no-federated-resource"):
         name = annotation.rpartition("/")[2]
-        fed.kubectl("create", "configmap", name)
-        fed.kubectl("annotate", "configmap", name, f"{annotation}=yes")
-        line = refused("why", f"configmap/{name}", "--kubeconfig", str(fed.kubectl.kubeconfig))
+        metadata = {"name": name, "annotations": {annotation: "yes"}}
+        fed.api(namespace).create("configmaps", {"metadata": metadata})
+        line = refused("why", f"configmap/{name}", "-n", namespace, "--kubeconfig", str(fed.kubectl.kubeconfig))
         assert f"its annotation {annotation} forbids it" in line
 
 
@@ -165,8 +166,6 @@ def test_a_missing_federation_kubeconfig_is_reported_with_the_remedy(tmp_path: P
     ],
 )
 def test_an_invalid_policy_is_rejected_by_field(fed: Federation, manifest: dict[str, object], field: str) -> None:
-    import json
-
     policy = {
         "apiVersion": "core.kubeadmiral.io/v1alpha1",
         "kind": "PropagationPolicy",
@@ -179,8 +178,6 @@ def test_an_invalid_policy_is_rejected_by_field(fed: Federation, manifest: dict[
 
 
 def test_an_invalid_override_path_is_rejected(fed: Federation) -> None:
-    import json
-
     policy = {
         "apiVersion": "core.kubeadmiral.io/v1alpha1",
         "kind": "OverridePolicy",

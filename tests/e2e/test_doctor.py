@@ -1,4 +1,4 @@
-"""`fedctl doctor` and `fedctl support-bundle` on a running federation."""
+"""`fedctl doctor` and `fedctl support-bundle` on a federation alone: a member stops, and both report on all objects."""
 
 import json
 import tarfile

@@ -5,9 +5,18 @@ from typing import Any
 
 import pytest
 
-from tests.support.federation import eventually, fedctl, federation
+from tests.support.federation import Federation, eventually, fedctl
+from tests.support.shared import new_namespace
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("kruise-workloads")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("shared")]
+CLONE_SETS = "apps.kruise.io/v1alpha1/clonesets"
+COUNTED = (
+    "replicas",
+    "updatedReplicas",
+    "updatedReadyReplicas",
+    "updatedAvailableReplicas",
+    "readyReplicas",
+)
 
 
 def _policy(kind: str, name: str, mode: str, *selectors: dict[str, str]) -> dict[str, Any]:
@@ -31,44 +40,53 @@ def _clone_set() -> dict[str, Any]:
     }
 
 
-def test_a_clone_set_is_used_like_a_deployment(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_clone_set_is_used_like_a_deployment(shared_federation: Federation) -> None:
+    fed, namespace = shared_federation, new_namespace(shared_federation, "kruise")
     definition = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
-    with federation(tmp_path_factory.mktemp("kruise") / "fed") as fed:
-        kubectl = fed.kubectl
-        manifests = (
-            _policy(
-                "ClusterPropagationPolicy", "kinds", "Duplicate", {**definition, "name": "clonesets.apps.kruise.io"}
-            ),
-            _policy(
-                "PropagationPolicy", "web", "Divide", {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet"}
-            ),
-            _clone_set(),
-        )
-        kubectl("apply", "-f", "-", stdin="\n---\n".join(map(json.dumps, manifests)))
+    fed.kubectl.apply(
+        _policy("ClusterPropagationPolicy", "kruise", "Duplicate", {**definition, "name": "clonesets.apps.kruise.io"})
+    )
 
-        def columns() -> list[str]:
-            return kubectl("get", "clone", "web", "--no-headers").split()[:-1]
+    def kubectl(*arguments: str) -> str:
+        return fed.kubectl("-n", namespace, *arguments)
 
-        eventually(columns, lambda seen: seen == ["web", "1", "1", "1", "1", "1", "1"], what="one ready replica")
-        header = kubectl("get", "cloneset").splitlines()[0].split()
-        assert header == ["NAME", "DESIRED", "UPDATED", "UPDATED_READY", "UPDATED_AVAILABLE", "READY", "TOTAL", "AGE"]
-        assert "partition" in kubectl("explain", "cloneset.spec.updateStrategy")
+    def counts() -> set[int]:
+        status = fed.api(namespace).get(CLONE_SETS, "web").get("status", {})
+        return {status.get(name, 0) for name in COUNTED}
 
-        kubectl("scale", "cloneset/web", "--replicas=6")
-        eventually(columns, lambda seen: seen == ["web", "6", "6", "6", "6", "6", "6"], what="six ready replicas")
+    def becomes(replicas: int) -> None:
+        eventually(counts, lambda seen: seen == {replicas}, what=f"{replicas} ready and updated replicas")
+        assert kubectl("get", "clone", "web", "--no-headers").split()[:-1] == ["web", *[str(replicas)] * 6]
 
-        def pods() -> dict[str, list[str]]:
-            path = '{range .items[*]}{.metadata.name}={.status.containerStatuses[0].image}{"\\n"}{end}'
-            shown = {each: fed.member(each)("get", "pods", "-o", f"jsonpath={path}") for each in fed.members}
-            return {each: sorted(text.split()) for each, text in shown.items()}
+    api = fed.api(namespace)
+    kind = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet"}
+    api.create("propagationpolicies", _policy("PropagationPolicy", "web", "Divide", kind))
+    fed.kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(_clone_set()))
+    becomes(1)
+    header = kubectl("get", "cloneset").splitlines()[0].split()
+    assert header == ["NAME", "DESIRED", "UPDATED", "UPDATED_READY", "UPDATED_AVAILABLE", "READY", "TOTAL", "AGE"]
+    assert "partition" in kubectl("explain", "cloneset.spec.updateStrategy")
 
-        before = pods()
-        assert {each: len(found) for each, found in before.items()} == dict.fromkeys(fed.members, 2)
-        change = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "web:2"}]
-        kubectl("patch", "cloneset", "web", "--type=json", "-p", json.dumps(change))
-        wanted = {each: [pod.replace("web:1", "web:2") for pod in found] for each, found in before.items()}
-        eventually(pods, lambda seen: seen == wanted, what="the same pods with the new image")
-        eventually(columns, lambda seen: seen == ["web", "6", "6", "6", "6", "6", "6"], what="six updated replicas")
+    kubectl("scale", "cloneset/web", "--replicas=6")
+    becomes(6)
 
-        shown = fedctl("why", "cloneset/web", "--kubeconfig", str(kubectl.kubeconfig)).stdout
-        assert all(each in shown for each in fed.members)
+    def pods() -> dict[str, dict[str, str]]:
+        """Return the images of the pods by name, for each member."""
+        listed = {each: fed.api(namespace, member=each).list("pods")["items"] for each in fed.members}
+        return {each: {pod["metadata"]["name"]: _image_of(pod) for pod in found} for each, found in listed.items()}
+
+    before = pods()
+    assert {each: len(found) for each, found in before.items()} == dict.fromkeys(fed.members, 2)
+    change = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "web:2"}]
+    kubectl("patch", "cloneset", "web", "--type=json", "-p", json.dumps(change))
+    wanted = {each: dict.fromkeys(found, "web:2") for each, found in before.items()}
+    eventually(pods, lambda seen: seen == wanted, what="the same pods with the new image")
+    becomes(6)
+
+    shown = fedctl("why", "cloneset/web", "-n", namespace, "--kubeconfig", str(fed.kubectl.kubeconfig)).stdout
+    assert all(each in shown for each in fed.members)
+    kubectl("delete", "cloneset/web")
+
+
+def _image_of(pod: dict[str, Any]) -> str:
+    return "".join(each["image"] for each in pod.get("status", {}).get("containerStatuses", ()))

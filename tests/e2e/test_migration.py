@@ -16,7 +16,7 @@ CLAIM = "kubeadmiral.io/federated-cluster-uid"
 
 
 def pods(member: Kubectl) -> set[str]:
-    return set(member("get", "pods", "-l", "app=web", "-o", "name").split())
+    return set(member.api().names("pods", labelSelector="app=web"))
 
 
 def claim(member: Kubectl, value: str) -> None:

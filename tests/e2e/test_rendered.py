@@ -1,81 +1,91 @@
 """Commands of `fedctl` about one federation that runs: `render`, `diff`, `import`, `adopt`, `holds`, `approve`, `undo`."""
 
-import itertools
 import json
-from collections.abc import Iterator
+import subprocess
 from datetime import UTC, datetime
 
 import pytest
 import yaml
 
-from tests.support.federation import Federation, eventually, fedctl, federation
+from federation.apimachinery.resources import Object
+from tests.support.federation import Federation, eventually, fedctl
 from tests.support.manifests import a_deployment, a_policy, an_override
+from tests.support.shared import new_namespace
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("rendered")]
-NUMBERS = itertools.count(1)
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("shared")]
 
 
-@pytest.fixture(scope="module")
-def fed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
-    with federation(tmp_path_factory.mktemp("rendered") / "fed") as running:
-        yield running
+@pytest.fixture
+def fed(shared_federation: Federation) -> Federation:
+    """The federation that others use, too."""
+    return shared_federation
+
+
+def attempt(fed: Federation, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return fedctl(*arguments, check=False, KUBECONFIG=str(fed.kubectl.kubeconfig))
 
 
 def run(fed: Federation, *arguments: str, code: int = 0) -> str:
-    done = fedctl(*arguments, check=False, KUBECONFIG=str(fed.kubectl.kubeconfig))
+    done = attempt(fed, *arguments)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 
 
+def within(namespace: str, *manifests: Object) -> list[Object]:
+    return [{**each, "metadata": {**each["metadata"], "namespace": namespace}} for each in manifests]
+
+
 def test_render_and_diff_show_what_is_applied_and_what_a_member_changed(fed: Federation) -> None:
-    image = "/spec/template/spec/containers/0/image"
+    image, namespace = "/spec/template/spec/containers/0/image", new_namespace(fed, "rendered")
+    here = ("-n", namespace)
     fed.kubectl.apply(
-        a_policy({"member-1": 1, "member-2": 1}),
-        an_override("member-2", image, "nginx:1"),
-        a_deployment("web", replicas=4),
+        *within(
+            namespace,
+            a_policy({"member-1": 1, "member-2": 1}),
+            an_override("member-2", image, "nginx:1"),
+            a_deployment("web", replicas=4),
+        )
     )
     eventually(
-        lambda: fedctl("diff", "deploy/web", check=False, KUBECONFIG=str(fed.kubectl.kubeconfig)).returncode,
+        lambda: attempt(fed, "diff", "deploy/web", *here).returncode,
         lambda code: code == 0,
         what="members without a difference",
     )
-    manifest = yaml.safe_load(run(fed, "render", "deployment/web", "--cluster", "member-2"))
+    manifest = yaml.safe_load(run(fed, "render", "deployment/web", *here, "--cluster", "member-2"))
     assert manifest["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx:1"
     assert manifest["spec"]["replicas"] == 2
-    assert json.loads(run(fed, "render", "deploy", "web", "--cluster", "member-2", "-o", "json")) == manifest
+    assert json.loads(run(fed, "render", "deploy", "web", *here, "--cluster", "member-2", "-o", "json")) == manifest
     assert "is not placed in member-3; it is in member-1, member-2" in run(
-        fed, "render", "deploy/web", "--cluster", "member-3", code=1
+        fed, "render", "deploy/web", *here, "--cluster", "member-3", code=1
     )
     # A change by hand is repaired at once, except where the member's administrator takes the object over.
-    fed.member("member-1")("label", "deploy", "web", "kubeadmiral.io/managed=false", "--overwrite")
-    fed.kubectl("scale", "deploy", "web", "--replicas=6")
+    fed.member("member-1")("label", "deploy", "web", *here, "kubeadmiral.io/managed=false", "--overwrite")
+    fed.kubectl("scale", "deploy", "web", *here, "--replicas=6")
     printed = eventually(
-        lambda: fedctl("diff", "deploy/web", check=False, KUBECONFIG=str(fed.kubectl.kubeconfig)).stdout,
+        lambda: attempt(fed, "diff", "deploy/web", *here).stdout,
         lambda seen: "ManagedLabelFalse" in seen and "member-2" not in seen,
         what="the difference in member-1",
     )
     assert printed.startswith("member-1\n")
     assert "+  replicas: 3" in printed
-    run(fed, "diff", "deploy/web", code=1)
-    run(fed, "diff", "deploy/web", "--cluster", "member-2")
+    run(fed, "diff", "deploy/web", *here, code=1)
+    run(fed, "diff", "deploy/web", *here, "--cluster", "member-2")
     assert "\033[" not in printed, "colours are for terminals"
-    assert "placed nowhere" in run(fed, "diff", "deploy/other", code=2)
+    assert "placed nowhere" in run(fed, "diff", "deploy/other", *here, code=2)
 
 
 def pods_of(fed: Federation, member: str, namespace: str) -> set[str]:
-    items = fed.member(member).json("get", "pods", "-n", namespace)["items"]
-    return {item["metadata"]["uid"] for item in items if item["status"].get("phase") == "Running"}
+    items = fed.api(namespace, member=member).list("pods")["items"]
+    return {item["metadata"]["uid"] for item in items if item.get("status", {}).get("phase") == "Running"}
 
 
 def running_in(fed: Federation, member: str, namespace: str, *names: str) -> set[str]:
     """Create a namespace everywhere and Deployments in one member; return the uids of their two pods each."""
     fed.kubectl("create", "namespace", namespace)
-    there = fed.member(member)
-    eventually(lambda: there.run("get", "namespace", namespace).returncode, lambda code: code == 0)
-    for name in names:
-        deployment = a_deployment(name, replicas=2, team="shop")
-        deployment["metadata"]["namespace"] = namespace
-        there.apply(deployment)
+    there = fed.api(namespace, member=member)
+    eventually(lambda: there.find("namespaces", namespace), bool, what="the namespace in the member")
+    for deployment in within(namespace, *(a_deployment(name, replicas=2, team="shop") for name in names)):
+        there.create("deployments", deployment)
     return eventually(lambda: pods_of(fed, member, namespace), lambda seen: len(seen) == 2 * len(names))
 
 
@@ -148,33 +158,22 @@ def test_an_import_that_would_restart_pods_is_refused(fed: Federation) -> None:
 
 def test_what_stands_in_the_way_of_an_object_is_adopted(fed: Federation) -> None:
     before = running_in(fed, "member-3", "adopted", "web")
-    manifests = [a_policy({"member-3": 1}), a_deployment("web", replicas=2, team="shop")]
-    for manifest in manifests:
-        manifest["metadata"]["namespace"] = "adopted"
-    fed.kubectl.apply(*manifests)
+    fed.kubectl.apply(*within("adopted", a_policy({"member-3": 1}), a_deployment("web", replicas=2, team="shop")))
     eventually(
-        lambda: fedctl("why", "deploy/web", "-n", "adopted", KUBECONFIG=str(fed.kubectl.kubeconfig)).stdout,
+        lambda: run(fed, "why", "deploy/web", "-n", "adopted"),
         lambda seen: "AlreadyExists" in seen,
         what="the refusal to take it over",
     )
     assert "nothing was adopted" in run(fed, "adopt", "deploy/web", "-n", "adopted", "--dry-run")
     fed.kubectl("set", "image", "deploy/web", "web=nginx:2", "-n", "adopted")
     eventually(
-        lambda: (
-            fedctl(
-                "adopt", "deploy/web", "-n", "adopted", "--dry-run", check=False, KUBECONFIG=str(fed.kubectl.kubeconfig)
-            ).stderr
-        ),
+        lambda: attempt(fed, "adopt", "deploy/web", "-n", "adopted", "--dry-run").stderr,
         lambda seen: "the pods would restart" in seen,
         what="the refusal to restart pods",
     )
     fed.kubectl("set", "image", "deploy/web", "web=nginx:1.27", "-n", "adopted")
     eventually(
-        lambda: (
-            fedctl(
-                "adopt", "deploy/web", "-n", "adopted", "--dry-run", check=False, KUBECONFIG=str(fed.kubectl.kubeconfig)
-            ).returncode
-        ),
+        lambda: attempt(fed, "adopt", "deploy/web", "-n", "adopted", "--dry-run").returncode,
         lambda code: code == 0,
     )
     assert "deployment/web adopted in member-3" in run(fed, "adopt", "deploy/web", "-n", "adopted")
@@ -184,8 +183,7 @@ def test_what_stands_in_the_way_of_an_object_is_adopted(fed: Federation) -> None
 
 
 def settings_in(fed: Federation, member: str, namespace: str) -> set[str]:
-    names = fed.member(member)("get", "configmaps", "-n", namespace, "-l", "team=held", "-o", "name").split()
-    return {name.removeprefix("configmap/") for name in names}
+    return set(fed.api(namespace, member=member).names("configmaps", labelSelector="team=held"))
 
 
 def test_a_change_that_would_empty_a_cluster_is_held_approved_and_undone(fed: Federation) -> None:
@@ -208,10 +206,13 @@ def test_a_change_that_would_empty_a_cluster_is_held_approved_and_undone(fed: Fe
 
     policy["spec"]["placement"] = [{"cluster": "member-2"}]
     fed.kubectl.apply(policy)
+
+    def holds() -> list[Object]:
+        """Return the holds of the policy: others are of other tests."""
+        return [each for each in json.loads(run(fed, "holds", "-o", "json")) if "held/copies" in json.dumps(each)]
+
     (hold,) = eventually(
-        lambda: json.loads(run(fed, "holds", "-o", "json")),
-        lambda seen: [each["spec"]["count"] for each in seen] == [12],
-        what="a hold of all twelve",
+        holds, lambda seen: [each["spec"]["count"] for each in seen] == [12], what="a hold of all twelve"
     )
     name = hold["metadata"]["name"]
     assert "PropagationPolicy held/copies" in run(fed, "holds")

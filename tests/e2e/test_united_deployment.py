@@ -16,7 +16,7 @@ PLATFORMS = {"member-1-node-1": "intel", "member-1-node-2": "amd", "member-1-nod
 
 def _ready(kubectl: Kubectl) -> dict[str, int]:
     """Return the ready replicas of each Deployment by its subset."""
-    listed = kubectl.json("get", "deployments")["items"]
+    listed = kubectl.api().list("deployments")["items"]
     return {
         each["metadata"]["labels"]["apps.kruise.io/subset-name"]: (each.get("status") or {}).get("readyReplicas", 0)
         for each in listed
@@ -71,7 +71,8 @@ def test_the_autoscaler_of_document_001_scales_over_two_clusters(tmp_path: Path)
             return [sum(_ready(member).values()) for member in members]
 
         def replicas() -> int:
-            return int(kubectl.json("get", "ud", "elastic-app")["spec"]["replicas"])
+            found = kubectl.api().get("apps.kruise.io/v1alpha1/uniteddeployments", "elastic-app")
+            return int(found["spec"]["replicas"])
 
         kubectl("apply", "-f", "-", stdin=POLICY)
         kubectl("apply", "-f", "-", stdin=yaml.safe_dump(united))

@@ -1,4 +1,7 @@
-"""Pages that show a session with `fedctl up`: their commands are executed in order, and print what the page shows."""
+"""Pages that show a session with `fedctl up`: their commands are executed in order, and print what the page shows.
+
+Each page has a federation alone: it shows a first session, in the namespace `default`, with all that is there.
+"""
 
 import re
 from pathlib import Path
@@ -6,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.federation import start_federation
-from tests.support.pages import check_command, prepare, sessions, shows
+from tests.support.pages import Shell, check_command, prepare, sessions, shows
 from tests.support.sources import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -33,9 +36,10 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, tmp_path: Path, monke
     directory = commands[start][0].removeprefix("fedctl up --dir ")
     federation = start_federation(tmp_path / directory)
     try:
+        shell = Shell(tmp_path, exports)
         for command, expected in commands[start + 1 :]:
             if not command.startswith("export "):
-                check_command(tmp_path, command, expected, exports, READS)
+                check_command(shell, command, expected, READS)
     finally:
         federation.close()
 

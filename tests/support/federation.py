@@ -39,19 +39,29 @@ def fedctl(
     *arguments: str, check: bool = True, timeout_s: float = PATIENCE_S, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run fedctl and return the finished process."""
+    done = run_fedctl(arguments, environment={**os.environ, **environment}, timeout_s=timeout_s)
+    if check and done.returncode:
+        raise AssertionError(f"fedctl {' '.join(arguments)} exited {done.returncode}: {done.stderr or done.stdout}")
+    return done
+
+
+def run_fedctl(
+    arguments: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    folder: Path | None = None,
+    timeout_s: float = PATIENCE_S,
+) -> subprocess.CompletedProcess[str]:
+    """Run fedctl in a folder with just these variables, and return the finished process."""
     with TemporaryFile() as output, TemporaryFile() as errors:
-        done = start_process(
-            CLI, arguments, environment={**os.environ, **environment}, stdout=output.fileno(), stderr=errors.fileno()
-        )
+        stdout, stderr = output.fileno(), errors.fileno()
+        done = start_process(CLI, arguments, environment=environment, stdout=stdout, stderr=stderr, folder=folder)
         try:
             code = done.wait(timeout_s)
         finally:
             done.kill()
             done.wait(30)
-        texts = [_text_of(file) for file in (output, errors)]
-    if check and code:
-        raise AssertionError(f"fedctl {' '.join(arguments)} exited {code}: {texts[1] or texts[0]}")
-    return subprocess.CompletedProcess(arguments, code, *texts)
+        return subprocess.CompletedProcess(arguments, code, _text_of(output), _text_of(errors))
 
 
 def _text_of(file: IO[bytes]) -> str:
@@ -300,7 +310,10 @@ def eventually(
     pause_s: float = 0.1,
     what: str = "",
 ) -> T:
-    """Return the first result of `look` that `accept` accepts; AssertionError with the last result on a timeout."""
+    """Return the first result of `look` that `accept` accepts; AssertionError with the last result on a timeout.
+
+    Pauses grow to half a second: looks that start a process would take the CPU from what they wait for.
+    """
     deadline = time.monotonic() + timeout_s
     while True:
         seen = look()
@@ -308,4 +321,5 @@ def eventually(
             return seen
         if time.monotonic() > deadline:
             raise AssertionError(f"{what or 'the condition'} did not hold within {timeout_s:g} s; last seen: {seen!r}")
+        pause_s = min(1.25 * pause_s, max(pause_s, 0.5))
         time.sleep(pause_s)  # polling a real process: there is no condition to wait on

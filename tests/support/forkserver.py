@@ -83,6 +83,7 @@ def start_process(
     stdin: int | None = None,
     stdout: int = subprocess.PIPE,
     stderr: int,
+    folder: Path | None = None,
     is_fresh: bool = False,
 ) -> Process:
     """Run the module's `main` in a new process, whose standard input is empty by default.
@@ -94,6 +95,7 @@ def start_process(
         return subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
             env=environment,
+            cwd=folder,
             stdin=subprocess.DEVNULL if stdin is None else stdin,
             stdout=stdout,
             stderr=stderr,
@@ -110,8 +112,12 @@ def start_process(
             opened.callback(os.close, stdout)
         status, reported = os.pipe()
         opened.callback(os.close, reported)
-        folder = str(Path.cwd())
-        request = {"module": module, "arguments": [*arguments], "environment": environment, "folder": folder}
+        request = {
+            "module": module,
+            "arguments": [*arguments],
+            "environment": environment,
+            "folder": str(folder or Path.cwd()),
+        }
         pid = _server().request(request, [stdin, stdout, stderr, reported])
     return ForkedProcess([module, *arguments], pid, status, reading)
 

@@ -2,11 +2,15 @@
 
 import os
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
-from tests.support.federation import BIN, eventually
+from tests.support.federation import BIN, eventually, run_fedctl
 from tests.support.sources import ROOT
+
+_SYNTAX = set("|&;<>()$`*?[#~=%{}\n")
+"""What bash would not pass on as it is, quoted or not."""
 
 
 def sessions(text: str) -> list[tuple[str, list[str]]]:
@@ -35,33 +39,49 @@ def prepare(folder: Path) -> None:
     (folder / ".venv" / "bin").symlink_to(BIN)
 
 
-def run_in(folder: Path, command: str, exports: list[str]) -> tuple[int, str]:
-    """Run a command of a page after its exports; return its exit code and what it prints."""
-    done = subprocess.run(
-        ["bash", "-ec", "\n".join([*exports, command])],
-        cwd=folder,
-        env={**os.environ, "HOME": str(folder), "PATH": f"{BIN}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return done.returncode, done.stderr + done.stdout
+class Shell:
+    """The terminal of a reader: a folder, and the variables that the page exports."""
+
+    def __init__(self, folder: Path, exports: list[str]) -> None:
+        self.folder = folder
+        self._environment = {**os.environ, "HOME": str(folder), "PATH": f"{BIN}:{os.environ['PATH']}"}
+        printed = self._bash("\n".join([*exports, "env -0"])).stdout
+        self._environment = dict(line.split("=", 1) for line in printed.split("\0") if line)
+
+    def run(self, command: str) -> tuple[int, str]:
+        """Run a command; return its exit code and what it prints. A plain fedctl needs no bash, and is forked."""
+        if command.startswith("fedctl ") and not _SYNTAX & set(command):
+            words = shlex.split(command)[1:]
+            done = run_fedctl(words, environment=self._environment, folder=self.folder, timeout_s=120)
+        else:
+            done = self._bash(command)
+        return done.returncode, done.stderr + done.stdout
+
+    def _bash(self, command: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            ["bash", "-ec", command],
+            cwd=self.folder,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
 
 
-def check_command(folder: Path, command: str, expected: list[str], exports: list[str], reads: tuple[str, ...]) -> None:
+def check_command(shell: Shell, command: str, expected: list[str], reads: tuple[str, ...]) -> None:
     """Run a command of a page, and check what it prints.
 
     One that starts with one of `reads` is repeated until it prints that, whatever its exit code; others must succeed.
     """
     if command.startswith(reads):
         eventually(
-            lambda: run_in(folder, command, exports)[1],
+            lambda: shell.run(command)[1],
             lambda printed: shows(printed, expected),
-            timeout_s=90,
+            pause_s=0.3,
             what=command,
         )
         return
-    code, printed = run_in(folder, command, exports)
+    code, printed = shell.run(command)
     assert code == 0, f"{command} failed: {printed}"
     assert shows(printed, expected), f"{command} printed: {printed}"
