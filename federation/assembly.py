@@ -7,7 +7,7 @@ returns when cancelled. Scenario tests put registries in memory under the same `
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from federation.api import names
 from federation.api.crds import crd_manifests
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.publicaddresses import Network
 from federation.apimachinery.resources import Resource
 from federation.apiserver.auth.pki import TOKEN_KEY, has_authority
 from federation.apiserver.auth.sharedkeys import KeySecret
@@ -59,15 +60,19 @@ HOST_REGISTRY = RegistryOptions(system_namespaces=(*SYSTEM_NAMESPACES, names.SYS
 """The host has one namespace more than a cluster: that of the federation's own Secrets and Leases."""
 
 
-def protect_federated_objects(registry: Registry, clock: Clock) -> None:
-    """Register the admission of the kinds that the control plane writes, and of policies in namespaces."""
+def protect_federated_objects(registry: Registry, clock: Clock, gate_networks: Sequence[Network] = ()) -> None:
+    """Register the admission of the kinds that the control plane writes, and of policies in namespaces.
+
+    `gate_networks` are those that gates of rollouts may reach beside global unicast addresses.
+    """
 
     def find(api_version: str, kind: str) -> Resource | None:
         group, _, version = api_version.rpartition("/")
         info = registry.kinds.served(group, version, kind)
         return info.resource if info is not None else None
 
-    for plugin in admission_plugins(LocalClient(registry, user_agent="admission"), find, SPREAD_RULES, clock):
+    client = LocalClient(registry, user_agent="admission")
+    for plugin in admission_plugins(client, find, SPREAD_RULES, clock, gate_networks):
         registry.add_admission_plugin(plugin)
 
 
@@ -114,7 +119,7 @@ class ControlPlane:
             ),
             clock=clock,
         )
-        protect_federated_objects(self._server.registry, self._clock)
+        protect_federated_objects(self._server.registry, self._clock, settings.gate_networks)
         self.client: Client = LocalClient(self._server.registry, user_agent="federation")
         self._runs_controllers = processrole.runs_controllers(settings.role, is_shared=self._store.database.is_shared)
         self._leadership: Leadership | None = None

@@ -112,7 +112,7 @@ class ExistingHost:
         self._kinds = HostKinds(client, clock)
         self._access = HostAccess(client, clock)
         self._admission = HostAdmission(
-            lambda kinds: admission_plugins(client, kinds.find, SPREAD_RULES, clock),
+            lambda kinds: admission_plugins(client, kinds.find, SPREAD_RULES, clock, settings.gate_networks),
             self._kinds,
             self._access,
             first_finalizers(wiring.types, wiring.policy_selection),

@@ -15,6 +15,7 @@ from pathlib import Path
 from federation.api.secretkinds import ENCRYPTED_PREFIXES, UNAUDITED_RESOURCES
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.jsonsize import VALUES_MAX
+from federation.apimachinery.publicaddresses import Network, parse_networks
 from federation.apiserver.audit.auditoptions import AuditOptions, to_mode
 from federation.apiserver.auth.oidcclaims import OIDCOptions, to_required_claims
 from federation.apiserver.auth.serveridentity import ServerIdentity, to_server_identity
@@ -139,6 +140,8 @@ class Settings:
     failover_toleration_s: int = 300
     """How long a policy without its own toleration tolerates a cluster that is not ready or unreachable."""
 
+    gate_allowed_networks: tuple[str, ...] = ()
+    """Networks, such as 10.20.0.0/16, that gates of rollouts may reach beside global unicast addresses."""
     cluster_rates_url: str = ""
     """http:// or https:// URL of clusters' prices and emissions, read every interval, at least 10 s; empty for none."""
     cluster_rates_interval_s: float = 300.0
@@ -324,6 +327,11 @@ class Settings:
         )
 
     @property
+    def gate_networks(self) -> tuple[Network, ...]:
+        """The networks that gates of rollouts may reach; ConfigurationError."""
+        return parse_networks(self.gate_allowed_networks, setting="FEDERATION_GATE_ALLOWED_NETWORKS")
+
+    @property
     def cluster_rates(self) -> RateOptions:
         """The source of clusters' rates; ConfigurationError for one that cannot work."""
         return to_rate_options(self.cluster_rates_url, self.cluster_rates_interval_s)
@@ -430,10 +438,9 @@ def from_environment(overrides: Mapping[str, object], environ: Mapping[str, str]
         given = overrides.get(field.name)
         variables = (f"FEDERATION_{field.name.upper()}", *_OTHER_VARIABLES.get(field.name, ()))
         text = next((environ[name] for name in variables if name in environ), None)
-        if given is not None and given != []:
-            values[field.name] = to_value(field.name, field.type, given) if isinstance(given, (str, list)) else given
-        elif text is not None:
-            values[field.name] = to_value(field.name, field.type, text)
+        found = text if given is None or given == [] else given
+        if found is not None:
+            values[field.name] = to_value(field.name, field.type, found) if isinstance(found, (str, list)) else found
     return Settings(**values)  # type: ignore[arg-type]  # each value has its field's type by to_value or by the caller
 
 

@@ -122,7 +122,9 @@ class Wiring:
         self.webhook_client = WebhookClient()
         transport = webhook_transport or self.webhook_client
         self.plugin_caller = RemoteCaller(RetryingWebhookClient(transport, clock=clock))
-        self.gate_client = WebhookClient(WebhookClientOptions(calls_per_host_max=4, reaches_local_addresses=False))
+        self.gate_client = WebhookClient(
+            WebhookClientOptions(calls_per_host_max=4, is_public_only=True, allowed_networks=settings.gate_networks)
+        )
         """Sends the requests of rollouts, whose addresses users of namespaces choose."""
         self._gate_transport = gate_transport or self.gate_client
         self.engine = Engine(plugins or load_plugins(), monotonic=time.perf_counter)

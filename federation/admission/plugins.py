@@ -1,5 +1,6 @@
 """All admission plugins of the host, over a client that reads it: an embedded API server or another one."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from federation.admission.autoscalers import AutoscalerAdmission
@@ -15,6 +16,7 @@ from federation.api import names
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import NotFound
+from federation.apimachinery.publicaddresses import Network
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.admission.plugins import AdmissionPlugin
 from federation.client.client import Client
@@ -22,9 +24,16 @@ from federation.planning.workloadspread.specvalidation import SpreadRules
 
 
 def admission_plugins(
-    client: Client, find: FindResource, spread_rules: SpreadRules, clock: Clock
+    client: Client,
+    find: FindResource,
+    spread_rules: SpreadRules,
+    clock: Clock,
+    gate_networks: Sequence[Network] = (),
 ) -> list[AdmissionPlugin]:
-    """Return the admission of the kinds that the control plane writes, of policies, and of what users steer."""
+    """Return the admission of the kinds that the control plane writes, of policies, and of what users steer.
+
+    `gate_networks` are those that gates of rollouts may reach beside global unicast addresses.
+    """
 
     async def list_objects(resource: Resource, namespace: str = "") -> list[Object]:
         return (await client.list(resource, namespace)).items
@@ -42,7 +51,7 @@ def admission_plugins(
         FederatedObjectAdmission(find),
         KubeFedAdmission(review),
         PlacementHoldAdmission(clock),
-        PolicyAdmission(find, list_objects),
+        PolicyAdmission(find, list_objects, gate_networks),
         AutoscalerAdmission(list_objects),
         CronAutoscalerAdmission(),
         UnitedDeploymentAdmission(list_objects),

@@ -25,6 +25,7 @@ from federation.api.resources import (
     PROPAGATION_POLICIES,
 )
 from federation.apimachinery.errors import ApiError, invalid
+from federation.apimachinery.publicaddresses import Network
 from federation.apimachinery.resources import CRDS, Object, Resource
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
@@ -52,9 +53,11 @@ class PolicyAdmission:
 
     resources = frozenset(resource.group_resource for resource in (*_NAMESPACED, *_CLUSTER_WIDE))
 
-    def __init__(self, find: FindResource, list_objects: ListObjects) -> None:
+    def __init__(self, find: FindResource, list_objects: ListObjects, gate_networks: Sequence[Network] = ()) -> None:
+        """`gate_networks` are those that gates may reach beside global unicast addresses."""
         self._find = find
         self._list = list_objects
+        self._gate_networks = gate_networks
 
     def mutate(self, request: AdmissionRequest) -> Object:
         """Change nothing."""
@@ -70,7 +73,7 @@ class PolicyAdmission:
         if request.subresource or (request.old is not None and request.old.get("spec") == policy.get("spec")):
             return
         spec = policy.get("spec") or {}
-        if causes := [*kind_causes(spec), *gate_causes(spec.get("rollout") or {})]:
+        if causes := [*kind_causes(spec), *gate_causes(spec.get("rollout") or {}, self._gate_networks)]:
             raise invalid(request.resource.kind, request.resource.group, request.name, causes)
         if request.resource in _NAMESPACED:
             self._check_rights(request, policy, access)

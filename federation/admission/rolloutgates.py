@@ -5,11 +5,12 @@ expression that is accepted is one that runs. A gate is evaluated for each clust
 that of expressions of namespaces' users (`semantics/cel/budget.py`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 from federation.apimachinery.errors import cause
+from federation.apimachinery.publicaddresses import Network
 from federation.apimachinery.resources import Object
 from federation.apimachinery.webhookclient import is_public_host
 from federation.apiserver.semantics.cel.budget import TENANT_LIMIT
@@ -21,6 +22,9 @@ from federation.planning.waves.waverules import has_waves, kinds_with_waves
 _FIELDS: Final = {"object": dict.fromkeys(("apiVersion", "kind", "metadata", "spec", "status"))}
 _COMPILED_MAX: Final = 256
 _MESSAGE_LENGTH_MAX: Final = 256
+_NOT_ALLOWED: Final = (
+    "not a global unicast address; the administrator may allow its network with FEDERATION_GATE_ALLOWED_NETWORKS"
+)
 
 
 @lru_cache(_COMPILED_MAX)
@@ -55,8 +59,11 @@ def kind_causes(spec: Mapping[str, Any]) -> list[Object]:
     return [cause("FieldValueInvalid", text, "spec.rollout")]
 
 
-def gate_causes(rollout: Mapping[str, Any]) -> list[Object]:
-    """Return the field errors of the gates of a `spec.rollout` that its schema has accepted."""
+def gate_causes(rollout: Mapping[str, Any], networks: Sequence[Network] = ()) -> list[Object]:
+    """Return the field errors of the gates of a `spec.rollout` that its schema has accepted.
+
+    `networks` are those that gates may reach beside global unicast addresses.
+    """
     found: list[Object] = []
     for index, wave in enumerate(rollout.get("waves") or ()):
         gate, field = wave.get("gate") or {}, f"spec.rollout.waves[{index}].gate"
@@ -66,7 +73,7 @@ def gate_causes(rollout: Mapping[str, Any]) -> list[Object]:
             except RuleError as error:
                 found.append(cause("FieldValueInvalid", f"Invalid value: {error}", f"{field}.expression"))
         url = (gate.get("http") or {}).get("url")
-        if url and not is_public_host(url):
-            text = "Invalid value: loopback, link-local and multicast addresses are not allowed"
+        if url and not is_public_host(url, networks):
+            text = f"Invalid value: {_NOT_ALLOWED}"
             found.append(cause("FieldValueInvalid", text, f"{field}.http.url"))
     return found

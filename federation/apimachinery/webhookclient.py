@@ -8,13 +8,13 @@ Kubernetes' webhooks.
 
 import asyncio
 import errno
-import ipaddress
 import os
 import socket
 import ssl
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from yarl import URL
 
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ConfigurationError, ServiceUnavailable
+from federation.apimachinery.publicaddresses import Network, is_listed, is_public
 
 _CONTEXTS_MAX = 64
 _CONNECT_S_MAX = 5.0
@@ -38,9 +39,10 @@ class WebhookClientOptions:
     calls_per_host_max: int = 32
     """Concurrent calls to one server; 0 for no limit."""
     response_bytes_max: int = 1 << 20
-    reaches_local_addresses: bool = True
-    """Whether it connects to loopback and link-local addresses. Not for addresses that users of a namespace choose: the
-    services there may trust every client that reaches them."""
+    is_public_only: bool = False
+    """Whether it connects to global unicast addresses and `allowed_networks` only: for addresses that users of a
+    namespace choose. Services elsewhere may trust every client that reaches them."""
+    allowed_networks: tuple[Network, ...] = ()
 
 
 class WebhookResponse(NamedTuple):
@@ -50,6 +52,8 @@ class WebhookResponse(NamedTuple):
     body: bytes = b""
     error: str = ""
     is_timeout: bool = False
+    is_listed: bool = False
+    """Whether all addresses that were connected to are in `allowed_networks`."""
 
     @property
     def is_outage(self) -> bool:
@@ -71,6 +75,8 @@ class WebhookClient:
     def __init__(self, options: WebhookClientOptions | None = None) -> None:
         self._options = options or WebhookClientOptions()
         self._session: aiohttp.ClientSession | None = None
+        self._addresses: ContextVar[list[str] | None] = ContextVar("addresses", default=None)
+        """The addresses that the call of the present task connects to."""
         self._contexts: OrderedDict[Connection, ssl.SSLContext | None] = OrderedDict()
 
     async def post(
@@ -84,6 +90,19 @@ class WebhookClient:
         return await self._call("GET", connection, None, headers, timeout_s)
 
     async def _call(
+        self, method: str, connection: Connection, body: bytes | None, headers: Mapping[str, str], timeout_s: float
+    ) -> WebhookResponse:
+        reached: list[str] = []
+        token = self._addresses.set(reached)
+        try:
+            response = await self._exchange(method, connection, body, headers, timeout_s)
+        finally:
+            self._addresses.reset(token)
+        # A connection that is used again was checked, but its address is not known here.
+        networks = self._options.allowed_networks
+        return response._replace(is_listed=bool(reached) and all(is_listed(each, networks) for each in reached))
+
+    async def _exchange(
         self, method: str, connection: Connection, body: bytes | None, headers: Mapping[str, str], timeout_s: float
     ) -> WebhookResponse:
         try:
@@ -100,6 +119,7 @@ class WebhookClient:
                     allow_redirects=False,
                 ) as response,
             ):
+                self._record_peer(response)
                 received = bytearray()
                 async for chunk in response.content.iter_any():
                     received += chunk
@@ -163,12 +183,33 @@ class WebhookClient:
             connector = aiohttp.TCPConnector(
                 limit=0,
                 limit_per_host=self._options.calls_per_host_max,
-                socket_factory=None if self._options.reaches_local_addresses else _open_public_socket,
+                socket_factory=self._open_public_socket if self._options.is_public_only else None,
             )
             timeout = aiohttp.ClientTimeout(total=None)
             cookies = aiohttp.DummyCookieJar()  # one user's cookies must not travel with the calls of another
             self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, cookie_jar=cookies)
         return self._session
+
+    def _open_public_socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
+        """Return a socket for an address; PermissionError for one that is not allowed.
+
+        It sees every address that is connected to, so a name that resolves to another address later is no way in.
+        """
+        family, type_, protocol, _, address = info
+        host = str(address[0])
+        if not is_public(host) and not is_listed(host, self._options.allowed_networks):
+            raise PermissionError(errno.EACCES, "only global unicast addresses are allowed")
+        if (reached := self._addresses.get()) is not None:
+            reached.append(host)
+        return socket.socket(family=family, type=type_, proto=protocol)
+
+    def _record_peer(self, response: aiohttp.ClientResponse) -> None:
+        """Record the address of the connection that a response came from; it may have been opened for another call."""
+        connection, reached = response.connection, self._addresses.get()
+        if connection is None or connection.transport is None or reached is None:
+            return
+        if peer := connection.transport.get_extra_info("peername"):
+            reached.append(str(peer[0]))
 
     def _context(self, connection: Connection) -> ssl.SSLContext | None:
         """Return the TLS context; equal credentials share one, because aiohttp pools connections by context."""
@@ -182,8 +223,8 @@ class WebhookClient:
         return self._contexts[identity]
 
 
-def is_public_host(url: str) -> bool:
-    """Return False if the host of a URL is an address that `reaches_local_addresses` excludes, or no host at all.
+def is_public_host(url: str, networks: Sequence[Network] = ()) -> bool:
+    """Return False if the host of a URL is an address that `is_public_only` excludes, or no host at all.
 
     Names are not resolved; the client checks their addresses when it connects.
     """
@@ -192,27 +233,9 @@ def is_public_host(url: str) -> bool:
     except ValueError:
         return False
     try:
-        return _is_public(host)
+        return is_public(host) or is_listed(host, networks)
     except ValueError:
         return bool(host) and host != "localhost" and not host.endswith(".localhost")
-
-
-def _is_public(address: str) -> bool:
-    parsed = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
-        parsed = parsed.ipv4_mapped
-    return not (parsed.is_loopback or parsed.is_link_local or parsed.is_multicast or parsed.is_unspecified)
-
-
-def _open_public_socket(info: aiohttp.AddrInfoType) -> socket.socket:
-    """Return a socket for an address; PermissionError for one that is not public.
-
-    It sees every address that is really connected to, so a name that resolves to another address later is no way in.
-    """
-    family, type_, protocol, _, address = info
-    if not _is_public(str(address[0])):
-        raise PermissionError(errno.EACCES, "loopback and link-local addresses are not allowed")
-    return socket.socket(family=family, type=type_, proto=protocol)
 
 
 def drop_unread(response: aiohttp.ClientResponse) -> None:

@@ -364,7 +364,7 @@ async def test_a_gate_asks_a_service_and_reads_the_object_of_the_member() -> Non
         await world.until_equal(lambda: message(world), "wave canary: east: its expression is false")
         assert service.urls == []
         await world.merge(DEPLOYMENTS, "web", {"metadata": {"labels": {"release": "good"}}})
-        await world.until_equal(lambda: message(world), "wave canary: https://slo.example/web: HTTP status 503")
+        await world.until_equal(lambda: message(world), "wave canary: https://slo.example/web: the gate did not hold")
         assert await images(world) == {**OLD, "east": "nginx:1.28"}
         service.status = 200
         await world.until_equal(lambda: images(world), NEW)

@@ -7,6 +7,11 @@ import pytest
 from federation.admission.rolloutgates import compile_gate, gate_causes, kind_causes
 from federation.planning.aggregation.rules import RuleError
 
+NOT_GLOBAL = (
+    "Invalid value: not a global unicast address; the administrator may allow its network with"
+    " FEDERATION_GATE_ALLOWED_NETWORKS"
+)
+
 
 def causes(**gate: Any) -> list[tuple[str, str]]:
     return [(found["field"], found["message"]) for found in gate_causes({"waves": [{"name": "a"}, {"gate": gate}]})]
@@ -46,7 +51,7 @@ def test_a_dynamic_value_that_is_no_boolean_fails_when_it_is_evaluated() -> None
     ("url", "is_allowed"),
     [
         ("https://slo.example.com/ok?x=1", True),
-        ("http://10.0.0.5:8080/", True),
+        ("http://10.0.0.5:8080/", False),
         ("http://127.0.0.1/", False),
         ("http://localhost:9090/", False),
         ("http://api.localhost/", False),
@@ -67,7 +72,7 @@ def test_addresses_of_the_control_plane_and_its_network_are_refused(url: str, is
         else [
             (
                 "spec.rollout.waves[1].gate.http.url",
-                "Invalid value: loopback, link-local and multicast addresses are not allowed",
+                NOT_GLOBAL,
             )
         ]
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from federation.apimachinery.connection import Connection
+from federation.apimachinery.publicaddresses import parse_networks
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions, WebhookResponse
 from federation.apiserver.auth.pki import PKI, ensure_pki
 
@@ -104,9 +105,20 @@ async def test_an_unusable_url_is_reported(calls: WebhookClient, url: str) -> No
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_a_client_for_addresses_of_users_does_not_connect_to_the_local_machine(host: str) -> None:
     """The address that is connected to counts, not the text of the URL."""
-    client = WebhookClient(WebhookClientOptions(reaches_local_addresses=False))
+    client = WebhookClient(WebhookClientOptions(is_public_only=True))
     async with a_server(OK) as address:
         response = await client.get(Connection(f"http://{host}:{address.rpartition(':')[2]}/"), {}, timeout_s=5)
     await client.close()
     assert response.status == 0
     assert "Permission denied" in response.error or "not allowed" in response.error
+
+
+async def test_a_client_for_addresses_of_users_reaches_listed_networks_and_says_so() -> None:
+    networks = parse_networks(["127.0.0.0/8"])
+    client = WebhookClient(WebhookClientOptions(is_public_only=True, allowed_networks=networks))
+    async with a_server(OK) as address:
+        response = await client.get(Connection(f"http://{address}/"), {}, timeout_s=5)
+        refused = await client.get(Connection("http://127.0.0.1:1/"), {}, timeout_s=5)
+    await client.close()
+    assert (response.status, response.is_listed) == (200, True)
+    assert (refused.status, refused.is_listed) == (0, True)
