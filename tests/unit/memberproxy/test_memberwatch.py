@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import orjson
 import pytest
+from tests.unit.memberproxy.members import ALICE, Member, a_configmap, a_pool, event
 
 from federation.api import names
 from federation.apimachinery.clock import ManualClock
@@ -21,76 +22,24 @@ from federation.apimachinery.errors import (
     Invalid,
     TooManyRequests,
 )
-from federation.apimachinery.resources import CONFIGMAPS, Object
-from federation.apimachinery.webhookclient import StreamedResponse
-from federation.apiserver.auth.identity import User
-from federation.apiserver.registry.registry import Registry
-from federation.apiserver.store.memory import MemoryStore
+from federation.apimachinery.resources import CONFIGMAPS
 from federation.apiserver.verbs.requestoptions import ListOptions
-from federation.client.local import LocalTransport
-from federation.client.pool import ClusterPool
 from federation.memberproxy import memberreads, mergedtokens
 from federation.memberproxy.memberreads import Selection
 from federation.memberproxy.mergedwatch import MergedWatches
 
-ALICE = User("alice", ("shop",))
 SELECTION = Selection(CONFIGMAPS, "default")
-
-
-def a_configmap(name: str, revision: int = 5, namespace: str = "default") -> Object:
-    return {"metadata": {"name": name, "namespace": namespace, "uid": name, "resourceVersion": str(revision)}}
-
-
-def event(type_: str, obj: Object) -> bytes:
-    return orjson.dumps({"type": type_, "object": obj}) + b"\n"
 
 
 def an_error(code: int, reason: str) -> bytes:
     return event("ERROR", {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "no"})
 
 
-class Member(LocalTransport):
-    """A member over HTTP that answers each request with the next status and body."""
-
-    def __init__(self, *answers: tuple[int, Iterable[bytes]]) -> None:
-        clock = ManualClock()
-        super().__init__(Registry(MemoryStore(clock=clock), clock=clock), user_agent="test")
-        self.answers = list(answers)
-        self.targets: list[str] = []
-        self.asked = asyncio.Event()
-
-    @asynccontextmanager
-    async def exchange(
-        self, method: str, target: str, headers: Any, body: AsyncIterator[bytes] | None
-    ) -> AsyncIterator[StreamedResponse]:
-        assert (method, body) == ("GET", None)
-        assert ("Impersonate-User", ALICE.name) in headers
-        self.targets.append(target)
-        self.asked.set()
-        status, pieces = self.answers.pop(0) if self.answers else (200, None)
-        yield StreamedResponse(status, [], self._body(pieces))
-
-    def websocket(self, *_: Any) -> Any:
-        raise ClusterError("not here")
-
-    async def _body(self, pieces: Iterable[bytes] | None) -> AsyncIterator[bytes]:
-        for piece in pieces or ():
-            yield piece
-        if pieces is None:  # a watch in which nothing happens
-            await asyncio.get_running_loop().create_future()
-
-
-def a_pool(member: Member, clock: ManualClock | None = None) -> ClusterPool:
-    pool = ClusterPool(clock=clock or ManualClock())
-    pool.set_transport("m1", member)
-    return pool
-
-
 async def _seen(member: Member) -> tuple[list[tuple[str, str]], FederationError | None]:
     """Return the events of a watch in the member, and the error that ends it."""
     seen: list[tuple[str, str]] = []
     try:
-        async for found in memberreads.watch(a_pool(member), "m1", ALICE, SELECTION, "4"):
+        async for found in memberreads.watch(a_pool(m1=member), "m1", ALICE, SELECTION, "4"):
             seen.append((found.type.value, found.object["metadata"]["name"]))
     except FederationError as error:
         return seen, error
@@ -144,7 +93,7 @@ class Watching:
 
     def __init__(self, *answers: tuple[int, Iterable[bytes]], own: Any = None, **limits: int) -> None:
         self.clock, self.member, self.own = ManualClock(), Member(*answers), own
-        self.pool = a_pool(self.member, self.clock)
+        self.pool = a_pool(self.clock, m1=self.member)
         most = {"watches_max": 2, "user_watches_max": 1, **limits}
         self.watches = MergedWatches(self.pool, Everywhere(), self.clock, **most)
 
