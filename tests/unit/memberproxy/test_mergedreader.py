@@ -18,7 +18,7 @@ from federation.apiserver.verbs.requestoptions import ListOptions
 from federation.client.local import LocalClient
 from federation.memberproxy import mergedtokens
 from federation.memberproxy.mergedreader import MergedOptions, MergedReader
-from federation.memberproxy.placedclusters import EveryCluster
+from federation.memberproxy.placedclusters import EveryCluster, PlacedClusters
 
 
 class Federation:
@@ -146,6 +146,18 @@ async def test_a_member_that_has_left_ends_its_part_of_a_list() -> None:
     _, token = await federation.page(limit=2)
     federation.pool.remove("m1")
     assert await federation.page(limit=5, continue_token=token) == (["m2-a"], "")
+
+
+async def test_objects_of_namespaces_that_are_not_shown_are_left_out_on_every_page() -> None:
+    mixed = [a_configmap(str(number), namespace="default" if number % 2 else "hidden") for number in range(6)]
+    federation = Federation(m1=Holding(*mixed))
+    placed = PlacedClusters(federation.pool)
+    entry = {"placements": [{"controller": "c", "placement": [{"cluster": "m1"}]}]}
+    placed.changed(None, {"metadata": {"namespace": "default"}, "spec": entry})
+    federation.reader = MergedReader(CONFIGMAPS, None, federation.pool, placed, ManualClock())
+    found = await federation.reader.list(federation.request, federation.info, "", ListOptions(limit=4))
+    shown = [orjson.loads(item)["metadata"] for item in found.items]
+    assert [each["name"] for each in shown] == ["m1-1", "m1-3", "m1-5"]
 
 
 async def test_an_exact_revision_and_a_foreign_token_are_refused() -> None:

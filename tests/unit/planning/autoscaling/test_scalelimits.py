@@ -1,5 +1,8 @@
 """The limits of autoscalers: bounds, policies and stabilisation windows."""
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,3 +29,67 @@ def test_speed_limits_count_what_was_done_lately() -> None:
     assert history.limit(10, 50, bounds, 30.0)[0] == 10
     assert history.limit(10, 50, bounds, 61.0)[0] == 20
     assert History().limit(10, 1, bounds, 0.0)[0] == 10
+
+
+QUICK = {"policies": [{"type": "Pods", "value": 4, "periodSeconds": 60}]}
+
+
+@pytest.mark.parametrize(
+    ("current", "wanted", "behavior", "expected", "able", "limited"),
+    [
+        (5, 5, None, 5, "ReadyForNewScale", "DesiredWithinRange"),
+        (5, 10, None, 10, "ReadyForNewScale", "DesiredWithinRange"),
+        (5, 11, None, 10, "ReadyForNewScale", "ScaleUpLimit"),
+        (1, 9, None, 4, "ReadyForNewScale", "ScaleUpLimit"),
+        (9, 21, None, 18, "ReadyForNewScale", "ScaleUpLimit"),
+        (15, 21, None, 20, "ReadyForNewScale", "TooManyReplicas"),
+        (10, 21, None, 20, "ReadyForNewScale", "TooManyReplicas"),
+        (5, 1, None, 2, "ReadyForNewScale", "TooFewReplicas"),
+        (10, 3, {"scaleDown": QUICK}, 6, "ReadyForNewScale", "ScaleDownLimit"),
+        (10, 6, {"scaleDown": QUICK}, 6, "ReadyForNewScale", "DesiredWithinRange"),
+        (6, 1, {"scaleDown": QUICK}, 2, "ReadyForNewScale", "TooFewReplicas"),
+        (16, 21, {"scaleUp": QUICK}, 20, "ReadyForNewScale", "TooManyReplicas"),
+        (10, 17, {"scaleUp": QUICK}, 14, "ReadyForNewScale", "ScaleUpLimit"),
+        (10, 17, {}, 10, "ReadyForNewScale", "ScaleUpLimit"),
+    ],
+)
+def test_the_first_step_and_its_reasons(
+    current: int, wanted: int, behavior: dict[str, Any] | None, expected: int, able: str, limited: str
+) -> None:
+    replicas, is_able, is_limited = History().limit(current, wanted, Bounds(2, 20, behavior), 0.0)
+    assert (replicas, is_able[1], is_limited[1]) == (expected, able, limited)
+
+
+@pytest.mark.parametrize(
+    ("behavior", "recent", "wanted", "age_s", "expected", "able"),
+    [
+        (None, 8, 4, 299, 8, "ScaleDownStabilized"),
+        (None, 8, 4, 300, 4, "ReadyForNewScale"),
+        (None, 8, 6, 299, 8, "ScaleDownStabilized"),
+        (
+            {"scaleUp": {**QUICK, "stabilizationWindowSeconds": 60}, "scaleDown": QUICK},
+            6,
+            8,
+            59,
+            6,
+            "ScaleUpStabilized",
+        ),
+        ({"scaleUp": {**QUICK, "stabilizationWindowSeconds": 60}, "scaleDown": QUICK}, 6, 8, 60, 8, "ReadyForNewScale"),
+        (
+            {"scaleUp": QUICK, "scaleDown": {**QUICK, "stabilizationWindowSeconds": 60}},
+            6,
+            4,
+            59,
+            5,
+            "ScaleDownStabilized",
+        ),
+        ({"scaleUp": QUICK, "scaleDown": {**QUICK, "stabilizationWindowSeconds": 60}}, 6, 4, 60, 4, "ReadyForNewScale"),
+    ],
+)
+def test_recent_recommendations_hold_a_change_back(
+    behavior: dict[str, Any] | None, recent: int, wanted: int, age_s: float, expected: int, able: str
+) -> None:
+    history, bounds = History(), Bounds(1, 20, behavior)
+    history.limit(5, recent, bounds, 0.0)
+    replicas, is_able, _ = history.limit(5, wanted, bounds, age_s)
+    assert (replicas, is_able[1]) == (expected, able)

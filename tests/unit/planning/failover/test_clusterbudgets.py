@@ -107,6 +107,7 @@ def test_a_closed_window_names_its_next_opening() -> None:
     blocked = find_blocked("a", THREE, [_budget(1, windows=[over])], NOW)
     assert blocked is not None
     assert blocked.until is None
+    assert blocked.message.endswith("allows no disruption now: it has no further window")
 
 
 @pytest.mark.parametrize(
