@@ -1,0 +1,57 @@
+"""The next step for the record of a left object, given the live one."""
+
+from typing import Any
+
+import pytest
+
+from federation.api import names
+from federation.apimachinery.resources import DEPLOYMENTS
+from federation.planning.leftovers.record import Action, Reason, Record, Step, from_manifest, next_step, to_manifest
+
+RECORD = Record("m1", DEPLOYMENTS, "default", "web", Action.DELETE, Reason.SOURCE_DELETED, "c1", "u1", "why")
+
+
+def live(uid: str = "u1", label: str | None = "true", *, adopted: bool = False) -> dict[str, Any]:
+    annotations = {names.ADOPTED: "true"} if adopted else None
+    labels = {names.MANAGED_LABEL: label} if label else None
+    return {"metadata": {"uid": uid, "labels": labels, "annotations": annotations}}
+
+
+@pytest.mark.parametrize(
+    ("action", "uid", "found", "expected"),
+    [
+        (Action.DELETE, "u1", live(), Step.DELETE),
+        (Action.DELETE, "", live("other"), Step.DELETE),
+        (Action.DELETE, "u1", live("other"), Step.REPORT),
+        (Action.DELETE, "u1", None, Step.FORGET),
+        (Action.DELETE, "u1", live(label=None), Step.FORGET),
+        (Action.DELETE, "u1", live("other", label="false"), Step.FORGET),
+        (Action.RELEASE, "u1", live(), Step.RELEASE),
+        (Action.RELEASE, "u1", live("other"), Step.REPORT),
+        (Action.RELEASE_ADOPTED, "u1", live(adopted=True), Step.RELEASE),
+        (Action.RELEASE_ADOPTED, "u1", live(), Step.DELETE),
+        (Action.KEEP, "u1", live(), Step.NOTHING),
+        (Action.KEEP, "u1", live("other"), Step.NOTHING),
+        (Action.KEEP, "u1", None, Step.FORGET),
+    ],
+)
+def test_only_the_recorded_object_is_touched(
+    action: Action, uid: str, found: dict[str, Any] | None, expected: Step
+) -> None:
+    record = Record("m1", DEPLOYMENTS, "default", "web", action, Reason.SOURCE_DELETED, uid=uid)
+    assert next_step(record, found) is expected
+
+
+def test_a_record_survives_its_manifest_and_has_the_name_of_its_object() -> None:
+    manifest = to_manifest(RECORD)
+    assert from_manifest(manifest) == RECORD
+    with pytest.raises(ValueError, match="is named"):
+        from_manifest({**manifest, "metadata": {"name": "other"}})
+
+
+@pytest.mark.parametrize(
+    ("known", "asked", "expected"), [("c1", "c1", True), ("c1", "", True), ("", "c1", True), ("c1", "c2", False)]
+)
+def test_an_unknown_cluster_uid_rules_nothing_out(known: str, asked: str, expected: bool) -> None:
+    record = Record("m1", DEPLOYMENTS, "default", "web", Action.DELETE, Reason.STRAY, cluster_uid=known)
+    assert record.is_in(asked) is expected
