@@ -35,7 +35,7 @@ AREAS = {
     "member proxy": ["federation/memberproxy"],
     "plugins": ["plugins/federation_plugins"],
 }
-_TESTS = ["tests/unit", "tests/properties", "tests/conformance", "tests/scenarios"]
+_TESTS = [f"tests/{name}" for name in ("unit", "properties", "conformance", "scenarios", "attacks", "faults")]
 _NOT_HERE = "not postgres and not e2e and not kubernetes and not nightly"
 _TIMEOUT_S = 120
 _TOO_LONG = "too much time"

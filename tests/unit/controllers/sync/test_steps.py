@@ -113,3 +113,33 @@ async def test_a_departed_object_is_removed_only_where_it_has_our_label(label: s
         await world.restart()
         await world.until_statuses({"m1": "OK"})
         assert (await world.members["m2"].deployment() is None) is (label == "true")
+
+
+async def test_a_federated_object_without_a_source_is_not_delivered_and_says_so_once() -> None:
+    async with member_world(1) as world:
+        await _stranger_without_source(world)
+
+        async def condition() -> Object | None:
+            status = (await world.federated("ghost")).get("status") or {}
+            return next(iter(status.get("conditions") or ()), None)
+
+        found = await world.until(condition)
+        assert (found["type"], found["status"], found["reason"]) == (names.PROPAGATED, "False", names.REASON_NO_SOURCE)
+        assert found["message"]
+        await world.patch({"metadata": {"labels": {"touched": "true"}}}, "ghost")
+        await world.pass_time(1)
+        told = [text for reason, text in await world.events() if reason == names.EVENT_NO_SOURCE]
+        assert told == [f"not delivered, because it does not follow from an object of the host: {found['message']}"]
+        assert world.members["m1"].line.writes("deployments") == []
+
+
+async def _stranger_without_source(world: World) -> None:
+    spec = {"template": a_deployment("ghost"), **placed({"m1": 1})}
+    metadata = {
+        "name": "ghost-deployments.apps",
+        "namespace": "default",
+        "annotations": {names.PENDING_CONTROLLERS: "[]"},
+        "finalizers": [names.SYNC_FINALIZER],
+    }
+    head = {"apiVersion": FEDERATED_OBJECTS.api_version, "kind": "FederatedObject"}
+    await world.host.create(FEDERATED_OBJECTS, {**head, "metadata": metadata, "spec": spec})
