@@ -49,15 +49,13 @@ def join(fed: Federation, name: str, member: Kubectl) -> None:
 
 def counts(member: Kubectl) -> tuple[int, int]:
     """Return the wanted and the ready replicas of the Deployment in a member, zeros without it."""
-    path = "jsonpath={.spec.replicas},{.status.readyReplicas}"
-    text = member("get", "deploy", "web", "--ignore-not-found", "-o", path)
-    wanted, _, ready = text.partition(",")
-    return int(wanted or 0), int(ready or 0)
+    found = member.api().find("deployments", "web")
+    return (found["spec"]["replicas"], found.get("status", {}).get("readyReplicas", 0)) if found else (0, 0)
 
 
 def ready_status(fed: Federation, name: str) -> str:
-    path = 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'
-    return fed.kubectl("get", "fcluster", name, "-o", path)
+    conditions = fed.api().get("federatedclusters", name)["status"]["conditions"]
+    return next(each["status"] for each in conditions if each["type"] == "Ready")
 
 
 BUDGET = {

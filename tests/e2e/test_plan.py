@@ -1,4 +1,7 @@
-"""`fedctl plan` and `apply-plan` with the real kubectl: afterwards the members match the plan."""
+"""`fedctl plan` and `apply-plan` with the real kubectl: afterwards the members match the plan.
+
+The federation is alone: a plan names all objects that it moves, and one of them taints a cluster.
+"""
 
 import json
 import subprocess
@@ -40,8 +43,7 @@ def members(fed: Federation) -> dict[str, tuple[int, str]]:
     """Return replicas and hash of the manifest by member, of those that have the Deployment."""
     found = {}
     for name in fed.members:
-        listed = fed.member(name).json("get", "deployments", "-n", "default")["items"]
-        for copy in listed:
+        for copy in fed.api(member=name).list("deployments")["items"]:
             (digest,) = (v for k, v in copy["metadata"]["annotations"].items() if k.endswith("/template-hash"))
             found[name] = (copy["spec"]["replicas"], digest)
     return found
@@ -88,9 +90,9 @@ def test_a_plan_may_contain_a_namespace_and_its_objects(fed: Federation, tmp_pat
     said = run(fed, "plan", "-f", str(all_of_it), "--out", kept, code=1).stdout
     assert "deployment/web in shop: created" in said
     assert "as planned: deployment/web in shop; namespace/shop" in run(fed, "apply-plan", kept).stdout
-    there = fed.member("member-2")
+    there = fed.api("shop", member="member-2")
     eventually(
-        lambda: [copy["spec"]["replicas"] for copy in there.json("get", "deployments", "-n", "shop")["items"]],
+        lambda: [copy["spec"]["replicas"] for copy in there.list("deployments")["items"]],
         lambda replicas: replicas == [4],
     )
     manifests[-1]["metadata"]["name"] = "other"
@@ -122,7 +124,7 @@ def test_a_rebalance_moves_what_avoid_disruption_keeps(fed: Federation, tmp_path
     assert run(fed, "rebalance", "deployment/web", "-n", "even").stdout.endswith("as planned: deployment/web in even\n")
     for member in ("member-2", "member-3"):
         eventually(
-            lambda at=member: fed.member(at).json("get", "deployment", "web", "-n", "even")["spec"]["replicas"],  # type: ignore[misc]  # bound here
+            lambda at=member: fed.api("even", member=at).get("deployments", "web")["spec"]["replicas"],  # type: ignore[misc]  # bound here
             lambda replicas: replicas == 2,
         )
     refused = run(fed, "rebalance", "namespace/even", code=1).stderr

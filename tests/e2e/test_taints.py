@@ -46,8 +46,8 @@ def run(fed: Federation, *arguments: str) -> str:
 
 def placement(fed: Federation) -> dict[str, int]:
     """Return the replicas per cluster that the scheduler wants, {} before the first decision."""
-    listed = fed.kubectl.json("get", "federatedobjects", "-n", "default")["items"]
-    spec = next((each["spec"] for each in listed if each["metadata"]["name"] == "web-deployments.apps"), {})
+    found = fed.api().find("federatedobjects", "web-deployments.apps")
+    spec = found["spec"] if found else {}
     placed = {entry["cluster"]: 0 for part in spec.get("placements", ()) for entry in part["placement"]}
     for part in spec.get("overrides", ()):
         for cluster in part["clusters"]:

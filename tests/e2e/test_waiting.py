@@ -3,7 +3,6 @@
 Helm's "watcher" (its default since version 4) judges by kstatus, "legacy" is what Helm 3 did.
 """
 
-import itertools
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,10 +13,11 @@ import pytest
 import yaml
 
 from tests.support.argohealth import HEALTHY, PROGRESSING, health_of
-from tests.support.federation import Federation, eventually, fedctl, federation
+from tests.support.federation import Federation, eventually, fedctl
+from tests.support.rest import Refused
+from tests.support.shared import new_namespace
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("waiting")]
-NUMBERS = itertools.count(1)
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("shared")]
 WAIT_S = 60
 NEVER_READY = {"simulator.kubeadmiral.io/ready": "false"}
 RULES_OF_KINDS = {
@@ -26,9 +26,9 @@ RULES_OF_KINDS = {
     "v1": ("PersistentVolumeClaim", "Service"),
     "networking.k8s.io/v1": ("Ingress",),
     "policy/v1": ("PodDisruptionBudget",),
-    "apiextensions.k8s.io/v1": ("CustomResourceDefinition",),
-    "example.com/v1": ("Widget",),
 }
+MEMBERS = ("member-1", "member-2")
+WIDGETS = "example.com/v1/widgets"
 Objects = dict[str, dict[str, Any]]
 
 
@@ -84,29 +84,39 @@ def a_definition() -> dict[str, Any]:
     return {**definition, "metadata": {"name": "widgets.example.com"}}
 
 
+def a_policy(kind: str, **spec: Any) -> dict[str, Any]:
+    metadata = {"name": "waiting"}
+    placement = [{"cluster": member} for member in MEMBERS]
+    spec = {"schedulingMode": "Divide", "placement": placement, **spec}
+    return {"apiVersion": "core.kubeadmiral.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
 def give_rights(fed: Federation, member: str) -> None:
     """Give the federation's account in the member the rights for widgets, once they are federated and served there."""
-    eventually(lambda: fed.kubectl.run("get", "ftc", "widgets.example.com").returncode, lambda code: code == 0)
-    kubectl = fed.member(member)
-    eventually(lambda: kubectl.run("get", "widgets").returncode, lambda code: code == 0, what="served widgets")
-    host = fed.kubectl.kubeconfig
-    fedctl("join", "--update-credentials", member, "--kubeconfig", str(kubectl.kubeconfig), KUBECONFIG=str(host))
+    eventually(lambda: fed.api().find("federatedtypeconfigs", "widgets.example.com"), bool)
+    eventually(lambda: is_served(fed, member), bool, what="served widgets")
+    kubeconfig, host = fed.member(member).kubeconfig, fed.kubectl.kubeconfig
+    fedctl("join", "--update-credentials", member, "--kubeconfig", str(kubeconfig), KUBECONFIG=str(host))
+
+
+def is_served(fed: Federation, member: str) -> bool:
+    try:
+        fed.api(member=member).list(WIDGETS)
+    except Refused:
+        return False
+    return True
 
 
 @pytest.fixture(scope="module")
-def fed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
-    with federation(tmp_path_factory.mktemp("waiting") / "fed", members=2) as running:
-        kinds = [{"apiVersion": v, "kind": kind} for v, kinds in RULES_OF_KINDS.items() for kind in kinds]
-        policy = {
-            "apiVersion": "core.kubeadmiral.io/v1alpha1",
-            "kind": "ClusterPropagationPolicy",
-            "metadata": {"name": "all"},
-            "spec": {"schedulingMode": "Divide", "resourceSelectors": kinds},
-        }
-        running.kubectl.apply(policy, a_definition())
-        for member in running.members:
-            give_rights(running, member)
-        yield running
+def fed(shared_federation: Federation) -> Federation:
+    """The federation that others use, too, with widgets in two members."""
+    definition = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    selectors = [{**definition, "name": "widgets.example.com"}, {"apiVersion": "example.com/v1", "kind": "Widget"}]
+    policy = a_policy("ClusterPropagationPolicy", resourceSelectors=selectors)
+    shared_federation.kubectl.apply(policy, a_definition())
+    for member in MEMBERS:
+        give_rights(shared_federation, member)
+    return shared_federation
 
 
 class User:
@@ -121,8 +131,8 @@ class User:
         return self.fed.kubectl(*arguments, "-n", self.namespace, stdin=stdin, timeout_s=WAIT_S + 10)
 
     def get(self, kind: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.fed.kubectl.json("get", kind.lower(), kind.lower(), "-n", self.namespace)
-        return found
+        plural = {"Widget": WIDGETS, "Ingress": "ingresses"}.get(kind, f"{kind.lower()}s")
+        return self.fed.api(self.namespace).get(plural, kind.lower())
 
     def health(self) -> dict[str, str]:
         """Return Argo CD's health of all objects."""
@@ -130,11 +140,11 @@ class User:
 
     def report_widget(self, member: str, status: str) -> None:
         """Report the condition Ready as the widget's controller in a member does."""
-        kubectl = self.fed.member(member)
-        condition = {"type": "Ready", "status": status, "reason": "Tested", "message": "", "lastTransitionTime": None}
-        patch = json.dumps({"status": {"conditions": [{**condition, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}})
-        arguments = ("patch", "widget", "widget", "-n", self.namespace, "--subresource=status", "--type=merge", "-p")
-        eventually(lambda: kubectl.run(*arguments, patch).returncode, lambda code: code == 0, what=f"{member}'s widget")
+        api = self.fed.api(self.namespace, member=member)
+        condition = {"type": "Ready", "status": status, "reason": "Tested", "message": ""}
+        eventually(lambda: api.find(WIDGETS, "widget"), bool, what=f"{member}'s widget")
+        condition["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+        api.patch(WIDGETS, "widget", {"status": {"conditions": [condition]}}, "status")
 
     def install(self, wait: str, timeout_s: int, found: Objects) -> str:
         """Install the objects as a chart with the real Helm library; return the release's status or the error."""
@@ -153,10 +163,13 @@ class User:
 
 @pytest.fixture
 def user(fed: Federation, tmp_path: Path) -> Iterator[User]:
-    namespace = f"waiting-{next(NUMBERS)}"
-    fed.kubectl("create", "namespace", namespace)
+    namespace = new_namespace(fed, "waiting")
+    kinds = [{"apiVersion": v, "kind": kind} for v, kinds in RULES_OF_KINDS.items() for kind in kinds]
+    fed.api(namespace).create("propagationpolicies", a_policy("PropagationPolicy", resourceSelectors=kinds))
     yield User(fed, namespace, tmp_path)
-    fed.kubectl("delete", "namespace", namespace, "--wait=false")
+    api = fed.api(namespace)
+    for plural in ("deployments", "statefulsets", "daemonsets", "jobs"):
+        api.send("DELETE", api.url(plural), propagationPolicy="Background")
 
 
 def test_kubectl_waits_for_every_kind(user: User) -> None:
