@@ -7,8 +7,10 @@ from typing import Any, cast
 
 import orjson
 import pytest
+from tests.support.lines import MemberLine
 from tests.support.manifests import a_deployment, a_policy
-from tests.support.world import Member, MemberLine, World, a_world
+from tests.support.world import World, a_world
+from tests.support.worldmember import Member
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES

@@ -8,8 +8,9 @@ import orjson
 import pytest
 from prometheus_client import REGISTRY
 from tests.attacks.test_member_limits import Hostile, a_configmap, an_informer, answered, run_for, serve
+from tests.support.lines import MemberLine
 from tests.support.manifests import a_deployment, a_policy
-from tests.support.world import MemberLine, World, a_world
+from tests.support.world import World, a_world
 
 from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery import quantity

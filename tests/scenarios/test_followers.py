@@ -8,7 +8,8 @@ from typing import Any
 import orjson
 import pytest
 from tests.support.manifests import a_deployment, a_policy, an_override
-from tests.support.world import NAMES, Member, World, a_world
+from tests.support.world import NAMES, World, a_world
+from tests.support.worldmember import Member
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, OVERRIDE_POLICIES, PROPAGATION_POLICIES

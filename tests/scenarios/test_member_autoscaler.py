@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 from tests.support.manifests import a_deployment, a_policy, an_override
-from tests.support.world import Member, World, a_world
+from tests.support.world import World, a_world
+from tests.support.worldmember import Member
 
 from federation.api import names
 from federation.api.resources import OVERRIDE_POLICIES, PROPAGATION_POLICIES

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.support.manifests import a_deployment
-from tests.support.world import Member, World, a_world
+from tests.support.world import World, a_world
+from tests.support.worldmember import Member
 
 from federation.api import names
 from federation.api.crds import crd_manifests

@@ -6,7 +6,8 @@ import pytest
 from tests.scenarios.test_drift_reports import counted, delivery, in_cluster, messages_of
 from tests.scenarios.test_member_autoscaler import an_autoscaler, begin, minutes, owners_of_replicas, recording
 from tests.support.manifests import a_deployment, a_policy
-from tests.support.world import Member, World, a_world
+from tests.support.world import World, a_world
+from tests.support.worldmember import Member
 
 from federation.api import names
 from federation.api.resources import PROPAGATION_POLICIES

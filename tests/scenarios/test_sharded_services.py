@@ -11,7 +11,8 @@ import pytest
 import yaml
 from tests.support.invariants import changes_of_a_restart
 from tests.support.vectors import ROOT
-from tests.support.world import Member, World, a_world
+from tests.support.world import World, a_world
+from tests.support.worldmember import Member
 
 from federation.api import names
 from federation.api.resources import PROPAGATION_POLICIES, TOPOLOGY_SPREAD_PLANS

@@ -17,7 +17,8 @@ from tests.support.federatedspreads import (
 )
 from tests.support.manifests import a_policy
 from tests.support.simulatedmember import a_template, a_workload, an_object
-from tests.support.world import Member, World, a_world
+from tests.support.world import World, a_world
+from tests.support.worldmember import Member
 
 from federation.api.crds import crd_manifests
 from federation.api.resources import (

@@ -24,7 +24,8 @@ from federation.planning.followers.orphaned import kept_for
 from federation.planning.leftovers.strays import is_written_by_us
 from federation.planning.rendering.retention import is_replicas_retained
 from federation.planning.status.sourceconditions import is_unselected
-from tests.support.world import Member, World
+from tests.support.world import World
+from tests.support.worldmember import Member
 
 _FORGOTTEN = "DELETED /core.kubeadmiral.io/leftovers/"
 _RESTART_S = 45.0

@@ -1,7 +1,7 @@
 """A whole federation in one process: the product's own wiring over registries in memory, on a virtual clock, from a seed.
 
-`async with a_world() as world` starts a host, members with the simulator's workload controllers, and a control plane,
-and joins the members. A scenario writes as a user (`world.user`) or as a member's administrator
+`async with a_world() as world` starts a host, members with the simulator's workload controllers, and a control plane.
+The members have joined: a world begins from stores that are prepared once per process (`a_base`). A scenario writes as a user (`world.user`) or as a member's administrator
 (`world.members["east"].admin`), breaks connections and restarts the control plane; `until` advances the clock until a
 condition holds. At the end the world must converge and satisfy `invariants.py`. A failure prints the seed and the state.
 Nothing sleeps in real time.
@@ -11,7 +11,6 @@ import asyncio
 import base64
 import contextlib
 import functools
-import itertools
 import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -32,13 +31,11 @@ from federation.apimachinery.errors import (
     AlreadyExists,
     ApiError,
     ClusterError,
-    NotFound,
 )
 from federation.apimachinery.resources import DEPLOYMENTS, EVENTS, SECRETS, Object, Resource
-from federation.apimachinery.webhooks import ServiceNetwork, WebhookCaller
+from federation.apimachinery.webhooks import WebhookCaller
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.interface import Event
-from federation.apiserver.store.memory import MemoryStore
 from federation.assembly import HOST_REGISTRY
 from federation.client.client import Client, PatchType, Transport
 from federation.client.guard import GuardedTransport, GuardOptions
@@ -51,17 +48,14 @@ from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from federation.settings import Settings
-from federation.simulator.options import MemberOptions, NodeShape
-from federation.simulator.workloads import Workloads
-from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
-from federation.spread.configurations import definitions
+from federation.simulator.options import NodeShape
 from federation.wiring import Wiring
 from tests.support.deletions import HostStore, objection
 from tests.support.faults import SkewedClock, StoreCopy, copy_of, restored
-from tests.support.instantworkloads import InstantWorkloads
-from tests.support.lines import Cable, HostLine, MemberLine
+from tests.support.lines import Cable, HostLine
 from tests.support.memoryjournal import MemoryJournal
 from tests.support.reconciles import failed_reconciles
+from tests.support.worldmember import Member, find, raise_failures
 
 T = TypeVar("T")
 Service = Callable[[ManualClock], WebhookTransport]
@@ -69,109 +63,10 @@ Service = Callable[[ManualClock], WebhookTransport]
 NAMES = ("east", "north", "west")
 _PATIENCE_S = 180.0
 """Timeout of `until`, in virtual seconds."""
+_SEED_OF_HOST, _SEED_OF_MEMBERS = 1_000_001, 1_000_002
+"""Seeds of the bases. No world has them: it would create the uids that its base has."""
 _QUIET_S = 4.0
 """Virtual seconds without a write anywhere after which a world has settled; longer than any coalescing."""
-
-
-class Member:
-    """One member cluster: its registry, its workload controllers, the connection to it, and an administrator's client.
-
-    Its wall clock may be wrong (`clock.offset_s`), and its store can be replaced by a copy. With `nodes` it has these
-    nodes, and runs the WorkloadSpread service.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        clock: ManualClock,
-        seed: int,
-        labels: Mapping[str, str],
-        *,
-        has_workloads: bool,
-        nodes: Sequence[NodeShape] = (),
-        has_reports: bool,
-        copy: StoreCopy | None = None,
-    ) -> None:
-        self.name = name
-        self.labels = dict(labels)
-        self.clock = SkewedClock(clock)
-        self._has_workloads = has_workloads
-        self._nodes = tuple(nodes)
-        self._has_reports = has_reports
-        self._seeds = itertools.count(seed, 1_000_000)
-        self._tasks: list[asyncio.Task[None]] = []
-        self._build(copy)
-        self.line = MemberLine(self.registry, clock, seed)
-
-    def _build(self, copy: StoreCopy | None) -> None:
-        self.store = MemoryStore(clock=self.clock)
-        restored(self.store, copy)
-        network = ServiceNetwork()
-        entropy = SeededEntropy(next(self._seeds))
-        self.registry = Registry(self.store, clock=self.clock, entropy=entropy, webhooks=network)
-        self.admin = LocalClient(self.registry, user_agent="admin")
-        nodes = self._nodes or (NodeShape("node-1", cpu="64", memory="256Gi", pods=1000),)
-        self.workloads = Workloads(self.registry, MemberOptions(self.name, nodes), self.clock)
-        self._spreads: WorkloadSpreads | None = None
-        if self._nodes:
-            self._spreads = WorkloadSpreads(self.registry, self.clock, cluster=self.name)
-            network.add(*SERVICE, self._spreads.answer)
-
-    async def start(self) -> None:
-        """Run the member's servers and controllers."""
-        await self.registry.start()
-        await self.workloads.ensure_nodes()
-        self._tasks = [asyncio.create_task(self.registry.run(), name=self.name)]
-        if self._spreads is not None:
-            # Before the controllers that create pods: a pod that is created earlier is not spread.
-            await self.registry.install_crds(definitions())
-            self._tasks.append(asyncio.create_task(self._spreads.run(), name=f"WorkloadSpreads of {self.name}"))
-            await self._spreads.wait_synced()
-            await self._spreads.prepare()
-        if self._has_workloads:
-            self._tasks.append(asyncio.create_task(self.workloads.run(), name=f"workloads of {self.name}"))
-        elif self._has_reports:
-            self._tasks.append(asyncio.create_task(InstantWorkloads(self.admin).run(), name=f"reports of {self.name}"))
-
-    async def stop(self) -> None:
-        """Stop them; the store keeps its content."""
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        _raise_failures(await asyncio.gather(*tasks, return_exceptions=True))
-
-    async def replace(self, copy: StoreCopy | None) -> None:
-        """Restore the cluster from a backup; without one, a new and empty cluster takes its place."""
-        await self.stop()
-        self._build(copy)
-        await self.start()
-        self.line.connect(self.registry)
-
-    @property
-    def tasks(self) -> Sequence[asyncio.Task[None]]:
-        """The tasks that run the member."""
-        return self._tasks
-
-    async def find(self, resource: Resource, name: str, namespace: str = "default") -> Object | None:
-        """Return an object of the member, None when there is none."""
-        return await find(self.admin, resource, name, namespace)
-
-    async def replicas(self, name: str) -> int | None:
-        """Return the desired replicas of the Deployment in the member, None without it."""
-        deployment = await self.find(DEPLOYMENTS, name)
-        return deployment["spec"]["replicas"] if deployment is not None else None
-
-    async def merge(self, resource: Resource, name: str, patch: Object, namespace: str = "default") -> Object:
-        """Patch as the member's administrator."""
-        return await self.admin.patch(resource, name, patch, patch_type=PatchType.MERGE, namespace=namespace)
-
-    async def report(self, name: str, **status: Any) -> None:
-        """Act as the Deployment controller of a member without workloads: publish a status for the newest generation."""
-        deployment = await self.admin.get(DEPLOYMENTS, name, "default")
-        body = {"status": {"observedGeneration": deployment["metadata"]["generation"], **status}}
-        await self.admin.patch(
-            DEPLOYMENTS, name, body, patch_type=PatchType.MERGE, namespace="default", subresource="status"
-        )
 
 
 class Base(NamedTuple):
@@ -270,8 +165,9 @@ class World:
         self.start()
         for name, labels in members.items():
             await self.add_member(name, labels)
-        for name in members if self._base is None else ():
-            await self.join(name)
+        for name in members:
+            if self._base is None or name not in self._base.stores:
+                await self.join(name)
         await self.until_ready(*members)
         await self.settle()
 
@@ -339,7 +235,7 @@ class World:
         running, self._running = self._running, []
         for task in (*running, *self._checking):
             task.cancel()
-        _raise_failures(await asyncio.gather(*running, return_exceptions=True))
+        raise_failures(await asyncio.gather(*running, return_exceptions=True))
 
     @property
     def cables(self) -> list[Cable]:
@@ -370,7 +266,7 @@ class World:
             await member.stop()
         for task in self._background:
             task.cancel()
-        _raise_failures(await asyncio.gather(*self._background, return_exceptions=True))
+        raise_failures(await asyncio.gather(*self._background, return_exceptions=True))
 
     # -- reading and writing as a user
 
@@ -538,14 +434,6 @@ def _describe(event: Event) -> str:
     return f"{event.type} {event.key}: {changed}"
 
 
-async def find(client: Client, resource: Resource, name: str, namespace: str) -> Object | None:
-    """Return an object, None when there is none."""
-    try:
-        return await client.get(resource, name, namespace if resource.namespaced else "")
-    except NotFound:
-        return None
-
-
 def _status(held: Any, type_: str) -> str:
     return str((conditions.find(held, type_) or {}).get("status", ""))
 
@@ -558,12 +446,6 @@ async def _connected(guard: GuardedTransport) -> None:
 
 async def _forever(run: Callable[[], Awaitable[None]]) -> None:
     await run()
-
-
-def _raise_failures(outcomes: Sequence[BaseException | None]) -> None:
-    for outcome in outcomes:
-        if isinstance(outcome, Exception):
-            raise outcome
 
 
 @contextlib.asynccontextmanager
@@ -580,6 +462,7 @@ async def a_world(
     gates: GateTransport | None = None,
     webhooks: WebhookCaller | None = None,
     base: Base | None = None,
+    is_new: bool = False,
     guard_share: float = 0.2,
     spreading: Mapping[str, Sequence[NodeShape]] | None = None,
     replicas_per_minute: int = 600,
@@ -587,14 +470,18 @@ async def a_world(
     health_threshold_s: float = 3.0,
     preemption_interval_s: float = 0.0,
 ) -> AsyncIterator[World]:
-    """Run a federation for the block, from the base if there is one, and check the invariants at its end.
+    """Run a federation for the block and check the invariants at its end.
 
+    It begins from the base. Without one its members have joined and it has converged; with `is_new` it begins empty and
+    the members join.
     With a `guard_share` of 1, nothing is held. The members in `spreading` run the WorkloadSpread service on the nodes
     that it names. With a higher `health_threshold_s`, the loss of a member is published
     later. Without workloads, members with `has_reports` report Deployments as running at once.
     """
     from tests.support.invariants import violations
 
+    if base is None and not is_new:
+        base = await a_base(*members, labels=labels, spreading=spreading)
     random.seed(seed)  # the jitter of pauses
     world = World(
         seed,
@@ -629,13 +516,20 @@ async def a_world(
 
 
 _plugins = functools.cache(load_plugins)
-_bases: dict[tuple[str, ...], Base] = {}
+_bases: dict[tuple[tuple[str, ...], str], Base] = {}
 
 
-async def a_base(*members: str) -> Base:
+async def a_base(
+    *members: str,
+    labels: Mapping[str, Mapping[str, str]] | None = None,
+    spreading: Mapping[str, Sequence[NodeShape]] | None = None,
+) -> Base:
     """Return the stores of a federation whose members have joined and run no workloads; made once per process."""
-    if members not in _bases:
-        async with a_world(members=members, seed=0, has_workloads=False) as world:
-            await world.settle()
-            _bases[members] = world.copy()
-    return _bases[members]
+    key = (members, repr((labels or {}, spreading or {})))
+    if key not in _bases:
+        host, seed = (await a_base(), _SEED_OF_MEMBERS) if members else (None, _SEED_OF_HOST)
+        async with a_world(
+            members=members, labels=labels, spreading=spreading, seed=seed, has_workloads=False, base=host, is_new=True
+        ) as world:
+            _bases[key] = world.copy()
+    return _bases[key]
