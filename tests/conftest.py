@@ -1,6 +1,6 @@
 """Settings for all tests: tiers, their order, costs, and generated examples that are the same in every run.
 
-A red run is about the change in it. `HYPOTHESIS_PROFILE=search` looks for new examples instead, many more of them.
+A red run is about the change in it. `HYPOTHESIS_PROFILE=nightly` looks for new examples instead, many more of them.
 """
 
 import os
@@ -33,8 +33,9 @@ structlog.configure(
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 pause_collector()  # until all tests are collected: it would take a third of that time, and find nothing
-settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("search", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_LIMITS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("same", max_examples=50, derandomize=True, **_LIMITS)
+settings.register_profile("nightly", max_examples=20_000, **_LIMITS)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 _CHECKED = pytest.StashKey[set[str]]()

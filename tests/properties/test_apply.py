@@ -3,8 +3,9 @@
 import copy
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.generated import examples
 
 from federation.api.names import FIELD_MANAGER
 from federation.apimachinery.errors import Conflict
@@ -96,7 +97,7 @@ def sets(obj):
     return {(entry["manager"], entry["operation"]): set(paths(entry["fieldsV1"])) for entry in entries}
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(steps, configurations())
 def test_applying_twice_is_applying_once(history, config):
     once = applied(run(history), config, "me")
@@ -113,7 +114,7 @@ def test_applying_twice_is_applying_once(history, config):
     assert twice == once
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(steps, configurations())
 def test_what_is_applied_is_there_and_inputs_stay(history, config):
     live = run(history)
@@ -142,7 +143,7 @@ def assert_holds(found, wanted):
         assert found == wanted
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(steps, configurations())
 def test_what_only_its_owner_set_goes_when_it_is_dropped(history, config):
     live = run(history)
@@ -157,7 +158,7 @@ def test_what_only_its_owner_set_goes_when_it_is_dropped(history, config):
         assert fields <= before.get(owner, set())
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(steps, configurations())
 def test_force_never_costs_others_what_it_does_not_name(history, config):
     live = run(history)
@@ -175,7 +176,7 @@ def _covers(path, field):
     return field.startswith(path) or path.startswith(field)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(steps, configurations())
 def test_the_configuration_of_the_last_apply_is_found_in_the_object(history, config):
     live = applied(run(history), config, FIELD_MANAGER)

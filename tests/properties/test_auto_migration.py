@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.generated import examples
 
 from federation.planning.automigration.capacityestimate import Observation, TrialRules, find_openings, revise_estimates
 from federation.planning.automigration.migrationinfo import MigrationInfo, from_text, to_text
@@ -221,7 +222,7 @@ def loops(draw: st.DrawFn, *, bias: st.SearchStrategy[int], planners: Sequence[s
     )
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(loops(bias=st.integers(-3, 5)))
 def test_decisions_converge_with_constant_capacity_for_any_reported_nodes(loop: Loop) -> None:
     loop.plan()
@@ -229,7 +230,7 @@ def test_decisions_converge_with_constant_capacity_for_any_reported_nodes(loop: 
     assert sum(loop.running.values()) == loop.most
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(loops(bias=st.integers(0, 5)), st.data())
 def test_decisions_converge_after_any_history(loop: Loop, data: st.DataObject) -> None:
     loop.plan()
@@ -248,7 +249,7 @@ def test_decisions_converge_after_any_history(loop: Loop, data: st.DataObject) -
         assert sum(loop.placed.values()) == loop.total
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(loops(bias=st.just(0), planners=("weights",)))
 def test_replicas_return_by_weight_when_capacity_is_free(loop: Loop) -> None:
     loop.plan()

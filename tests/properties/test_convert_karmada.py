@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.generated import examples
 
 from federation.api.v1alpha1.cronfederatedhpa import CronFederatedHPASpec
 from federation.api.v1alpha1.overridepolicy import OverridePolicySpec
@@ -197,7 +198,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@examples(25)
 @given(data=st.data())
 def test_every_field_is_used_or_noted(kind: str, data: st.DataObject) -> None:
     specs, model = KINDS[kind]

@@ -10,9 +10,10 @@ import sys
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.determinism import decisions, digests
+from tests.support.generated import examples
 from tests.support.sources import ROOT
 
 _EXPECTED = decisions(0)
@@ -24,7 +25,7 @@ def test_the_cases_are_of_every_sort() -> None:
     assert len(set(_EXPECTED.values())) == len(_EXPECTED)
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(st.integers(1, 10**6))
 def test_the_order_in_which_things_arrive_after_a_restart_does_not_matter(seed: int) -> None:
     found = decisions(seed)

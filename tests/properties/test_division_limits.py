@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.generated import examples
 
 from federation.api import names
 from federation.planning.placement.failback import Offers
@@ -94,7 +95,7 @@ def units(draw: st.DrawFn) -> SchedulingUnit:
 
 
 @given(st.data())
-@settings(max_examples=150)
+@examples(150)
 def test_the_built_in_plugins_keep_to_the_limits(data: st.DataObject) -> None:
     unit, profile = data.draw(units()), data.draw(st.sampled_from(PROFILES))
     chosen = data.draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=1))

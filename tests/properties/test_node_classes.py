@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.generated import examples
 
 from federation.planning.clusters.clusterresources import Collector
 from federation.planning.clusters.nodeclasses import compute_node_classes, round_down
@@ -103,7 +104,7 @@ def test_few_nodes_are_counted_exactly(
         assert could_run(cluster, shape)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(nodes(), min_size=12, max_size=40), pods, needs, st.integers(2, 9))
 def test_a_coarse_histogram_never_shows_more_than_fits(
     all_nodes: list[dict[str, Any]], pod: Pod, where: NodeNeeds, buckets: int

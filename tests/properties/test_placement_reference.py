@@ -7,8 +7,9 @@ that the planners take. It says what should come out, and nothing about speed.
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.generated import examples
 
 from federation.apimachinery.hashing import fnv1_32
 from federation.planning.placement.binpack import plan_binpack
@@ -211,13 +212,13 @@ def answer_of(plan: Plan) -> Answer:
     return plan.replicas, plan.overflow
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(demands())
 def test_spread_equals_the_specification(demand: Demand) -> None:
     assert answer_of(plan_replicas(demand)) == spread_plan(demand)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(demands())
 def test_binpack_equals_the_specification(demand: Demand) -> None:
     assert answer_of(plan_binpack(demand)) == binpack_plan(demand)

@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.generated import examples
 
 from federation.planning.placement.replicas import Demand, Plan, Preference, plan_replicas
 
@@ -107,7 +108,7 @@ def test_scaling_down_gives_nothing_to_any_cluster(demand: Demand, less: int) ->
 
 
 @given(demands(keep_unschedulable=False))
-@settings(max_examples=300)
+@examples(300)
 def test_feeding_the_plan_back_reaches_a_fixed_point(demand: Demand) -> None:
     # Overflow counts as running in the next round and moves one replica's worth at a time, hence the generous bound.
     last = plan_replicas(demand)

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.generated import examples
 
 from federation.planning.waves.report import record_of, to_status
 from federation.planning.waves.waveplan import Control, Plan, plan_waves
@@ -175,7 +176,7 @@ def _check_share(world: World, record: Record) -> None:
         assert len(taken) <= -(-len(NAMES) * wave.share // 100)
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(rules=_rules, steps=st.lists(_steps, min_size=10, max_size=30))
 def test_waves_keep_their_order_and_their_limits_through_any_history(
     rules: Rules, steps: list[tuple[str, str | int]]
@@ -190,7 +191,7 @@ def test_waves_keep_their_order_and_their_limits_through_any_history(
         world.take(plan)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(rules=_rules, steps=st.lists(_steps, min_size=5, max_size=20))
 def test_every_history_ends_when_members_make_progress(rules: Rules, steps: list[tuple[str, str | int]]) -> None:
     """Once nothing is broken, paused or aborted and waves are approved, a rollout completes or has rolled back."""

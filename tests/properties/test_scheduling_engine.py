@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.generated import examples
 
 from federation.api.selectors import compile_cluster_terms
 from federation.planning.placement.topologydomains import SpreadConstraint
@@ -98,7 +99,7 @@ def histories(draw: st.DrawFn) -> list[tuple[Snapshot, SchedulingUnit]]:
 
 
 @given(histories())
-@settings(max_examples=150)
+@examples(150)
 def test_an_engine_that_remembers_decides_and_explains_like_a_new_one(steps: list[Any]) -> None:
     for snapshot, unit in steps:
         again = WARM.decide(unit, snapshot, PROFILES[unit.strategy], now=NOW)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.support.generated import examples
 from tests.support.stores import a_body, a_value
 
 from federation.apimachinery.errors import KeyExists, KeyNotFound, RevisionCompacted, RevisionConflict
@@ -141,4 +142,4 @@ class StoreModel(RuleBasedStateMachine):
 
 
 TestStoreModel = StoreModel.TestCase
-TestStoreModel.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestStoreModel.settings = settings(examples(100), stateful_step_count=40)

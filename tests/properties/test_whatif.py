@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.generated import examples
 from tests.support.manifests import a_policy, an_override
 from tests.support.whatif import DEPLOYMENT, PLUGINS, a_cluster, a_source, a_world, change, plan, settled
 
@@ -82,14 +83,14 @@ def after(world: ObjectSet, made: ObjectChange) -> ObjectSet:
     return ObjectSet({**{kind: changed.list(kind) for kind in kinds}, FEDERATED_OBJECTS: objects})
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(worlds())
 def test_of_nothing_comes_nothing(world: ObjectSet) -> None:
     assert plan(world).examined == 0
     assert plan(world, is_everything=True).changed == []
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(st.data())
 def test_the_plan_is_the_state_to_which_the_controllers_converge(data: st.DataObject) -> None:
     world = data.draw(worlds())
@@ -110,7 +111,7 @@ def test_the_plan_is_the_state_to_which_the_controllers_converge(data: st.DataOb
     assert plan(world, made, is_everything=True).changed == result.changed
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_replicas_that_move_start_and_stop_add_up(data: st.DataObject) -> None:
     world = data.draw(worlds())

@@ -5,7 +5,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.spreads import NOW, SpreadWorkload, a_pod, a_spread, seconds_ago, subset_of
 
@@ -49,7 +49,6 @@ class LaggingWorkload(SpreadWorkload):
     st.integers(0, 10),
     LIMITS,
 )
-@settings(deadline=None)
 def test_no_pod_enters_a_full_subset_in_any_interleaving(
     spec: list[dict[str, Any]], steps: list[Any], total: int, other_limit: Any
 ) -> None:
@@ -100,7 +99,6 @@ def _retry_last(workload: SpreadWorkload) -> None:
 
 
 @given(subsets(), st.lists(st.sampled_from((*NAMES, "gone")), max_size=20), st.integers(0, 20))
-@settings(deadline=None)
 def test_costs_are_in_the_reverse_order_of_the_subsets(spec: list[dict[str, Any]], pods: list[str], total: int) -> None:
     groups: dict[str, list[Any]] = {}
     known = [subset["name"] for subset in spec]
@@ -135,7 +133,6 @@ def counted(draw: st.DrawFn) -> tuple[dict[str, Any], list[dict[str, Any]], dict
 
 
 @given(counted())
-@settings(deadline=None)
 def test_the_status_equals_a_recount(case: tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]) -> None:
     subset, pods, old = case
     spread = a_spread([subset]) | {"status": {"versionedSubsetStatuses": {"v": [old]}}}
@@ -165,7 +162,6 @@ def test_percentages_of_the_whole_leave_no_pod_without_a_subset(weights: list[in
 
 
 @given(subsets(), st.integers(0, 12), st.integers(0, 12))
-@settings(deadline=None)
 def test_scale_in_undoes_scale_out(spec: list[dict[str, Any]], fewer: int, more: int) -> None:
     spec = [
         {**subset, "maxReplicas": None if "%" in str(subset["maxReplicas"]) else subset["maxReplicas"]}

@@ -14,9 +14,8 @@ from typing import Any
 
 from federation.admission.statusrules import compile_status_rule
 from federation.api import names
-from federation.api.crds import crd_manifests
-from federation.api.federatedtype import default_type_configs, from_config
-from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS
+from federation.api.federatedtype import from_config
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ClusterUnreachable, InternalError, RequestTimeout
@@ -43,6 +42,7 @@ from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
 from federation.runtime.members import Members
+from tests.support.preparedstores import a_host_store
 
 _PATIENCE_S = 120.0
 """Timeout of `until`, in virtual seconds."""
@@ -199,9 +199,9 @@ def _connect(connection: Connection, members: dict[str, MemberCluster]) -> Trans
 class World:
     """Host, members and the running control plane."""
 
-    def __init__(self, clock: ManualClock) -> None:
+    def __init__(self, clock: ManualClock, store: MemoryStore) -> None:
         self.clock = clock
-        self.store = MemoryStore(clock=clock)
+        self.store = store
         self.registry = Registry(self.store, clock=clock, options=HOST_REGISTRY)
         self.host = LocalClient(self.registry, user_agent="kubectl")
         self.members: dict[str, MemberCluster] = {}
@@ -210,11 +210,9 @@ class World:
         self._running: list[asyncio.Task[Any]] = []
 
     async def begin(self, members: int) -> None:
-        """Prepare the host, create members and join them."""
+        """Start the host, create members and join them."""
+        await self.registry.start()
         self._background.append(asyncio.create_task(self.registry.run()))
-        await self.registry.install_crds(crd_manifests())
-        for config in default_type_configs():
-            await self.host.create(FEDERATED_TYPE_CONFIGS, config)
         self.start()
         for number in range(1, members + 1):
             await self.add_member(f"m{number}")
@@ -468,7 +466,8 @@ def a_pod(name: str, cpu: str = "1") -> Object:
 @asynccontextmanager
 async def member_world(members: int = 2) -> AsyncIterator[World]:
     """Run a host with joined members m1, m2, … for the block."""
-    world = World(ManualClock())
+    clock = ManualClock()
+    world = World(clock, await a_host_store(clock))
     try:
         await world.begin(members)
         yield world

@@ -7,20 +7,17 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from federation.api import names
-from federation.api.crds import crd_manifests
-from federation.api.federatedtype import default_type_configs, from_config
+from federation.api.federatedtype import from_config
 from federation.api.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_CLUSTERS,
     FEDERATED_OBJECTS,
-    FEDERATED_TYPE_CONFIGS,
     PROPAGATION_POLICIES,
     SCHEDULING_PROFILES,
 )
 from federation.apimachinery.clock import Clock, SystemClock
-from federation.apimachinery.resources import EVENTS, NAMESPACES, Object, Resource
+from federation.apimachinery.resources import EVENTS, Object, Resource
 from federation.apiserver.registry.registry import Registry
-from federation.apiserver.store.memory import MemoryStore
 from federation.assembly import HOST_REGISTRY
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
@@ -36,6 +33,7 @@ from federation.runtime.informers import Informers
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from tests.support.memoryjournal import MemoryJournal
+from tests.support.preparedstores import a_host_store
 
 _TIMEOUT_S = 10.0
 API_VERSION = "core.kubeadmiral.io/v1alpha1"
@@ -296,19 +294,13 @@ async def schedule_harness(
     plugins: PluginRegistry | None = None, caller: RemoteCaller | None = None, clock: Clock | None = None
 ) -> AsyncIterator[Harness]:
     """Run a harness with the shipped federated types and the namespace default; in real time without a clock."""
-    store, clock = MemoryStore(), clock or SystemClock()
+    clock = clock or SystemClock()
+    store = await a_host_store(clock)
     registry = Registry(store, clock=clock, options=HOST_REGISTRY)
     tasks = [asyncio.create_task(store.run())]
     try:
-        await registry.install_crds(crd_manifests())
+        await registry.start()
         harness = Harness(registry, clock, plugins, caller)
-        existing = {item["metadata"]["name"] for item in (await harness.client.list(NAMESPACES)).items}
-        if "default" not in existing:
-            await harness.client.create(
-                NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
-            )
-        for config in default_type_configs():
-            await harness.client.create(FEDERATED_TYPE_CONFIGS, config)
         loops = (harness.informers.run, harness.recorder.run, harness.schedule.run, harness.override.run)
         tasks += [asyncio.create_task(loop()) for loop in loops]
         yield harness

@@ -5,8 +5,9 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.generated import examples
 
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit
@@ -292,7 +293,7 @@ an_entry = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(point=st.sampled_from(POINTS), clusters=st.lists(an_entry, max_size=3) | anything, unplaced=anything)
 def test_every_response_is_a_failure_or_a_valid_result(point: str, clusters: Any, unplaced: Any) -> None:
     """Every response yields a failure or a result that is valid for the extension point."""
