@@ -65,8 +65,8 @@ _PATIENCE_S = 180.0
 """Timeout of `until`, in virtual seconds."""
 _SEED_OF_HOST, _SEED_OF_MEMBERS = 1_000_001, 1_000_002
 """Seeds of the bases. No world has them: it would create the uids that its base has."""
-_QUIET_S = 4.0
-"""Virtual seconds without a write anywhere after which a world has settled; longer than any coalescing."""
+_QUIET_S = 5.5
+"""Virtual seconds without a write after which a world has settled: longer than the time between two reports of resources."""
 
 
 class Base(NamedTuple):
@@ -163,18 +163,18 @@ class World:
             await self.registry.start()
         self._background.append(asyncio.create_task(self.registry.run()))
         self.start()
+        stores = self._base.stores if self._base is not None else {}
         for name, labels in members.items():
-            await self.add_member(name, labels)
+            await self.add_member(name, labels, stores.get(name))
         for name in members:
-            if self._base is None or name not in self._base.stores:
+            if name not in stores:
                 await self.join(name)
         await self.until_ready(*members)
         await self.settle()
 
-    async def add_member(self, name: str, labels: Mapping[str, str]) -> None:
-        """Start a member cluster; it is not joined."""
-        seed = self.seed * 100 + len(self.members) + 1
-        copy = self._base.stores.get(name) if self._base is not None else None
+    async def add_member(self, name: str, labels: Mapping[str, str], copy: StoreCopy | None = None) -> None:
+        """Start a member cluster, an empty one without a copy; it is not joined."""
+        seed = self.seed * 100 + len(self._started) + 1
         nodes = self._spreading.get(name, ())
         member = self.members[name] = Member(
             name,
