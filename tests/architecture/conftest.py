@@ -1,4 +1,4 @@
-"""The syntax trees live as long as the module of tests that reads them."""
+"""The syntax trees live as long as the tests of this folder; those that read them run in one worker."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import pytest
 from tests.support.sources import forget_trees
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def _trees() -> Iterator[None]:
     yield
     forget_trees()

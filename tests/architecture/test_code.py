@@ -4,7 +4,10 @@ import ast
 import re
 from collections.abc import Iterable
 
+import pytest
 from tests.support.sources import Source, product, sources, suite
+
+pytestmark = pytest.mark.xdist_group("syntax trees")
 
 PURE = ("federation/api", "federation/planning", "federation/scheduling", "plugins/federation_plugins")
 

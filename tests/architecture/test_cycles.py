@@ -4,7 +4,10 @@ import ast
 from collections import defaultdict
 from collections.abc import Container
 
+import pytest
 from tests.support.sources import product
+
+pytestmark = pytest.mark.xdist_group("syntax trees")
 
 
 def _folder(module: str, *, is_package: bool) -> str:

@@ -4,7 +4,10 @@ import ast
 import builtins
 import re
 
+import pytest
 from tests.support.sources import product
+
+pytestmark = pytest.mark.xdist_group("syntax trees")
 
 _TREE = "federation/apimachinery/errors.py"
 

@@ -9,9 +9,12 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from tests.support.sources import ROOT, sources, tracked
+
+pytestmark = pytest.mark.xdist_group("syntax trees")
 
 _TEXT = (".py", ".md", ".toml", ".yaml", ".yml", ".txt", ".ini", ".cfg", ".json", ".go", ".mako", "Makefile", ".sh", "")
 _ITSELF = "tests/architecture/test_repository.py"

@@ -187,7 +187,7 @@ async def test_no_update_is_lost_and_every_watch_is_ordered(backend: StoreBacken
     await contend(backend, await registries_of(backend, registries), updates=UPDATES)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["sqlite"])
 async def test_nothing_is_lost_in_two_thousand_updates_of_each_writer(backend: StoreBackend) -> None:
     await contend(backend, await registries_of(backend, 1), updates=2000)

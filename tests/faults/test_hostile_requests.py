@@ -1,4 +1,4 @@
-"""Ten thousand bad requests: no server error, a proper Status for every refusal, and no change of stored objects.
+"""Thousands of bad requests: no server error, a proper Status for every refusal, and no change of stored objects.
 
 Each request has a budget of CPU time, which is how long it may stop the event loop, and all requests together one of
 memory. CPU time is that of this process, so a busy machine does not count.
@@ -12,6 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -28,6 +29,11 @@ _SHOWN_MAX = 10
 CPU_S_MAX = 0.5
 MEMORY_BYTES_MAX = 128 * 1024 * 1024
 """Growth of the process's peak memory during the requests of one seed."""
+
+
+def seeds(count: int) -> list[Any]:
+    """Return the seeds of a test; all but the first are nightly."""
+    return [pytest.param(FIRST_SEED + n, marks=[pytest.mark.nightly] * (n > 0)) for n in range(count)]
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +98,8 @@ class PeakMemory:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 5))
+@pytest.mark.slow("thousands of requests")
+@pytest.mark.parametrize("seed", seeds(5))
 async def test_bad_requests_are_refused_and_change_nothing(tmp_path: Path, seed: int) -> None:
     async with a_target(tmp_path) as target:
         victims = await the_victims(target)
@@ -113,7 +120,8 @@ async def test_bad_requests_are_refused_and_change_nothing(tmp_path: Path, seed:
         await _still_serves(target, victims)
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 3))
+@pytest.mark.slow("thousands of requests")
+@pytest.mark.parametrize("seed", seeds(3))
 async def test_random_requests_change_only_their_own_objects(tmp_path: Path, seed: int) -> None:
     async with a_target(tmp_path) as target:
         victims = await the_victims(target)

@@ -1,4 +1,4 @@
-"""Members with 30 % injected errors and 2 s latency: 250 Deployments converge, and the members get few requests.
+"""Members with 30 % injected errors and 2 s latency: 100 Deployments converge, and the members get few requests.
 
 The minimal number of requests is one per Deployment and member. Probes and watches are not counted: they do not depend
 on the number of objects. `FAULT_DEPLOYMENTS=500` creates as many, which takes a minute.
@@ -13,7 +13,7 @@ from tests.support.world import World, a_base, a_world
 from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS
 
-COUNT = int(os.environ.get("FAULT_DEPLOYMENTS", "250"))
+COUNT = int(os.environ.get("FAULT_DEPLOYMENTS", "100"))
 MEMBERS = ("east", "west")
 MINIMUM = COUNT * len(MEMBERS)
 UNCOUNTED = frozenset({"raw", "watch"})
@@ -31,7 +31,7 @@ async def _are_delivered(world: World) -> bool:
     return True
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a hundred Deployments through retries")
 async def test_deployments_need_at_most_three_times_the_minimal_number_of_requests() -> None:
     async with a_world(members=MEMBERS, base=await a_base(*MEMBERS), has_workloads=False, has_reports=True) as world:
         await world.create(PROPAGATION_POLICIES, a_policy(dict.fromkeys(MEMBERS, 1)))
