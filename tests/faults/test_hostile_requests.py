@@ -12,12 +12,12 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 from tests.support.collector import scanning_new_objects_only
 from tests.support.cputime import least_cpu_s
+from tests.support.generated import nightly_after
 from tests.support.hostile.chaos import SCRATCH, Chaos, may_write
 from tests.support.hostile.hostility import Hostility
 from tests.support.hostile.requests import Victim
@@ -29,11 +29,6 @@ _SHOWN_MAX = 10
 CPU_S_MAX = 0.5
 MEMORY_BYTES_MAX = 128 * 1024 * 1024
 """Growth of the process's peak memory during the requests of one seed."""
-
-
-def seeds(count: int) -> list[Any]:
-    """Return the seeds of a test; all but the first are nightly."""
-    return [pytest.param(FIRST_SEED + n, marks=[pytest.mark.nightly] * (n > 0)) for n in range(count)]
 
 
 @pytest.fixture(autouse=True)
@@ -99,7 +94,7 @@ class PeakMemory:
 
 
 @pytest.mark.slow("thousands of requests")
-@pytest.mark.parametrize("seed", seeds(5))
+@pytest.mark.parametrize("seed", nightly_after(1, range(FIRST_SEED, FIRST_SEED + 5)))
 async def test_bad_requests_are_refused_and_change_nothing(tmp_path: Path, seed: int) -> None:
     async with a_target(tmp_path) as target:
         victims = await the_victims(target)
@@ -121,7 +116,7 @@ async def test_bad_requests_are_refused_and_change_nothing(tmp_path: Path, seed:
 
 
 @pytest.mark.slow("thousands of requests")
-@pytest.mark.parametrize("seed", seeds(3))
+@pytest.mark.parametrize("seed", nightly_after(1, range(FIRST_SEED, FIRST_SEED + 3)))
 async def test_random_requests_change_only_their_own_objects(tmp_path: Path, seed: int) -> None:
     async with a_target(tmp_path) as target:
         victims = await the_victims(target)

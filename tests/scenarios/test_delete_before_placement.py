@@ -1,8 +1,10 @@
 """Our finalizer holds what is or will be placed; a deletion that races with the first placement leaves no copy."""
 
 import asyncio
+from itertools import product
 
 import pytest
+from tests.support.generated import nightly_unless
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
@@ -129,8 +131,10 @@ async def test_an_orphaning_deletion_during_the_first_placement_leaves_no_manage
                 assert names.MANAGED_LABEL not in (copy["metadata"].get("labels") or {})
 
 
-@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
-@pytest.mark.parametrize("is_selected_first", [True, False])
+@pytest.mark.parametrize(
+    ("is_selected_first", "propagation"),
+    nightly_unless([(True, "Background"), (False, "Foreground")], product((True, False), ("Background", "Foreground"))),
+)
 async def test_a_deletion_during_the_first_placement_leaves_nothing_behind(
     is_selected_first: bool, propagation: str
 ) -> None:

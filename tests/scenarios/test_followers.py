@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.support.generated import nightly_after
 from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import NAMES, World, a_world
 from tests.support.worldmember import Member
@@ -429,7 +430,7 @@ async def test_objects_without_leaders_and_workloads_without_references_cause_no
             assert "follows" not in federated["spec"]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", nightly_after(2, range(6)))
 async def test_no_workload_is_ever_without_its_followers_in_any_history(seed: int) -> None:
     """Random changes of workloads, placements and overrides, unreachable members, and restarts of the control plane.
 

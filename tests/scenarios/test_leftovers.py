@@ -1,8 +1,10 @@
 """What is left in a member that does not answer is recorded durably, and removed when the member returns."""
 
+from itertools import product
 from typing import Any
 
 import pytest
+from tests.support.generated import nightly_unless
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
@@ -30,8 +32,11 @@ async def _uid(world: World, member: str) -> str:
     return str(found["metadata"]["uid"]) if found is not None else ""
 
 
-@pytest.mark.parametrize("mode", ["down", "hang"])
-@pytest.mark.parametrize("is_noticed", [True, False], ids=["noticed", "not noticed"])
+@pytest.mark.parametrize(
+    ("mode", "is_noticed"),
+    nightly_unless([("down", True), ("hang", False)], product(("down", "hang"), (True, False))),
+    ids=lambda value: value if isinstance(value, str) else "noticed" if value else "not noticed",
+)
 async def test_a_deletion_ends_without_a_member_and_is_finished_when_it_returns(mode: str, is_noticed: bool) -> None:
     async with a_world() as world:
         await _running(world)

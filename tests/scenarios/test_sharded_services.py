@@ -5,10 +5,12 @@ different zones while a node and a zone fail and return.
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sized
+from itertools import product
 from typing import Any
 
 import pytest
 import yaml
+from tests.support.generated import nightly_unless
 from tests.support.invariants import changes_of_a_restart
 from tests.support.vectors import ROOT
 from tests.support.world import World, a_world
@@ -326,8 +328,11 @@ async def test_placements_of_a_user_are_kept_and_reported_if_they_contradict_the
         ]
 
 
-@pytest.mark.parametrize("path", [(3, 5), (6, 10, 5)], ids=["3 to 5", "6 to 10 to 5"])
-@pytest.mark.parametrize("count", [2, 3], ids=["two zones", "three zones"])
+@pytest.mark.parametrize(
+    ("count", "path"),
+    nightly_unless([(2, (3, 5)), (3, (6, 10, 5))], product((2, 3), ((3, 5), (6, 10, 5)))),
+    ids=lambda value: f"{value} zones" if isinstance(value, int) else " to ".join(map(str, value)),
+)
 async def test_the_validated_operations_complete_across_clusters(count: int, path: tuple[int, ...]) -> None:
     """Document 002, with a cluster for each zone: create, scale out and in, delete pods, change their resources."""
     clusters = dict(zip(("east", "north", "west"), ZONES[:count], strict=False))
