@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.apiserver import Parts, api_server
+from typer.completion import completion_init
 from typer.testing import CliRunner
 
 from federation.api.crds import crd_manifests
@@ -39,17 +40,29 @@ async def _prepare(parts: Parts) -> None:
     await client.create(CONFIGMAPS, {"metadata": {"name": "settings", "namespace": "default"}})
 
 
-def complete(server: Parts, *words: str) -> list[str]:
-    """Return the candidates for the last word, as bash gets them."""
-    environment = {
+def environment(server: Parts, *words: str) -> dict[str, str]:
+    """Return what bash sets to complete the last word."""
+    return {
         "KUBECONFIG": str(server.kubeconfig),
         "_FEDCTL_COMPLETE": "complete_bash",
         "COMP_WORDS": " ".join(("fedctl", *words)),
         "COMP_CWORD": str(len(words)),
     }
-    done = subprocess.run([sys.executable, "-c", _FEDCTL], env=environment, capture_output=True, text=True, check=True)
+
+
+def complete(server: Parts, *words: str) -> list[str]:
+    """Return the candidates for the last word, as bash gets them."""
+    completion_init()
+    done = CliRunner().invoke(app, [], prog_name="fedctl", env=environment(server, *words))
     assert done.stderr == ""
     return done.stdout.split()
+
+
+def test_the_command_completes_in_a_shell(server: Parts) -> None:
+    command, given = [sys.executable, "-c", _FEDCTL], environment(server, "clusters", "ea")
+    done = subprocess.run(command, env=given, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout.split() == ["east", "eastern"]
 
 
 @pytest.mark.parametrize(
