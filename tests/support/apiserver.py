@@ -5,6 +5,7 @@ own event loop (uvloop, as in production), so that tests may block, run kubectl,
 """
 
 import asyncio
+import functools
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -56,6 +57,7 @@ from tests.support.memoryjournal import MemoryJournal
 
 T = TypeVar("T")
 _START_S_MAX = 30.0
+_plugins = functools.cache(load_plugins)
 
 
 @dataclass
@@ -129,7 +131,7 @@ def build(
         registry, clock=clock, service_account_tokens=tokens, token_file=token_file, oidc=issued
     )
     authorizer = RBACAuthorizer(registry, clock=clock, implied=HOST_RBAC.implied)
-    journal, planners = MemoryJournal(), Planners(load_plugins(), None, clock)
+    journal, planners = MemoryJournal(), Planners(_plugins(), None, clock)
     mounts = {
         "federation": application.mount(journal, registry.kinds, view, policies, spread, listed, headroom),
         "ui": uiapp.mount(pki.token_key.read_bytes, LocalClient(registry, user_agent="ui"), clock, planners, login),

@@ -1,14 +1,18 @@
 """The ASGI app in process, over a MemoryStore: no sockets, no TLS."""
 
 import asyncio
+import atexit
+import shutil
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import orjson
 import pytest
 from tests.support.apiserver import Parts, build
+from tests.support.faults import StoreCopy, copy_of, restored
 
 from federation.admission.roles import HOST_RBAC
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
@@ -19,13 +23,34 @@ ADMIN = Peer("admin", ("system:masters",))
 Client = Callable[..., httpx.AsyncClient]
 
 
+class _Prepared(NamedTuple):
+    folder: Path
+    content: StoreCopy
+
+
+_preparations: list[_Prepared] = []
+
+
+async def _prepared() -> _Prepared:
+    """Return the files and the store of a server that has started."""
+    if not _preparations:
+        folder, store = Path(tempfile.mkdtemp(prefix="fedapi-")), MemoryStore()
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        parts = build(folder, store)
+        await parts.registry.start()
+        await ensure_default_rbac(parts.registry, HOST_RBAC)
+        _preparations.append(_Prepared(folder, copy_of(store)))
+    return _preparations[0]
+
+
 @pytest.fixture
 async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
-    """A server whose registry and authorizer run."""
-    store = MemoryStore()
+    """A server whose registry and authorizer run; its keys and default roles are made once per process."""
+    begin = await _prepared()
+    shutil.copytree(begin.folder, tmp_path, dirs_exist_ok=True)
+    store = restored(MemoryStore(), begin.content)
     parts = build(tmp_path, store)
     await parts.registry.start()
-    await ensure_default_rbac(parts.registry, HOST_RBAC)
     tasks = [asyncio.create_task(parts.authorizer.run()), asyncio.create_task(parts.registry.run())]
     await parts.authorizer.wait_synced()
     yield parts
