@@ -38,6 +38,7 @@ settings.register_profile("same", max_examples=50, derandomize=True, **_LIMITS)
 settings.register_profile("nightly", max_examples=20_000, **_LIMITS)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
+_ID_CHARACTERS_MAX = 60
 _CHECKED = pytest.StashKey[set[str]]()
 _METER = pytest.StashKey[costs.Meter]()
 
@@ -49,6 +50,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Summary(config))
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Shorten the names of cases. Each worker sends all names, and some of the values have megabytes."""
+    if isinstance(val, str | bytes) and len(val) > _ID_CHARACTERS_MAX:
+        return f"{val[:_ID_CHARACTERS_MAX]!a}..."
+    return None
 
 
 def pytest_collection_finish() -> None:
