@@ -35,7 +35,7 @@ from federation.scheduling.framework.registry import PluginRegistry, load_plugin
 from tests.support.memoryjournal import MemoryJournal
 from tests.support.preparedstores import a_host_store
 
-_TIMEOUT_S = 10.0
+_TIMEOUT_S = 60.0
 API_VERSION = "core.kubeadmiral.io/v1alpha1"
 SERVED = [{"group": "apps", "version": "v1", "kind": "Deployment", "pluralName": "deployments", "scope": "Namespaced"}]
 

@@ -79,7 +79,7 @@ async def admin(parts: Parts) -> AsyncIterator[httpx.AsyncClient]:
 
 async def eventually(check: Callable[[], Awaitable[bool]]) -> None:
     """Return once the check is true; for effects that arrive through a watch."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not await check():  # noqa: ASYNC110  # the state changes in the product, which has no event for tests
             await asyncio.sleep(0)
 
@@ -121,11 +121,11 @@ class Stream:
 
     async def next(self) -> Any:
         """Return the next event, None at the end of the stream."""
-        return await asyncio.wait_for(self.lines.get(), 5)
+        return await asyncio.wait_for(self.lines.get(), 60)
 
     async def disconnect(self) -> None:
         self._gone.set()
-        await asyncio.wait_for(self.task, 5)
+        await asyncio.wait_for(self.task, 60)
 
 
 @pytest.fixture

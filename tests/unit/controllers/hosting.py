@@ -82,14 +82,14 @@ class Host:
 
     async def until(self, condition: Callable[[], Any]) -> Any:
         """Return the first true result of the condition; it fails the test after five seconds."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not (result := condition()):  # noqa: ASYNC110  # any state may be waited for, not only an event
                 await asyncio.sleep(0)
             return result
 
     async def find(self, resource: Resource, name: str, namespace: str = "", *, where: Any = bool) -> Object:
         """Return the object as soon as it exists and `where` holds."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while True:
                 with contextlib.suppress(NotFound):
                     obj = await self.user.get(resource, name, namespace)
@@ -99,7 +99,7 @@ class Host:
 
     async def gone(self, resource: Resource, name: str, namespace: str = "") -> None:
         """Return as soon as the object does not exist."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while True:
                 try:
                     await self.user.get(resource, name, namespace)
@@ -118,14 +118,14 @@ class Host:
 
     async def events(self) -> list[tuple[str, str, str]]:
         """Return kind of the object, reason and message of every Event, as soon as there is one."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not (found := (await self.user.list(EVENTS)).items):  # noqa: ASYNC110  # as above
                 await asyncio.sleep(0)
         return [(event["involvedObject"]["kind"], event["reason"], event["message"]) for event in found]
 
     async def settle(self, *controllers: Any) -> None:
         """Wait until the informers have seen every write and the controllers have nothing to do."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             quiet = 0
             while quiet < 3:
                 await asyncio.sleep(0)

@@ -10,7 +10,7 @@ from federation.hosting.installation import while_preparing
 
 
 async def finished(clock: ManualClock, working: "asyncio.Task[None]") -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not working.done():
             await clock.advance(1)
         await working

@@ -244,11 +244,11 @@ async def test_run_flushes_and_prunes_at_intervals_and_flushes_when_cancelled(da
     running = asyncio.create_task(journal.run())
 
     async def advance_until(count: int, step_s: float) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while await rows(database) != count:
                 await clock.advance(step_s)
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while clock.next_deadline_s is None:  # it prunes at its start, too
             await clock.advance(0)
     for number in range(5):

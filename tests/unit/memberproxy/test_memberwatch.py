@@ -106,7 +106,7 @@ class Watching:
         """Return type and name of the next events."""
         found: list[tuple[str, str]] = []
         while len(found) < count:
-            batch = await asyncio.wait_for(anext(watch), 5)
+            batch = await asyncio.wait_for(anext(watch), 60)
             found += [(type_, orjson.loads(value)["metadata"]["annotations"][names.RAW_NAME]) for type_, value in batch]
         return found
 

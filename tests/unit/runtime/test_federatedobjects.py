@@ -212,7 +212,7 @@ async def stage() -> AsyncIterator[Stage]:
     await stage.user.create(FEDERATED_OBJECTS, a_federated())
     await stage.user.create(CLUSTER_FEDERATED_OBJECTS, a_federated(NAMESPACE))
     following = asyncio.create_task(stage.informers.run())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await stage.objects.wait_synced()
     yield stage
     for task in (following, running):

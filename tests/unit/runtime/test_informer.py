@@ -185,7 +185,7 @@ async def test_pages_that_expire_are_fetched_in_one_piece(server, client, clock,
 
     informer = an_informer(Compacting(), clock)
     start(informer.run())
-    await asyncio.wait_for(informer.wait_synced(), 5)
+    await asyncio.wait_for(informer.wait_synced(), 60)
     assert len(informer) == 5
 
 

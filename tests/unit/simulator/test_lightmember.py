@@ -63,7 +63,7 @@ async def test_members_share_a_port_and_nothing_else(fleet: Fleet) -> None:
 async def test_a_member_runs_workloads(fleet: Fleet) -> None:
     client = fleet.clients[0]
     await client.create(DEPLOYMENTS, a_workload(DEPLOYMENTS, replicas=2))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         version = (await client.list(DEPLOYMENTS, "default", limit=1)).resource_version
         obj = await client.get(DEPLOYMENTS, "web", "default")
         async for batch in client.watch(DEPLOYMENTS, "default", resource_version=version):

@@ -154,7 +154,7 @@ async def test_invalid_credentials_and_probes_are_recorded_and_omitted_requests_
 
 async def test_a_watch_is_recorded_when_it_begins_and_when_it_ends(recorder: Recorder) -> None:
     stream = Stream(recorder.app, PODS, "watch=1", peer=ADMIN)
-    await asyncio.wait_for(stream.started.wait(), 5)
+    await asyncio.wait_for(stream.started.wait(), 60)
     await stream.disconnect()
     started, complete = await recorder.events()
     assert (started["stage"], started["verb"]) == ("ResponseStarted", "watch")

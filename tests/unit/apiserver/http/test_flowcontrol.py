@@ -158,7 +158,7 @@ async def test_a_seat_granted_to_a_request_that_is_cancelled_goes_to_the_next() 
     control.release(flow)
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
-    control.release(await asyncio.wait_for(second, 1))
+    control.release(await asyncio.wait_for(second, 60))
     assert is_idle(control)
 
 
@@ -170,7 +170,7 @@ async def test_a_seat_is_not_granted_to_a_cancelled_request() -> None:
     await settled()
     first.cancel()
     control.release(flow)
-    control.release(await asyncio.wait_for(second, 1))
+    control.release(await asyncio.wait_for(second, 60))
     await asyncio.gather(first, return_exceptions=True)
     assert is_idle(control)
 
@@ -269,7 +269,7 @@ async def test_queued_requests_get_the_seats_that_a_change_adds() -> None:
     await settled()
     assert not waiting.done()
     control.configure([a_schema("mine")], [a_level("mine", 5)])
-    control.release(await asyncio.wait_for(waiting, 1))
+    control.release(await asyncio.wait_for(waiting, 60))
     assert is_idle(control)
 
 

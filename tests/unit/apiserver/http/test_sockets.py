@@ -57,7 +57,7 @@ class Line:
     async def answer(self) -> tuple[int, Any]:
         """Return status and body of the next response; status 0 when the connection ended without one."""
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 head = (await self.reader.readuntil(b"\r\n\r\n")).lower()
                 status = int(head.split(b" ", 2)[1])
                 length = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
@@ -68,7 +68,7 @@ class Line:
 
     async def is_closed(self) -> bool:
         try:
-            return await asyncio.wait_for(self.reader.read(1), 10) == b""
+            return await asyncio.wait_for(self.reader.read(1), 60) == b""
         except ConnectionError:
             return True
 
@@ -225,7 +225,7 @@ async def test_a_client_that_stops_reading_a_list_is_disconnected(parts: Parts, 
         connection.writer.write(connection.head("GET", CONFIGMAPS))
         connection.reader._limit = 1  # the reader stops reading from the socket
         before = stalled()
-        async with Line(connection._port, connection._token) as other, asyncio.timeout(10):
+        async with Line(connection._port, connection._token) as other, asyncio.timeout(60):
             while stalled() == before:
                 assert (await other.ask(other.head("GET", "/livez")))[0] == 200
 

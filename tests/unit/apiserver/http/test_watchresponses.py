@@ -39,7 +39,7 @@ async def test_events_are_lines_with_the_stored_bytes(admin: httpx.AsyncClient, 
 
 async def test_headers_precede_the_first_event(watch: Open, admin: httpx.AsyncClient) -> None:
     stream = watch(CONFIGMAPS, f"watch=1&resourceVersion={await revision(admin)}")
-    await asyncio.wait_for(stream.started.wait(), 2)
+    await asyncio.wait_for(stream.started.wait(), 60)
     assert stream.lines.empty()
 
 
@@ -88,7 +88,7 @@ async def test_metadata_only(admin: httpx.AsyncClient, watch: Open) -> None:
 async def test_a_watch_ends_at_its_timeout(watch: Open, admin: httpx.AsyncClient) -> None:
     stream = watch(CONFIGMAPS, f"watch=1&timeoutSeconds=1&resourceVersion={await revision(admin)}")
     assert await stream.next() is None
-    await asyncio.wait_for(stream.task, 1)
+    await asyncio.wait_for(stream.task, 60)
 
 
 async def test_a_compacted_start_is_an_error_event(parts: Parts, admin: httpx.AsyncClient, watch: Open) -> None:
@@ -121,7 +121,7 @@ async def test_stopping_the_server_ends_watches(parts: Parts, admin: httpx.Async
     await stream.started.wait()
     parts.app.stop()
     assert await stream.next() is None
-    await asyncio.wait_for(stream.task, 1)
+    await asyncio.wait_for(stream.task, 60)
 
 
 async def test_too_many_watches_are_refused(parts: Parts, admin: httpx.AsyncClient) -> None:

@@ -32,7 +32,7 @@ class Output(io.StringIO):
         return super().write(text)
 
     async def until(self, shown: str) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while shown not in self.getvalue():
                 self._written.clear()
                 await self._written.wait()
