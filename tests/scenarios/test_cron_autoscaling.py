@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.scenarios.test_host_autoscaling import SCALERS, an_autoscaler
 from tests.support.manifests import a_deployment, a_policy
-from tests.support.world import World, a_world
+from tests.support.world import World, a_world, a_world_without_pods
 
 from federation.api import names
 from federation.api.resources import CRON_AUTOSCALERS, PROPAGATION_POLICIES
@@ -35,27 +35,27 @@ async def histories(world: World) -> list[Any]:
 
 
 async def test_a_workload_is_scaled_at_the_time_and_the_scheduler_divides_it() -> None:
-    async with a_world(members=("east", "west")) as world:
+    async with a_world_without_pods(members=("east", "west")) as world:
         await begin(world)
         rules = (
-            {"name": "peak", "schedule": "0 8 * * *", "targetReplicas": 6},
+            {"name": "peak", "schedule": "10 0 * * *", "targetReplicas": 6},
             {"name": "night", "schedule": "0 20 * * *", "targetReplicas": 2, "suspend": True},
         )
         await world.create(CRON_AUTOSCALERS, a_cron(*rules))
         await world.pass_time(5)
-        assert [entry.get("nextExecutionTime") for entry in await histories(world)] == ["2026-01-01T08:00:00Z", None]
-        await world.pass_time(8 * 3600 - world.clock.monotonic() - 30)
+        assert [entry.get("nextExecutionTime") for entry in await histories(world)] == ["2026-01-01T00:10:00Z", None]
+        await world.pass_time(540)
         assert await world.replicas("web") == {"east": 1, "west": 1}
         await world.until_replicas("web", {"east": 3, "west": 3})
         (peak, _) = await histories(world)
         (run,) = peak["successfulExecutions"]
-        assert (run["scheduleTime"], run["appliedReplicas"]) == ("2026-01-01T08:00:00Z", 6)
-        assert peak["nextExecutionTime"] == "2026-01-02T08:00:00Z"
+        assert (run["scheduleTime"], run["appliedReplicas"]) == ("2026-01-01T00:10:00Z", 6)
+        assert peak["nextExecutionTime"] == "2026-01-02T00:10:00Z"
         assert (names.EVENT_CRON_RULE_APPLIED, "rule peak has set Replicas 6") in await world.events()
 
 
 async def test_a_time_that_a_restart_missed_is_made_up_for_once() -> None:
-    async with a_world(members=("east", "west")) as world:
+    async with a_world_without_pods(members=("east", "west")) as world:
         await begin(world)
         await world.create(CRON_AUTOSCALERS, a_cron({"name": "hourly", "schedule": "0 * * * *", "targetReplicas": 4}))
         await world.pass_time(5)
@@ -68,7 +68,7 @@ async def test_a_time_that_a_restart_missed_is_made_up_for_once() -> None:
 
 
 async def test_the_limits_of_an_autoscaler_are_moved_and_a_failure_is_kept() -> None:
-    async with a_world(members=("east", "west")) as world:
+    async with a_world_without_pods(members=("east", "west")) as world:
         await begin(world)
         rules = (
             {"name": "limits", "schedule": "* * * * *", "targetMinReplicas": 4, "targetMaxReplicas": 8},

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from tests.support.generated import nightly_unless
 from tests.support.manifests import a_deployment, a_policy
-from tests.support.world import World, a_world
+from tests.support.world import World, a_world_without_pods
 
 from federation.api import names
 from federation.api.resources import FEDERATED_OBJECTS, PROPAGATION_POLICIES
@@ -48,7 +48,7 @@ async def federated_names(world: World) -> list[str]:
 
 
 async def test_an_object_without_a_policy_is_deleted_at_once() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         for resource, obj in ((CONFIGMAPS, a_config("settings")), (DEPLOYMENTS, a_deployment("web"))):
             name = obj["metadata"]["name"]
             assert not is_held(await world.create(resource, obj))
@@ -60,7 +60,7 @@ async def test_an_object_without_a_policy_is_deleted_at_once() -> None:
 
 
 async def test_an_orphaning_deletion_without_a_policy_leaves_no_federated_object() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await world.create(DEPLOYMENTS, a_deployment("web"))
         await world.settle()
         await world.user.delete(DEPLOYMENTS, "web", "default", propagation_policy="Orphan")
@@ -69,7 +69,7 @@ async def test_an_orphaning_deletion_without_a_policy_leaves_no_federated_object
 
 
 async def test_a_policy_that_comes_later_lets_our_finalizer_hold_the_object() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
         await world.settle()
         await world.create(PROPAGATION_POLICIES, selecting("web"))
@@ -83,7 +83,7 @@ async def test_a_policy_that_comes_later_lets_our_finalizer_hold_the_object() ->
 
 
 async def test_followers_are_held_once_they_are_placed() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await world.create(CONFIGMAPS, a_config("settings"))
         await world.settle()
         assert not is_held(await world.find(CONFIGMAPS, "settings"))
@@ -99,7 +99,7 @@ async def test_followers_are_held_once_they_are_placed() -> None:
 
 
 async def test_a_restart_lets_our_finalizer_hold_what_was_placed_before() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await world.create(PROPAGATION_POLICIES, selecting("web"))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
         await world.until_replicas("web", CLUSTERS)
@@ -113,7 +113,7 @@ async def test_a_restart_lets_our_finalizer_hold_what_was_placed_before() -> Non
 
 
 async def test_an_orphaning_deletion_during_the_first_placement_leaves_no_managed_copy() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         for steps in range(20):
             name = f"web-{steps}"
             await world.create(DEPLOYMENTS, a_deployment(name))
@@ -140,7 +140,7 @@ async def test_a_deletion_during_the_first_placement_leaves_nothing_behind(
 ) -> None:
     """The deletion comes after any number of steps of the event loop, until the copies exist, and later."""
     outcomes = set()
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         for steps in (*range(20), 50, 100, 200, 400):
             name = f"web-{steps}"
             if not is_selected_first:
@@ -165,7 +165,7 @@ async def test_a_deletion_during_the_first_placement_leaves_nothing_behind(
 async def test_a_deletion_while_the_control_plane_is_down_leaves_nothing_behind() -> None:
     """It stops in the middle of the first placement, before or after our finalizer; the garbage collector runs on."""
     outcomes = set()
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         for steps in range(12):
             name = f"web-{steps}"
             await world.create(DEPLOYMENTS, a_deployment(name))

@@ -3,7 +3,7 @@
 import orjson
 import pytest
 from tests.support.manifests import a_deployment, a_policy
-from tests.support.world import World, a_world
+from tests.support.world import World, a_world_without_pods
 
 from federation.api import names
 from federation.api.resources import PROPAGATION_POLICIES
@@ -29,7 +29,7 @@ async def _move_to_north(world: World) -> None:
 
 
 async def test_a_moved_object_is_deleted_in_its_former_cluster() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _in_east(world)
         await _move_to_north(world)
         await world.until_replicas("web", {"north": 3})
@@ -39,7 +39,7 @@ async def test_a_moved_object_is_deleted_in_its_former_cluster() -> None:
 
 @pytest.mark.parametrize("mode", ["down", "hang"])
 async def test_an_unreachable_former_cluster_is_cleaned_up_later_also_across_restarts(mode: str) -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _in_east(world)
         world.members["east"].line.mode = mode
         await _move_to_north(world)
@@ -58,7 +58,7 @@ async def test_an_unreachable_former_cluster_is_cleaned_up_later_also_across_res
 
 
 async def test_cleanup_continues_after_a_restart_right_after_the_decision() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _in_east(world)
         # East does not respond to the deletion before the control plane stops.
         world.members["east"].line.mode = "hang"
@@ -76,7 +76,7 @@ async def test_cleanup_continues_after_a_restart_right_after_the_decision() -> N
 @pytest.mark.parametrize("waited_s", [0.5, 15.0], ids=["under way", "given up"])
 async def test_a_member_object_created_by_a_late_request_is_deleted(waited_s: float) -> None:
     """A create request hangs, the placement changes, then the request takes effect: the object is deleted anyway."""
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
         await world.create(DEPLOYMENTS, a_deployment("earlier", replicas=1))  # starts the informers for Deployments
         await world.until_available("earlier", 1)
@@ -103,7 +103,7 @@ async def test_a_member_object_created_by_a_late_request_is_deleted(waited_s: fl
 
 
 async def test_a_move_back_before_the_cleanup_keeps_the_member_object() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _in_east(world)
         east = world.members["east"]
         uid = (await east.admin.get(DEPLOYMENTS, "web", "default"))["metadata"]["uid"]
@@ -120,7 +120,7 @@ async def test_a_move_back_before_the_cleanup_keeps_the_member_object() -> None:
 
 
 async def test_a_deleted_object_leaves_a_record_for_an_unreachable_former_cluster() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _in_east(world)
         world.members["east"].line.mode = "down"
         await _move_to_north(world)

@@ -8,7 +8,7 @@ from typing import Any
 
 from prometheus_client import REGISTRY
 from tests.support.manifests import a_deployment, a_policy
-from tests.support.world import World, a_world
+from tests.support.world import World, a_world, a_world_without_pods
 from tests.unit.web.test_delivery import URL, served
 
 from federation.api import names
@@ -124,7 +124,7 @@ async def test_a_fight_pauses_in_its_cluster_only(tmp_path: Path) -> None:
 
 
 async def test_an_opponent_that_never_rests_costs_a_few_writes_per_hour() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await running(world)
         before = counted("corrections", "east")
         for number in range(240):

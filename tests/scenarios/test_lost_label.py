@@ -3,7 +3,7 @@
 import orjson
 import pytest
 from tests.scenarios.test_drift_reports import counted, in_cluster, messages_of, running
-from tests.support.world import World, a_world
+from tests.support.world import World, a_world_without_pods
 
 from federation.api import names
 from federation.apimachinery.resources import DEPLOYMENTS
@@ -28,7 +28,7 @@ async def uid(world: World) -> str:
 
 @pytest.mark.parametrize("value", [None, "", "no"])
 async def test_a_label_that_somebody_removes_or_changes_is_written_back(value: str | None) -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await running(world)
         before, corrected = await uid(world), counted("corrections", "east")
         await labelled(world, value)
@@ -44,7 +44,7 @@ async def test_a_label_that_somebody_removes_or_changes_is_written_back(value: s
 
 
 async def test_a_label_that_was_removed_while_the_control_plane_was_down_is_written_back() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await running(world)
         await world.stop()
         await labelled(world, None)
@@ -55,7 +55,7 @@ async def test_a_label_that_was_removed_while_the_control_plane_was_down_is_writ
 
 
 async def test_the_label_false_releases_the_object_until_it_is_true_again() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await running(world)
         await labelled(world, "false")
 
@@ -72,7 +72,7 @@ async def test_the_label_false_releases_the_object_until_it_is_true_again() -> N
 
 
 async def test_a_fight_over_the_label_pauses() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await running(world)
         before = counted("corrections", "east")
         for _ in range(10):
@@ -89,7 +89,7 @@ async def test_a_fight_over_the_label_pauses() -> None:
 @pytest.mark.parametrize("is_forged", [False, True], ids=["copied", "forged"])
 async def test_an_object_that_replaced_ours_is_foreign(is_forged: bool) -> None:
     """Somebody copies our annotations to an object of their own, or even applies it under our manager's name."""
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await running(world)
         east = world.members["east"].admin
         copy = await east.get(DEPLOYMENTS, "web", "default")

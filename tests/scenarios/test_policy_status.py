@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.support.manifests import a_deployment, a_policy, an_override
-from tests.support.world import World, a_world
+from tests.support.world import World, a_world_without_pods
 
 from federation.api import names
 from federation.api.resources import (
@@ -45,7 +45,7 @@ def _a_configmap(name: str, **labels: str) -> Object:
 
 
 async def test_each_kind_of_policy_counts_its_objects_by_resource() -> None:
-    async with a_world(members=("east",)) as world:
+    async with a_world_without_pods(members=("east",)) as world:
         await world.create(PROPAGATION_POLICIES, a_policy({}, resourceSelectors=SELECTS_DEPLOYMENTS))
         wide = _cluster_wide(a_policy({}, name="wide"), "ClusterPropagationPolicy")
         await world.create(CLUSTER_PROPAGATION_POLICIES, wide)
@@ -78,7 +78,7 @@ async def test_each_kind_of_policy_counts_its_objects_by_resource() -> None:
 
 
 async def test_a_policy_that_appears_changes_or_goes_takes_its_objects_from_others() -> None:
-    async with a_world(members=("east",)) as world:
+    async with a_world_without_pods(members=("east",)) as world:
         wide = a_policy({}, name="wide", resourceSelectors=SELECTS_DEPLOYMENTS)
         await world.create(CLUSTER_PROPAGATION_POLICIES, _cluster_wide(wide, "ClusterPropagationPolicy"))
         await world.create(DEPLOYMENTS, a_deployment("web"))
@@ -96,7 +96,7 @@ async def test_a_policy_that_appears_changes_or_goes_takes_its_objects_from_othe
 
 
 async def test_a_burst_of_objects_is_one_write_and_a_restart_is_none() -> None:
-    async with a_world(members=("east",)) as world:
+    async with a_world_without_pods(members=("east",)) as world:
         await world.create(PROPAGATION_POLICIES, a_policy({}))
         await _becomes(world, PROPAGATION_POLICIES, "divide", _counts())
         before = await world.user.get(PROPAGATION_POLICIES, "divide", "default")
@@ -123,7 +123,7 @@ async def test_a_burst_of_objects_is_one_write_and_a_restart_is_none() -> None:
 
 
 async def test_the_objects_of_a_kind_that_is_not_federated_any_more_do_not_count() -> None:
-    async with a_world(members=("east",)) as world:
+    async with a_world_without_pods(members=("east",)) as world:
         await world.create(PROPAGATION_POLICIES, a_policy({}))
         await world.create(CONFIGMAPS, _a_configmap("one", **{names.PROPAGATION_POLICY_LABEL: "divide"}))
         await _becomes(world, PROPAGATION_POLICIES, "divide", _counts(configmaps=1))

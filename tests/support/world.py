@@ -515,6 +515,8 @@ async def a_world(
         await world.end()
 
 
+a_world_without_pods = functools.partial(a_world, has_workloads=False, has_reports=True)
+"""A world whose members report Deployments as running at once; for scenarios that do not look at pods."""
 _plugins = functools.cache(load_plugins)
 _bases: dict[tuple[tuple[str, ...], str], Base] = {}
 
