@@ -125,8 +125,12 @@ class MoveGuard:
         sizes: Mapping[Cause, int],
         lost: frozenset[str],
         before: Mapping[str, int | None],
+        *,
+        needs_approval: bool = False,
     ) -> Judged:
         """Return the verdict about a move away from the clusters `lost`; `before` is the placement to record for it.
+
+        `needs_approval` holds it, however few move.
 
         `held` is what the object recorded when this move was held. `sizes` are the numbers of objects by cause, in the
         order in which one of them is named.
@@ -134,6 +138,11 @@ class MoveGuard:
         if held is not None and self.is_approved(held, lost):
             self._ledger.withdraw(key)
             return Judged(Verdict.GO, self._moved(before, sizes, held.hold))
+        if needs_approval:
+            cause = next(iter(sizes))
+            self._ledger.hold(key, cause)
+            move = self._held(held, cause, lost)
+            return Judged(Verdict.HOLD, {self._annotation: held_text(move)}, held=move)
         judgement = self._ledger.propose(key, sizes, self._clock.now().timestamp())
         if judgement.verdict is Verdict.GO:
             return Judged(Verdict.GO, self._moved(before, sizes, ""))

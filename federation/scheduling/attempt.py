@@ -29,6 +29,7 @@ from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.types import Assumed, SchedulingMode, SchedulingUnit, Taint, Toleration
+from federation.scheduling.movecauses import with_causes
 from federation.scheduling.podrequest import request_of, shape_of
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, PolicyRef, hash_of
@@ -40,7 +41,6 @@ from federation.scheduling.triggers import (
     ObjectTriggers,
     TriggerComparison,
     TriggerSource,
-    asks_for_rebalance,
     clusters_left,
     compare_triggers,
 )
@@ -175,6 +175,7 @@ def assess(
     can_place_more: bool = False,
     is_plugin_back: bool = False,
     can_return: bool = False,
+    homes: frozenset[str] = frozenset(),
     options: UnitOptions | None = None,
     assumed: Assumed | None = None,
 ) -> Assessment:
@@ -182,8 +183,8 @@ def assess(
 
     `is_unschedulable`: its last decision was unsuccessful. `can_place_more`: it left replicas unplaced, and its
     queueing hint has matched since. `is_plugin_back`: it ignored a plugin that may be available now. `can_return`:
-    replicas may return to a cluster that they left when it was lost. `assumed`: replicas of recent decisions that no
-    report shows yet.
+    replicas may return to a cluster that they left when it was lost, `homes` are these clusters. `assumed`: replicas of
+    recent decisions that no report shows yet.
     """
     present = attempt.federated["metadata"].get("annotations") or {}
     if present.get(names.NO_SCHEDULING):
@@ -235,8 +236,7 @@ def assess(
         default_toleration_s=chosen.toleration_s,
         ended=ended,
     )
-    if only_adds or returns or asks_for_rebalance(present):
-        unit = replace(unit, avoid_disruption=only_adds)
+    unit = with_causes(unit, policy, comparison, present, only_adds=only_adds, homes=homes if returns else None)
     if unit.namespace in inputs.quotas and shape_of(template) is not None:
         unit = replace(unit, quota=inputs.quotas.headroom(key_in(federated), unit, snapshot.by_name))
     divides = _divides(policy, federated["metadata"].get("annotations") or {})

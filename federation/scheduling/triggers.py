@@ -58,6 +58,7 @@ IGNORED_PLUGINS = "ignoredPlugins"
 """The change when a plugin that the last decision ignored may be available again; not part of the text."""
 _OF_OBJECT = (*_STABLE, "autoMigrationInfo", _PLUGIN_FIELDS, _POLICY, "profileHash", _ENDED)
 _CONTENT = frozenset((_POLICY, "profileHash", IGNORED_PLUGINS))
+_ASKED = frozenset((_POLICY, "policyName", "profileHash", "schedulingAnnotationsHash"))
 _TAINTS = frozenset((TAINTS, _ENDED))
 _NO_ANNOTATIONS_HASH = hash_of({})
 _BEGINNING = 40
@@ -107,6 +108,16 @@ class Triggers:
 def asks_for_rebalance(annotations: Mapping[str, str]) -> bool:
     """Return whether a user asked for a division without regard to where the replicas are, and none was made yet."""
     return annotations.get(names.REBALANCE) not in (None, annotations.get(names.REBALANCED))
+
+
+def asks_for_other_clusters(changed: Iterable[str]) -> bool:
+    """Return whether the policy, its profile, or the user's annotations changed."""
+    return not _ASKED.isdisjoint(changed)
+
+
+def has_joined(changed: Iterable[str]) -> bool:
+    """Return whether the set of clusters changed."""
+    return CLUSTERS in changed
 
 
 class TriggerSource:

@@ -105,7 +105,12 @@ class Decider:
         return AttemptContext(key, subject, attempt, self._clock.monotonic(), is_first)
 
     def assess(
-        self, context: AttemptContext, snapshot: Snapshot, *, is_plugin_back: bool, can_return: bool
+        self,
+        context: AttemptContext,
+        snapshot: Snapshot,
+        *,
+        is_plugin_back: bool,
+        homes: frozenset[str] = frozenset(),
     ) -> Assessment:
         """Return whether the object is to be scheduled."""
         return assess(
@@ -116,7 +121,8 @@ class Decider:
             is_unschedulable=context.key in self._cache.unschedulable,
             can_place_more=self._cache.unplaced.is_due(context.key, self._clock.now()),
             is_plugin_back=is_plugin_back,
-            can_return=can_return,
+            can_return=bool(homes),
+            homes=homes,
             options=self._options,
             assumed=self._cache.assume_cache.snapshot(self._clock.monotonic()),
         )

@@ -17,6 +17,7 @@ from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.resources import POD_DISRUPTION_BUDGETS, Object
+from federation.controllers.schedule.claimmodes import ClaimModes
 from federation.controllers.schedule.decider import AttemptContext
 from federation.controllers.schedule.evictingclusters import EvictingClusters
 from federation.planning.failover import eviction
@@ -233,7 +234,7 @@ class Failover:
         """Return why replicas stay in the clusters that they may not leave now, whatever the rate."""
         rules, halt = due.policy.failover, self._clusters.halt()
         tolerance = tolerance_of(
-            context.federated["spec"]["template"], rules, self._access_modes(context.key.namespace)
+            context.federated["spec"]["template"], rules, ClaimModes(self._objects, context.key.namespace)
         )
         found = {name: self._stay(name, tolerance, rules, halt, now) for name in leaving}
         for name in leaving:
@@ -306,9 +307,6 @@ class Failover:
             found[name] = Stay(StayReason.RATE, "others go first") if count < wanted else _NO_ROOM
         return granted, found
 
-    def _access_modes(self, namespace: str) -> "_AccessModes":
-        return _AccessModes(self._objects, namespace)
-
     def _recorded(
         self,
         record: EvictionRecord,
@@ -340,21 +338,6 @@ class Failover:
 
 
 _NO_ROOM = Stay(StayReason.NO_ROOM, "no other cluster can hold them")
-
-
-class _AccessModes:
-    """The access modes of the claims of one namespace, by name."""
-
-    def __init__(self, objects: FederatedObjects, namespace: str) -> None:
-        self._objects = objects
-        self._namespace = namespace
-
-    def __call__(self, name: str) -> Sequence[str] | None:
-        type_ = self._objects.types.for_group_kind("", "PersistentVolumeClaim")
-        claim = None
-        if type_ is not None:
-            claim = self._objects.get(self._objects.key_for(type_, self._namespace, name))
-        return None if claim is None else (claim["spec"]["template"].get("spec") or {}).get("accessModes") or ()
 
 
 def _share_out(

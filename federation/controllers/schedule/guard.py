@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
+from federation.controllers.schedule.claimmodes import ClaimModes
 from federation.controllers.schedule.decider import AttemptContext
 from federation.controllers.schedule.inputcache import InputCache
 from federation.dispatch.moveguard import MoveGuard
+from federation.planning.failover.tolerance import fixed_volumes_of
 from federation.planning.federatedobject.placements import effective_placement, placement_of
 from federation.planning.guard.ledger import Cause, GuardOptions, Verdict
-from federation.planning.guard.losses import Blame, blame, held_placement, lost_clusters
+from federation.planning.guard.losses import Blame, blame, held_placement, is_word_of_user, lost_clusters
 from federation.planning.guard.record import held_move
 from federation.planning.guard.undo import requested_undo, undo_problem, undone_placement
 from federation.runtime.controller import Key, key_of
@@ -86,22 +88,38 @@ class Guard:
         lost = lost_clusters(before, decision.placements)
         go = Ruling(Verdict.GO, decision.placements, {names.HELD_PLACEMENT: None})
         blamed = blame(frozenset(due.comparison.changed), before) if lost else frozenset()
+        volumes = self._left_volumes(context, due, decision, snapshot, lost)
+        if volumes and not blamed:
+            blamed = frozenset({Blame.CLUSTERS})
         if not blamed or self._moves.options.share >= 1:
             self._moves.withdraw(context.key)
             return go
         sizes = self._sizes(context, due, lost, blamed)
-        judged = self._moves.judge(context.key, held_move(context.federated), sizes, lost, before)
+        held = held_move(context.federated)
+        judged = self._moves.judge(context.key, held, sizes, lost, before, needs_approval=bool(volumes))
         if judged.verdict is Verdict.GO:
             return replace(go, annotations=judged.annotations)
         if judged.verdict is Verdict.WAIT:
             return replace(go, verdict=Verdict.WAIT, wait_s=judged.wait_s)
         assert judged.held is not None
-        message = (
-            f"{judged.held.cause} would move more objects at a time than the guard allows; this one would lose"
-            f" clusters [{','.join(sorted(lost))}]. To let them go on: {judged.approval_command}"
-        )
+        reason = f"{judged.held.cause} would move more objects at a time than the guard allows; this one would lose"
+        if volumes:
+            reason = f"{volumes} do not move with it, and it would start with empty volumes; it would lose"
+        clusters = ",".join(sorted(lost))
+        message = f"{reason} clusters [{clusters}]. To let them go on: {judged.approval_command}"
         placements = held_placement(before, decision.placements, decision.unit.desired_replicas)
         return Ruling(Verdict.HOLD, placements, judged.annotations, message=message)
+
+    def _left_volumes(
+        self, context: AttemptContext, due: Due, decision: Decision, snapshot: Snapshot, lost: frozenset[str]
+    ) -> str:
+        """Return which volumes the object would leave in a live cluster without the user's word, "" for none."""
+        if is_word_of_user(frozenset(due.comparison.changed)):
+            return ""
+        live = [name for name in lost if not decision.placements.get(name, 0) and not snapshot.by_name[name].is_silent]
+        if not live:
+            return ""
+        return fixed_volumes_of(context.federated["spec"]["template"], ClaimModes(self._objects, context.key.namespace))
 
     def undo(self, context: AttemptContext, snapshot: Snapshot) -> Placements | None:
         """Return the placement to restore because the user asks to undo the last move, None otherwise."""

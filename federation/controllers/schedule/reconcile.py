@@ -84,7 +84,7 @@ class Reconciler:
         if context is None or context.attempt.problem:
             return None
         snapshot = self._cache.clusters.snapshot()
-        due = self._decider.assess(context, snapshot, is_plugin_back=False, can_return=False)
+        due = self._decider.assess(context, snapshot, is_plugin_back=False)
         if not isinstance(due, Due) or due.ignored_annotations or not self._decider.is_local(due):
             return None
         decided = await self._decider.decide(context, due, snapshot)
@@ -112,8 +112,8 @@ class Reconciler:
         snapshot = self._cache.clusters.snapshot()
         is_plugin_back = self._requeueing.is_plugin_back(context)
         returns = self._failover.returns(context.federated, context.attempt.policy)
-        can_return = any(returns.allowed.values())
-        assessment = self._decider.assess(context, snapshot, is_plugin_back=is_plugin_back, can_return=can_return)
+        homes = frozenset(name for name, count in returns.allowed.items() if count)
+        assessment = self._decider.assess(context, snapshot, is_plugin_back=is_plugin_back, homes=homes)
         if not isinstance(assessment, Due):
             self._withdraw(key)
         undone = self._guard.undo(context, snapshot)

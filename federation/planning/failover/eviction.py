@@ -80,13 +80,16 @@ def return_batch(
     """Return the present placement with up to `allowed` replicas moved to each cluster, no farther than `ideal`.
 
     Replicas come from clusters that have more than the ideal, from the one with the largest surplus first. A cluster
-    that would be one more than `clusters_max` gets none.
+    that would be one more than `clusters_max` gets none, unless all replicas return to it: then they do at once.
     """
     placement = dict(before)
     if not is_divided(before, ideal):
         return placement
     for name in sorted(allowed):
         if clusters_max is not None and len(placement.keys() | {name}) > max(clusters_max, len(placement)):
+            total = sum(_count(placement, other) for other in placement)
+            if allowed[name] and total and ideal == {name: total}:
+                return dict(ideal)
             continue
         lacking = min(allowed[name], _count(ideal, name) - _count(placement, name))
         surplus = {

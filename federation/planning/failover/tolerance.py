@@ -77,6 +77,17 @@ def state_of_workload(template: Mapping[str, Any], access_modes: AccessModes) ->
     return ""
 
 
+def fixed_volumes_of(template: Mapping[str, Any], access_modes: AccessModes) -> str:
+    """Return which volumes of the workload do not move to another cluster, "" for none."""
+    spec = _mapping(template.get("spec"))
+    if template.get("kind") == "StatefulSet":
+        return "the claims of its volumeClaimTemplates" if spec.get("volumeClaimTemplates") else ""
+    for name in _claims(_pod_spec(str(template.get("kind") or ""), spec)):
+        if not _ONE_AT_A_TIME.isdisjoint(access_modes(name) or ()):
+            return f"PersistentVolumeClaim {name}"
+    return ""
+
+
 def _pod_spec(kind: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
     return spec if kind == "Pod" else _mapping(_mapping(spec.get("template")).get("spec"))
 

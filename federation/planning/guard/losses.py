@@ -23,6 +23,9 @@ _OF_POLICY = frozenset(("policyContentHash", "policyName"))
 _OF_PROFILE = frozenset(("profileHash",))
 
 
+_WORDS = frozenset(("replicaCount", "schedulingAnnotationsHash"))
+
+
 class Blame(StrEnum):
     """What a move is counted for."""
 
@@ -50,6 +53,11 @@ def blame(changed: AbstractSet[str], before: Mapping[str, int | None]) -> frozen
     if changed - _OWN - _OF_POLICY - _OF_PROFILE:
         found.add(Blame.CLUSTERS)
     return frozenset(found)
+
+
+def is_word_of_user(changed: AbstractSet[str]) -> bool:
+    """Return whether the user scaled the object, or annotated it: then it may leave a cluster with its volumes."""
+    return not _WORDS.isdisjoint(changed)
 
 
 def lost_clusters(before: Mapping[str, int | None], after: Mapping[str, int | None]) -> frozenset[str]:

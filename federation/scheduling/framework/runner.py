@@ -33,6 +33,7 @@ from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.resultcache import ClusterList
 from federation.scheduling.framework.schedulermetrics import SchedulerMetrics
 from federation.scheduling.framework.scoring import ScoreRunner
+from federation.scheduling.framework.steady import keep_clusters
 from federation.scheduling.framework.types import Cluster, ClusterChange, ClusterScore, Division, Exchange, error
 
 _CLUSTER, _NAME = itemgetter(0), attrgetter("name")
@@ -74,7 +75,11 @@ class Framework:
         return self._score_runner.run(cycle, filtered)
 
     def run_select(self, cycle: SchedulingCycle, scored: ScoreResult) -> Exchange[ClusterGroup]:
-        """Return the clusters that the chain of select plugins selects, in order."""
+        """Return the clusters that the chain of select plugins selects, in order, and those that stay selected."""
+        selected = yield from self._select(cycle, scored)
+        return keep_clusters(cycle, scored.totals, selected)
+
+    def _select(self, cycle: SchedulingCycle, scored: ScoreResult) -> Exchange[ClusterGroup]:
         cycle.point = "select"
         keys = cache_keys(self._selects, cycle.unit)
         if keys is not None and (known := scored.selected.get(keys)) is not None:

@@ -254,9 +254,11 @@ class SchedulingUnit:
     `desired_replicas` is None for kinds without replicas. `current` maps each current cluster to its replicas (None: as
     in the template). `ended_tolerations` maps clusters to a NoExecute taint that the unit tolerated for a time that is
     over. `required` is None when any cluster matches. `priorities` is None when the policy has none.
-    `max_clusters` is None when unlimited, `quota` without a quota of the namespace.
+    `max_clusters` is None when unlimited, `quota` without a quota of the namespace. `homes` are clusters that the unit
+    left when they were lost, and to which it returns now; `chooses_anew` is set when scores may move it.
     `assumed` are the replicas of recent decisions, this unit's included: only
-    Replicas plugins may use it, because it differs at every decision.
+    Replicas plugins may use it, because it differs at every decision; plugins of the other steps get clusters that are
+    reduced by it where that matters.
     """
 
     gvk: GroupVersionKind = NO_KIND
@@ -272,6 +274,8 @@ class SchedulingUnit:
     current: Mapping[str, int | None] = field(default_factory=dict)
     mode: SchedulingMode = SchedulingMode.DUPLICATE
     strategy: ReplicasStrategy = ReplicasStrategy.SPREAD
+    homes: frozenset[str] = frozenset()
+    chooses_anew: bool = False
     sticky: bool = False
     avoid_disruption: bool = True
     cluster_selector: tuple[tuple[str, str], ...] = ()

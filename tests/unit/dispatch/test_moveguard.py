@@ -171,6 +171,16 @@ async def test_an_approved_move_goes_on_and_counts_no_more() -> None:
         assert setting.guard.moved(POLICY) == 2, "the two before it"
 
 
+async def test_a_single_move_that_needs_approval_is_held_until_it_is_approved() -> None:
+    async with running() as setting:
+        judged = setting.guard.judge(key(0), None, {POLICY: 20}, EAST, BEFORE, needs_approval=True)
+        assert judged.verdict is Verdict.HOLD
+        assert judged.held is not None
+        await setting.approve(judged.held.hold, setting.at(1))
+        judged = setting.guard.judge(key(0), judged.held, {POLICY: 20}, EAST, BEFORE, needs_approval=True)
+        assert judged.verdict is Verdict.GO
+
+
 async def test_a_move_within_the_limit_is_recorded_without_a_hold() -> None:
     async with running() as setting:
         judged = await setting.judge(0)

@@ -9,6 +9,7 @@ from federation.planning.failover.tolerance import (
     GRACE_S_WITH_STATE,
     FailoverMode,
     FailoverRules,
+    fixed_volumes_of,
     state_of_workload,
     tolerance_of,
 )
@@ -84,3 +85,19 @@ def test_volumes_namespaces_and_definitions_never_leave(version: str, kind: str)
     found = tolerance_of(template, FailoverRules(FailoverMode.AUTO), _modes)
     assert not found.may_leave
     assert found.is_kept
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        (_workload("Deployment"), ""),
+        (_workload("StatefulSet"), ""),
+        (_workload("StatefulSet", {"volumeClaimTemplates": [{}]}), "the claims of its volumeClaimTemplates"),
+        (_workload("Deployment", claim="disk"), "PersistentVolumeClaim disk"),
+        (_workload("Pod", claim="pod"), "PersistentVolumeClaim pod"),
+        (_workload("Deployment", claim="shared"), ""),
+        (_workload("Deployment", claim="gone"), ""),
+    ],
+)
+def test_volumes_that_one_node_mounts_at_a_time_do_not_move(template: dict[str, Any], expected: str) -> None:
+    assert fixed_volumes_of(template, _modes) == expected
