@@ -71,10 +71,11 @@ format: env ## Format the code
 mutation: env ## Mutate product code and count what the tests notice (SAMPLE=300 SEED=1 AREA=delivery)
 	$(BIN)/python -m tests.mutation.run $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(AREA),--area "$(AREA)")
 
-generate: env ## Regenerate committed data: built-in schemas, CRD manifests, JSON schemas, the table of rights, references, dashboard and alerts
+generate: env ## Regenerate committed data: built-in schemas, CRD manifests, JSON schemas, SQLite tables, the table of rights, references, dashboard and alerts
 	$(BIN)/python tools/generate_schema.py
 	$(BIN)/python tools/generate_crds.py
 	$(BIN)/python tools/generate_json_schemas.py
+	$(BIN)/python tools/generate_tables.py
 	$(BIN)/python tools/generate_rights.py
 	$(BIN)/python tools/generate_monitoring.py
 	$(BIN)/python tools/generate_references.py

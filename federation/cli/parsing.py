@@ -55,15 +55,18 @@ def _process(parameter: Any, check: Callable[[Any, Any], Any], context: Any, val
     """Return the parameter's value, as `process_value` of typer, which is `check`."""
     described = parameter.type_descriptor
     converted = _convert_all(described.annotation, described.parameter_info, value)
-    if converted is _UNSURE or (parameter.required and converted in (None, [])):
+    if converted is _UNSURE or (parameter.required and converted in (None, (), [])):
         return check(context, value)
     return converted if parameter.callback is None else parameter.callback(context, parameter, converted)
 
 
 def _convert_all(annotation: Any, info: Any, value: Any) -> Any:
     """Return the value or the values of a list, converted."""
-    if get_origin(annotation) is not list:
-        return None if value is None else _convert(annotation, info, value)
+    is_list = get_origin(annotation) is list
+    if value is None:
+        return () if is_list else None
+    if not is_list:
+        return _convert(annotation, info, value)
     if not isinstance(value, list | tuple):
         return _UNSURE
     values = [_convert(get_args(annotation)[0], info, each) for each in value]

@@ -1,7 +1,8 @@
 """Migration of a database to this version's schema.
 
 Runs inside the caller's transaction, which must hold the database's migration lock. Alembic is imported only if a
-migration is needed: a start on an up-to-date database costs one SELECT. Read `schema.py` for the version pair.
+migration is needed: a start on an up-to-date database costs one SELECT, and a new SQLite database is created by the
+statements in `newsqlite.sql`, to what the migrations would leave. Read `schema.py` for the version pair.
 """
 
 import threading
@@ -12,6 +13,8 @@ from sqlalchemy import Connection, inspect, select
 from federation.apimachinery.errors import Bug, ConfigurationError
 from federation.apiserver.store.schema import MIGRATION_HEAD, SCHEMA_COMPAT, SCHEMA_VERSION, schema_version
 
+NEW_SQLITE = Path(__file__).with_name("newsqlite.sql")
+"""Written by `tools/generate_tables.py`; a test compares it with the migrations."""
 _alembic = threading.Lock()
 """Alembic keeps its environment in module globals, so a process can migrate only one database at a time."""
 
@@ -52,6 +55,10 @@ def migrate(connection: Connection, name: str, target: str = MIGRATION_HEAD) -> 
     """Upgrade the database called `name` to `target`; ConfigurationError when a newer version wrote it."""
     version, _ = read_versions(connection, name)
     if target == MIGRATION_HEAD and version >= SCHEMA_VERSION:
+        return
+    if target == MIGRATION_HEAD and connection.dialect.name == "sqlite" and not inspect(connection).get_table_names():
+        for statement in NEW_SQLITE.read_text().partition("\n")[2].split(";\n")[:-1]:
+            connection.exec_driver_sql(statement)
         return
     _run(connection, target)
 

@@ -6,8 +6,9 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, create_engine, inspect, text
 from tests.support.stores import StoreBackend, a_body
+from tools import generate_tables
 
 from federation.apimachinery.errors import ConfigurationError
 from federation.apiserver.store.database import Database
@@ -65,6 +66,16 @@ async def test_the_model_equals_the_head(database_url: str) -> None:
     )
     assert tuple(versions) == (SCHEMA_VERSION, SCHEMA_COMPAT)
     await database.close()
+
+
+def test_a_new_sqlite_database_is_what_the_migrations_leave() -> None:
+    assert generate_tables.main(["--check"]) == 0
+    engine = create_engine("sqlite://")
+    with engine.begin() as connection:
+        migrate(connection, "new")
+        created = "".join(f"{statement};\n" for statement in generate_tables.statements(connection))
+    engine.dispose()
+    assert generate_tables.migrated().partition("\n")[2] == created
 
 
 async def test_a_start_on_an_up_to_date_database_runs_no_migration(

@@ -99,10 +99,12 @@ def test_the_context_is_looked_up_in_the_kubeconfig(tmp_path: Path) -> None:
     assert 'contexts: has no "two"; there are: one' in str(result.exception)
 
 
-def imported(program: str, modules: tuple[str, ...]) -> str:
-    """Run a program in a process of its own; return those of the modules that it imported."""
-    code = f"import atexit, sys; atexit.register(lambda: print([m for m in {modules} if m in sys.modules])); {program}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+def imported(program: str, modules: tuple[str, ...], code: int = 0) -> str:
+    """Run a program in a process of its own, which exits with the code; return those of the modules it imported."""
+    printed = f"import atexit, sys; atexit.register(lambda: print([m for m in {modules} if m in sys.modules]))"
+    command = [sys.executable, "-c", f"{printed}; {program}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
     return done.stdout.splitlines()[-1]
 
 
@@ -113,4 +115,5 @@ def test_a_command_imports_only_what_it_needs() -> None:
 
 def test_a_start_does_not_import_what_serves_nothing_yet() -> None:
     """The imports are most of the time of a start."""
-    assert imported("import federation.cli.run, federation.simulator.__main__", _LATER) == "[]"
+    refused = "from federation.cli import main; main.main(['serve', '--dir', '/dev/null', '--port', '7443'])"
+    assert imported(f"import federation.simulator.__main__; {refused}", _LATER, code=1) == "[]"
