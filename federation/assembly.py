@@ -210,7 +210,7 @@ class ControlPlane:
         login = self._oidc_login
         oidc = None if login is None else OIDCLogin(login, self._wiring.webhook_client)
         planners = Planners(load_plugins(), self._wiring.plugin_caller, self._clock)
-        return uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self.client, self._clock, planners, oidc)
+        return uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self._clock, planners, oidc)
 
     async def _run_controllers(self) -> None:
         """Run what only one process on a database may run; with a shared database, while this one leads."""

@@ -31,8 +31,6 @@ CLUSTER_OVERRIDE_POLICY_LABEL = _A + "cluster-override-policy-name"
 MANAGED_LABEL = _A + "managed"
 TEMPLATE_HISTORY_LABEL = _OURS + "template-history"
 """On ReplicaSets and ControllerRevisions of the host that record a pod template for `kubectl rollout undo`."""
-LOGIN_LINK_LABEL = _OURS + "login-link"
-"""On a Secret of the system namespace that holds the session of a one-time link to the web UI."""
 
 PRICE_PREFIX = "price." + _OURS
 """On FederatedClusters: the price of one unit of the resource after the slash for one hour (docs/reference/cost.md)."""

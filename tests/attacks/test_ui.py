@@ -18,7 +18,6 @@ from tests.unit.apiserver.conftest import connect
 from tests.unit.apiserver.rbacobjects import service_account
 from tests.unit.web.test_delivery import served
 
-from federation.api import names
 from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.resources import DEPLOYMENTS
@@ -58,7 +57,6 @@ async def token_of(admin: httpx.AsyncClient) -> str:
 
 async def code_of_link(admin: httpx.AsyncClient) -> str:
     """Return the code of a new one-time link."""
-    await admin.post("/api/v1/namespaces", json={"metadata": {"name": names.SYSTEM_NAMESPACE}})
     answer = await admin.post("/ui/links")
     assert answer.status_code == 201, answer.text
     return str(answer.json()["path"].partition("#")[2])

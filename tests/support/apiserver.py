@@ -41,7 +41,6 @@ from federation.apiserver.store.interface import Store
 from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.assembly import protect_federated_objects
-from federation.client.local import LocalClient
 from federation.plans.planner import Planners
 from federation.scheduling.framework.registry import load_plugins
 from federation.web import application
@@ -134,7 +133,7 @@ def build(
     journal, planners = MemoryJournal(), Planners(_plugins(), None, clock)
     mounts = {
         "federation": application.mount(journal, registry.kinds, view, policies, spread, listed, headroom),
-        "ui": uiapp.mount(pki.token_key.read_bytes, LocalClient(registry, user_agent="ui"), clock, planners, login),
+        "ui": uiapp.mount(pki.token_key.read_bytes, clock, planners, login),
     }
     aggregator = Aggregator(registry, identity=pki.front_proxy.read, clock=clock)
     trust = FrontProxyTrust(pki.front_proxy.ca_certificate.read_bytes, FRONT_PROXY_USER)

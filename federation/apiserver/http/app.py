@@ -20,6 +20,7 @@ from federation.apimachinery.errors import ServiceUnavailable, Unauthorized, for
 from federation.apimachinery.paths import ResourcePath, parse, parse_forwarded
 from federation.apiserver.auth.authentication import Authenticator
 from federation.apiserver.auth.authorization import Authorizer, authorize, decide, is_allowed, to_attributes
+from federation.apiserver.auth.clientcertificates import Peer
 from federation.apiserver.auth.escalation import EscalationAdmission
 from federation.apiserver.auth.identity import ANONYMOUS, Attributes
 from federation.apiserver.auth.impersonation import impersonate
@@ -28,7 +29,7 @@ from federation.apiserver.http.bodies import BodyLimits
 from federation.apiserver.http.connectors import Connector, Connectors
 from federation.apiserver.http.flowcontrol import Flow, FlowControl, FlowControlOptions
 from federation.apiserver.http.health import Check
-from federation.apiserver.http.nonresource import AUTHORIZE, PUBLIC, SERVER, USER, Mount, NonResourcePaths
+from federation.apiserver.http.nonresource import AUTHORIZE, HOLD, PUBLIC, SERVER, USER, Mount, NonResourcePaths
 from federation.apiserver.http.parameters import timeout_s
 from federation.apiserver.http.podcommands import Locate, PodCommands
 from federation.apiserver.http.readers import Readers
@@ -37,6 +38,7 @@ from federation.apiserver.http.requestmetrics import observe
 from federation.apiserver.http.resthandlers import RESTHandlers
 from federation.apiserver.http.reviews import Reviews
 from federation.apiserver.http.statuserrors import method_not_allowed, to_api_error
+from federation.apiserver.http.streams import End, HeldStream, Serve, Streams
 from federation.apiserver.http.tokenrequests import TokenRequests
 from federation.apiserver.http.watchresponses import WatchServer
 from federation.apiserver.http.websockets import WEBSOCKET, ClientSocket
@@ -75,6 +77,8 @@ class AppOptions:
     """As kube-apiserver: the largest request body."""
     request_s_max: float = 60.0
     """For everything but watches; a client may shorten it with `timeout`."""
+    token_check_s: float = 30.0
+    """How often the bearer token of a stream is checked again; a token may be cached for ten seconds, too."""
     flow_control: FlowControlOptions = field(default_factory=FlowControlOptions)
 
 
@@ -127,6 +131,7 @@ class App:
             tokens=authenticator.tokens,
         )
         self._flow_control = FlowControl(options.flow_control)
+        self._streams = Streams(self._flow_control, authenticator.authenticate, options.token_check_s)
         registry.set_flow_control(self._flow_control.configure)
         self._kinds = registry.kinds
         self._store = registry.store
@@ -184,6 +189,7 @@ class App:
         has_own_login = self._paths.has_login(root)
         if has_own_login:
             request.scope[SERVER] = self
+            request.scope[HOLD] = self._hold
         if is_probe or has_own_login:
             # Probes send no credentials. Credentials that are sent are checked on public paths too.
             if request.trail is not None:
@@ -219,11 +225,7 @@ class App:
             await authorize(self._authorizer, request.user, attributes, request.audit_annotations)
         flow, request.flow_headers = self._flow_control.classify(request.user, attributes)
         if self._paths.is_stream(request.path, root):
-            self._flow_control.open_watch(request.user, flow)
-            try:
-                await self._paths.serve(request, root)
-            finally:
-                self._flow_control.close_watch(request.user)
+            await self._serve_stream(request, flow, partial(self._paths.serve, request, root))
             return
         await self._flow_control.acquire(flow)
         try:
@@ -274,14 +276,10 @@ class App:
         remote = self._apis.remote.get((path.group, path.version)) if self._apis.remote else None
         if verb == "watch":
             # A watch needs no seat and no deadline: it runs until its own timeoutSeconds.
-            flow_control.open_watch(user, flow)
-            try:
-                if remote is not None:
-                    await self._forward(request, remote, None)
-                else:
-                    await self._resources.serve(request, path, verb)
-            finally:
-                flow_control.close_watch(user)
+            if remote is not None:
+                await self._serve_stream(request, flow, partial(self._forward, request, remote, None))
+            else:
+                await self._serve_stream(request, flow, partial(self._resources.serve, request, path, verb))
             return
         await flow_control.acquire(flow)
         try:
@@ -308,17 +306,23 @@ class App:
             # A handshake is a GET, but what it opens carries commands. Kubernetes asks for this verb too.
             await authorize(self._authorizer, request.user, to_attributes(path, "create"), request.audit_annotations)
         if connector.is_stream(request, path):
-            self._flow_control.open_watch(request.user, flow)
-            try:
-                await connector.serve(request, path, timeout_s=None)
-            finally:
-                self._flow_control.close_watch(request.user)
+            await self._serve_stream(request, flow, partial(connector.serve, request, path, timeout_s=None))
             return
         await self._flow_control.acquire(flow)
         try:
             await connector.serve(request, path, timeout_s=self._deadline_s(request))
         finally:
             self._flow_control.release(flow)
+
+    async def _serve_stream(self, request: Request, flow: Flow | None, serve: Serve) -> None:
+        authorization = request.headers.get(b"authorization", b"")
+        await self._streams.serve(request.user, flow, request.peer, authorization, serve)
+
+    async def _hold(self, peer: Peer | None, authorization: bytes, path: str, end: End) -> HeldStream:
+        """Count a stream of a mounted app with its own log-in."""
+        user = await self._authenticator.authenticate(peer, authorization)
+        flow, _ = self._flow_control.classify(user, Attributes("watch", path=path))
+        return self._streams.hold(user, flow, peer, authorization, end)
 
     def _deadline_s(self, request: Request) -> float:
         text = request.query.get("timeout")

@@ -27,6 +27,10 @@ enough only when nothing is required."""
 SERVER = "federation.server"
 """Key in the ASGI scope of a public mounted app: the server's own ASGI app. Requests that the mounted app sends to it
 with a user's credentials are authenticated, authorized, queued and audited as if they came over the network."""
+HOLD = "federation.hold"
+"""Key in the ASGI scope of a public mounted app: `await scope[HOLD](peer, authorization, path, end)` counts a stream
+against the user with these credentials until `close()` of the result; `end` is called when they are refused later.
+Unauthorized, TooManyRequests."""
 USER = "federation.user"
 """Key in the ASGI scope of a mounted app: the authenticated `User`, for paths that the app authorizes itself."""
 _TEXT = b"text/plain; version=0.0.4; charset=utf-8"

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from federation.apimachinery.clock import Clock
 from federation.apiserver.auth.clientcertificates import Peer
 
-_PURPOSE = "for"
+_PURPOSE, _SESSION = "for", "session"
 SESSION_S = 12 * 3600
 """Lifetime of a session; a working day."""
 SEALED_BYTES_MAX = 3_800
@@ -51,8 +51,8 @@ class Sealer:
         self._clock = clock
         self._fernet: Fernet | None = None
 
-    def seal(self, user: str, credentials: Credentials) -> str:
-        """Return a new session in encrypted form."""
+    def seal(self, user: str, credentials: Credentials, *, purpose: str = _SESSION) -> str:
+        """Return a new session in encrypted form, or what becomes one."""
         peer = credentials.peer
         fields = {
             "user": user,
@@ -60,7 +60,7 @@ class Sealer:
             "peer": None if peer is None else [peer.user, peer.groups, peer.fingerprint],
             "form": secrets.token_urlsafe(16),
         }
-        return self.seal_value("session", fields)
+        return self.seal_value(purpose, fields)
 
     def seal_value(self, purpose: str, fields: Mapping[str, Any]) -> str:
         """Return a value in encrypted form that only `open_value` with the same purpose reads."""
@@ -76,9 +76,9 @@ class Sealer:
         fields: dict[str, Any] = orjson.loads(text)
         return fields if fields.pop(_PURPOSE, None) == purpose else None
 
-    def open(self, sealed: str, *, lifetime_s: int = SESSION_S) -> Session | None:
-        """Return the session, None if it is not ours, was changed or is too old."""
-        fields = self.open_value("session", sealed, lifetime_s)
+    def open(self, sealed: str, *, lifetime_s: int = SESSION_S, purpose: str = _SESSION) -> Session | None:
+        """Return the session, None if it is not ours, for another purpose, was changed or is too old."""
+        fields = self.open_value(purpose, sealed, lifetime_s)
         if fields is None:
             return None
         peer = Peer(fields["peer"][0], tuple(fields["peer"][1]), fields["peer"][2]) if fields["peer"] else None

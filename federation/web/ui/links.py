@@ -1,86 +1,47 @@
 """One-time links: who has credentials on the command line opens the web UI without typing them.
 
-`POST /ui/links` with credentials returns the path of a link. Opening it once, within `LINK_S`, starts a session with
-the same credentials. A Secret in the system namespace holds the encrypted credentials under a hash of the link's code,
-so any replica can redeem it; deleting that Secret, which succeeds only once, redeems it.
+`POST /ui/links` with credentials returns the path of a link, whose code is the encrypted credentials. Opening it once,
+within `LINK_S`, starts a session with the same credentials. Nothing is stored, so an account without rights fills no
+store. Each process remembers the links that it redeemed; of several replicas, each redeems a link once.
 """
 
-import base64
 import hashlib
-import secrets
+from collections import OrderedDict, deque
 
-from federation.api import names
-from federation.apimachinery.clock import Clock, parse_rfc3339
-from federation.apimachinery.errors import Conflict, NotFound
-from federation.apimachinery.resources import SECRETS, Object
-from federation.client.client import Client
 from federation.web.ui.credentials import Credentials, Sealer, Session
 
 LINK_S = 600
 """Time in which a link must be opened."""
-_LINKS_MAX = 500
-"""Links that are read at once to remove the expired ones."""
-_KEY = "session"
+_PURPOSE = "link"
+_USERS_MAX = 10_000
+_USED_MAX = 64
+"""Redeemed links of one user that are remembered. Whoever redeems more in `LINK_S` may use his own ones twice."""
 
 
 class OneTimeLinks:
-    """Creates and redeems links with the federation's own rights."""
+    """Creates and redeems links."""
 
-    def __init__(self, client: Client, sealer: Sealer, clock: Clock) -> None:
-        self._client = client
+    def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
-        self._clock = clock
+        self._used: OrderedDict[str, deque[bytes]] = OrderedDict()
+        """Digests of redeemed codes by user, the user of the last one at the end."""
 
-    async def create(self, user: str, credentials: Credentials) -> str:
-        """Return the code of a new link; expired links are removed."""
-        await self._remove_expired()
-        code = secrets.token_urlsafe(24)
-        await self._client.create(
-            SECRETS,
-            {
-                "apiVersion": "v1",
-                "kind": "Secret",
-                "metadata": {
-                    "name": _name(code),
-                    "namespace": names.SYSTEM_NAMESPACE,
-                    "labels": {names.LOGIN_LINK_LABEL: "true"},
-                },
-                "type": "Opaque",
-                "stringData": {_KEY: self._sealer.seal(user, credentials)},
-            },
-        )
-        return code
+    def create(self, user: str, credentials: Credentials) -> str:
+        """Return the code of a new link."""
+        return self._sealer.seal(user, credentials, purpose=_PURPOSE)
 
-    async def redeem(self, code: str) -> Session | None:
+    def redeem(self, code: str) -> Session | None:
         """Return the session of a link, once; None for a link that is unknown, used or expired."""
-        try:
-            secret = await self._client.get(SECRETS, _name(code), names.SYSTEM_NAMESPACE)
-            metadata = secret["metadata"]
-            if names.LOGIN_LINK_LABEL not in (metadata.get("labels") or {}):
-                return None
-            await self._client.delete(SECRETS, metadata["name"], names.SYSTEM_NAMESPACE, uid=metadata["uid"])
-        except (NotFound, Conflict):
+        session = self._sealer.open(code, lifetime_s=LINK_S, purpose=_PURPOSE)
+        if session is None:
             return None
-        return None if self._is_expired(secret) else self._sealer.open(_sealed(secret), lifetime_s=LINK_S)
-
-    async def _remove_expired(self) -> None:
-        page = await self._client.list(
-            SECRETS, names.SYSTEM_NAMESPACE, label_selector=names.LOGIN_LINK_LABEL, limit=_LINKS_MAX
-        )
-        for secret in filter(self._is_expired, page.items):
-            try:
-                await self._client.delete(SECRETS, secret["metadata"]["name"], names.SYSTEM_NAMESPACE)
-            except NotFound:
-                continue  # redeemed or removed in the meantime
-
-    def _is_expired(self, secret: Object) -> bool:
-        created = parse_rfc3339(secret["metadata"].get("creationTimestamp"))
-        return created is None or (self._clock.now() - created).total_seconds() > LINK_S
-
-
-def _name(code: str) -> str:
-    return f"ui-link-{hashlib.sha256(code.encode()).hexdigest()[:40]}"
-
-
-def _sealed(secret: Object) -> str:
-    return base64.b64decode((secret.get("data") or {}).get(_KEY, "")).decode()
+        # The form key of a session is random, so each link has its own; base64 texts of one link may differ.
+        digest = hashlib.sha256(session.form_key.encode()).digest()
+        used = self._used.setdefault(session.user, deque(maxlen=_USED_MAX))
+        if digest in used:
+            return None
+        used.append(digest)
+        self._used.move_to_end(session.user)
+        if len(self._used) > _USERS_MAX:
+            self._used.popitem(last=False)
+        return session

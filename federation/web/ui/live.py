@@ -16,6 +16,8 @@ STREAM_S = 300
 _KEEP_ALIVE_S = 20.0
 CHANGED = b"event: changed\ndata: 1\n\n"
 KEEP_ALIVE = b": open\n\n"
+LATER = b"retry: 60000\n\n"
+"""The browser asks again in a minute."""
 
 
 async def events(
@@ -23,10 +25,22 @@ async def events(
 ) -> AsyncGenerator[bytes, None]:
     """Yield the stream until a watch ends, at most one event in `pause_s`, at least one in `poll_s` unless that is 0.
 
-    Collections that the user may not watch are left out.
+    Collections that the user may not watch are left out. The stream counts as a watch of the user, and it ends with the
+    credentials.
     """
     changed, ended = asyncio.Event(), asyncio.Event()
     changed.set()
+
+    def end() -> None:
+        ended.set()
+        changed.set()
+
+    try:
+        held = await api.hold(end)
+    except ApiError:
+        yield LATER
+        return
+    timer = asyncio.get_running_loop().call_later(STREAM_S, end)
 
     async def follow(path: str, query: dict[str, str]) -> None:
         try:
@@ -34,8 +48,7 @@ async def events(
                 changed.set()
         except ApiError:
             return
-        ended.set()
-        changed.set()
+        end()
 
     followers = [asyncio.ensure_future(follow(path, dict(query))) for path, query in watched]
     try:
@@ -51,6 +64,8 @@ async def events(
             yield CHANGED
             await asyncio.sleep(pause_s)
     finally:
+        held.close()
+        timer.cancel()
         for follower in followers:
             follower.cancel()
         await asyncio.gather(*followers, return_exceptions=True)

@@ -152,7 +152,7 @@ def add_routes(ui: FastAPI, sealer: Sealer, links: OneTimeLinks, oidc: OIDCLogin
             if not (credentials.token or credentials.peer) or "origin" in request.headers:
                 raise Unauthorized("Unauthorized: a link needs a bearer token or a client certificate, and no browser")
             user = await _user_of(request, credentials)
-            code = await links.create(user, credentials)
+            code = links.create(user, credentials)
         except ApiError as error:
             return json_response(error.code, error.to_status())
         return json_response(201, {"kind": "LoginLink", "user": user, "path": f"/ui/link#{code}"})
@@ -166,7 +166,7 @@ def add_routes(ui: FastAPI, sealer: Sealer, links: OneTimeLinks, oidc: OIDCLogin
     @ui.post("/ui/link")
     async def redeem(request: Request) -> Response:
         form = await read_form(request)
-        session = await links.redeem(form.get("code", "")) if is_own_page(request) else None
+        session = links.redeem(form.get("code", "")) if is_own_page(request) else None
         if session is None:
             return _form(request, _START, "The link was used already, or it is too old. Make a new one.", 403)
         return _start(request, sealer, session.user, session.credentials, _START)

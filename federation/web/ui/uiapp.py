@@ -16,7 +16,6 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, ConfigurationError, RequestEntityTooLarge, Unauthorized
 from federation.apiserver.http.asgi import ASGIApp, Receive, Scope, Send
 from federation.apiserver.http.nonresource import SERVER, Mount
-from federation.client.client import Client
 from federation.plans.planner import Planners
 from federation.web.ui import (
     attention,
@@ -60,17 +59,15 @@ SCREENS = (
 _STATIC_AGE = "public, max-age=3600"
 
 
-def mount(
-    read_key: Callable[[], bytes], client: Client, clock: Clock, planners: Planners, oidc: OIDCLogin | None = None
-) -> Mount:
+def mount(read_key: Callable[[], bytes], clock: Clock, planners: Planners, oidc: OIDCLogin | None = None) -> Mount:
     """Return the app as the API server mounts it below `/ui`.
 
-    `read_key` returns the secret behind sessions, `client` stores one-time links with the federation's own rights, and
-    `planners` compute plans with those of users. With `oidc` users can log in at an identity provider.
+    `read_key` returns the secret behind sessions and one-time links, `planners` compute plans with the rights of users.
+    With `oidc` users can log in at an identity provider.
     """
     sealer = Sealer(read_key, clock)
     ui = FastAPI(title="federation web UI", docs_url=None, redoc_url=None, openapi_url=None)
-    login.add_routes(ui, sealer, OneTimeLinks(client, sealer, clock), oidc)
+    login.add_routes(ui, sealer, OneTimeLinks(sealer), oidc)
     _add_static(ui)
     for screen in SCREENS:
         _add_screen(ui, screen, sealer, clock, planners)

@@ -16,6 +16,8 @@ import orjson
 from federation.apimachinery.errors import ApiError, from_status
 from federation.apimachinery.jsonobject import parse_object
 from federation.apiserver.http.asgi import ASGIApp, Scope
+from federation.apiserver.http.nonresource import HOLD
+from federation.apiserver.http.streams import End, HeldStream
 from federation.web.ui.credentials import Credentials
 
 _PENDING_MAX = 256
@@ -34,6 +36,16 @@ class UserAPI:
         self._server = server
         self._credentials = credentials
         self._outer = outer
+
+    async def hold(self, end: End) -> HeldStream:
+        """Count a stream of this user until it is closed; `end` is called when the credentials are refused.
+
+        Unauthorized, TooManyRequests.
+        """
+        credentials = self._credentials
+        authorization = f"Bearer {credentials.token}".encode() if credentials.token else b""
+        held: HeldStream = await self._outer[HOLD](credentials.peer, authorization, str(self._outer["path"]), end)
+        return held
 
     async def get(self, path: str, **query: str) -> Any:
         """Return the JSON value of a successful response; ApiError otherwise."""

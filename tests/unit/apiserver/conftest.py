@@ -5,6 +5,7 @@ import atexit
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from tests.support.faults import StoreCopy, copy_of, restored
 from federation.admission.roles import HOST_RBAC
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.clientcertificates import Peer
+from federation.apiserver.http.app import AppOptions
 from federation.apiserver.store.memory import MemoryStore
 
 ADMIN = Peer("admin", ("system:masters",))
@@ -45,11 +47,18 @@ async def _prepared() -> _Prepared:
 
 @pytest.fixture
 async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
-    """A server whose registry and authorizer run; its keys and default roles are made once per process."""
+    """A server whose registry and authorizer run."""
+    async with running(tmp_path) as parts:
+        yield parts
+
+
+@asynccontextmanager
+async def running(directory: Path, options: AppOptions | None = None) -> AsyncIterator[Parts]:
+    """Run the registry and the authorizer of a server; its keys and default roles are made once per process."""
     begin = await _prepared()
-    shutil.copytree(begin.folder, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(begin.folder, directory, dirs_exist_ok=True)
     store = restored(MemoryStore(), begin.content)
-    parts = build(tmp_path, store)
+    parts = build(directory, store, options=options)
     await parts.registry.start()
     tasks = [asyncio.create_task(parts.authorizer.run()), asyncio.create_task(parts.registry.run())]
     await parts.authorizer.wait_synced()
