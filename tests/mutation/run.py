@@ -89,7 +89,7 @@ class Mutator:
     def _mutate(self) -> None:
         sample = _sample(self._options)
         jobs = [(mutation, self._reach.tests_of(mutation, self._options.budget, self._items)) for mutation in sample]
-        limits = {"workers": self._options.workers, "cpu_s": 3 * self._options.budget + 30, "wall_s": 1_800}
+        limits = {"workers": self._options.workers, "cpu_s": 2 * self._options.budget + 10, "wall_s": 1_800}
         for (mutation, tests), failed in run_forked(jobs, self._try, **limits):
             self._report(mutation, tests, _TOO_LONG if failed is None else failed)
 
@@ -169,7 +169,11 @@ def _sample(options: argparse.Namespace) -> list[Mutation]:
             for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py")):
                 found += mutations_of(path, str(path.relative_to(ROOT)))
     found = [mutation for mutation in found if mutation.key not in equivalent and options.only in mutation.path]
-    return random.Random(options.seed).sample(found, min(options.sample, len(found)))
+    sample = random.Random(options.seed).sample(found, min(options.sample, len(found)))
+    if options.again is None:
+        return sample
+    survived = {row["key"] for row in json.loads(options.again.read_text()) if not row["caught"]}
+    return [mutation for mutation in sample if mutation.key in survived]
 
 
 def _table(rows: Iterable[dict[str, Any]]) -> str:
@@ -191,6 +195,7 @@ def main() -> int:
     parser.add_argument("--area", default="", choices=["", *AREAS], help="mutate only this area")
     parser.add_argument("--only", default="", help="mutate only paths that contain this")
     parser.add_argument("--reuse", action="store_true", help="keep what was recorded with other sources")
+    parser.add_argument("--again", type=Path, help="only those of the sample that survived in this earlier report")
     parser.add_argument("--out", type=Path, default=ROOT / ".mutation/report.json", help="the JSON report")
     parser.add_argument("tests", nargs="*", default=_TESTS, help="folders of tests")
     options = parser.parse_args()

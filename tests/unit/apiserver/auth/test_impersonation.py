@@ -3,9 +3,15 @@
 from typing import Any
 
 import httpx
+import pytest
 from tests.support.apiserver import Parts
 from tests.unit.apiserver.conftest import connect
 from tests.unit.apiserver.rbacobjects import BOB, CONFIGMAPS, SELF_SUBJECT_REVIEWS
+
+from federation.apimachinery.errors import Forbidden
+from federation.apiserver.auth.identity import Attributes, Decision, User
+from federation.apiserver.auth.impersonation import impersonate
+from federation.apiserver.auth.policyrules import PolicyRule
 
 
 async def test_headers_name_the_impersonated_user(parts: Parts, admin: httpx.AsyncClient) -> None:
@@ -25,3 +31,73 @@ async def test_headers_name_the_impersonated_user(parts: Parts, admin: httpx.Asy
         assert answer.json()["message"].startswith(
             'users "admin" is forbidden: User "bob" cannot impersonate resource "users"'
         )
+
+
+class Granted:
+    """An `Authorizer` that allows these requests and no others."""
+
+    has_synced = True
+
+    def __init__(self, *allowed: Attributes) -> None:
+        self.allowed = allowed
+
+    async def wait_synced(self) -> None:
+        return
+
+    def authorize(self, user: User, attributes: Attributes) -> Decision:
+        return Decision(attributes in self.allowed)
+
+    def rules_of(self, user: User, namespace: str) -> list[PolicyRule]:
+        return []
+
+    def role_rules(self, namespace: str, name: str) -> list[PolicyRule] | None:
+        return None
+
+
+def may(resource: str, name: str, group: str = "", version: str = "", sub: str = "", namespace: str = "") -> Attributes:
+    return Attributes("impersonate", group, version, resource, sub, namespace, name)
+
+
+AUTHENTICATION = "authentication.k8s.io"
+EVE, GROUP = may("users", "eve"), may("groups", "g")
+UID, EXTRA = may("uids", "7", AUTHENTICATION, "v1"), may("userextras", "x", AUTHENTICATION, "v1", "a/b")
+ROBOT = may("serviceaccounts", "robot", namespace="shop")
+
+
+@pytest.mark.parametrize(
+    ("headers", "needed", "expected"),
+    [
+        ({"user": "eve"}, [EVE], User("eve", ("system:authenticated",))),
+        ({"user": "eve", "group": "g"}, [EVE, GROUP], User("eve", ("g", "system:authenticated"))),
+        ({"user": "eve", "uid": "7"}, [EVE, UID], User("eve", ("system:authenticated",), "7")),
+        (
+            {"user": "eve", "extra-a%2Fb": "x"},
+            [EVE, EXTRA],
+            User("eve", ("system:authenticated",), "", {"a/b": ("x",)}),
+        ),
+        (
+            {"user": "system:serviceaccount:shop:robot"},
+            [ROBOT],
+            User(
+                "system:serviceaccount:shop:robot",
+                ("system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"),
+            ),
+        ),
+        (
+            {"user": "system:anonymous", "group": "system:unauthenticated"},
+            [may("users", "system:anonymous"), may("groups", "system:unauthenticated")],
+            User("system:anonymous", ("system:unauthenticated",)),
+        ),
+    ],
+    ids=["user", "group", "uid", "extra", "service account", "anonymous"],
+)
+async def test_each_part_of_an_identity_needs_its_own_right(
+    headers: dict[str, str], needed: list[Attributes], expected: User
+) -> None:
+    given = [(f"impersonate-{key}".encode(), value.encode()) for key, value in headers.items()]
+    assert await impersonate(Granted(*needed), User("bob"), given) == expected
+    for missing in needed:
+        others = [each for each in needed if each != missing]
+        elsewhere = missing._replace(namespace="other" if missing.namespace else "", name="another")
+        with pytest.raises(Forbidden):
+            await impersonate(Granted(*others, elsewhere), User("bob"), given)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from federation.apimachinery import wellknown
-from federation.planning.rendering.drift import may_have_drifted
+from federation.planning.rendering.drift import is_subset, may_have_drifted
 
 BEFORE = {
     "metadata": {
@@ -61,3 +61,34 @@ def test_without_a_generation_every_part_but_the_status_counts(path: str, value:
     bare = _after("metadata/generation", None)
     assert may_have_drifted(bare, _after(path, value, bare)) is expected
     assert not may_have_drifted(bare, bare)
+
+
+@pytest.mark.parametrize(
+    ("desired", "live", "expected"),
+    [
+        ({"a": 1}, {"a": 1, "b": 2}, True),
+        ({"a": 1}, {"a": 2}, False),
+        ({"a": 1}, {}, False),
+        ({"a": 1}, None, False),
+        ({}, None, True),
+        ({}, [], False),
+        ([], None, True),
+        ([1], None, False),
+        ([], {}, False),
+        ({"a": None}, {}, True),
+        ({"a": {}}, {}, True),
+        ({"a": 0}, {}, True),
+        ({"labels": {"a": ""}}, {"labels": {}}, False),
+        ({"cpu": "1"}, {"cpu": "1000m"}, False),
+        ({"requests": {"cpu": "1"}}, {"requests": {"cpu": "1000m"}}, True),
+        ({"requests": {"cpu": "1"}}, {"requests": {"cpu": "2"}}, False),
+        ({"requests": {"cpu": "x"}}, {"requests": {"cpu": "y"}}, False),
+        ({"finalizers": ["a"]}, {"finalizers": ["b", "a"]}, True),
+        ({"finalizers": ["a"]}, {"finalizers": ["b"]}, False),
+        ({"args": ["a"]}, {"args": ["b", "a"]}, False),
+        ({"args": ["a", "b"]}, {"args": ["a", "b"]}, True),
+        ({"a": True}, {"a": 1}, False),
+    ],
+)
+def test_what_was_applied_is_there_beside_what_others_set(desired: Any, live: Any, expected: bool) -> None:
+    assert is_subset(desired, live) is expected
