@@ -6,10 +6,9 @@ properties, conformance, scenarios.
 
 import hashlib
 import json
-import subprocess
 import time
 import warnings
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +17,6 @@ import coverage
 from tests.mutation.mutations import Mutation
 from tests.mutation.workers import run_forked
 
-_TREES = ("federation", "plugins", "tests")
-_MEASURED = (
-    "federation/scheduling",
-    "federation/planning",
-    "federation/controllers/sync",
-    "federation/dispatch",
-    "federation/apiserver/store",
-    "federation/apiserver/auth",
-    "federation/memberproxy",
-    "plugins/federation_plugins",
-)
 _SAVE_S = 30.0
 _PER_TURN = 5
 """Tests of one file that run before those of the next one, so that a module's fixtures serve several."""
@@ -38,25 +26,30 @@ _HEIGHTS = ("tests/unit/", "tests/properties/", "tests/conformance/", "tests/sce
 class Reach:
     """The recorded run. `tests` has the CPU seconds, the tier and the success of each test."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, measured: Sequence[str]) -> None:
         self._root = root
+        self._measured = measured
         self._folder = root / ".mutation"
         self._folder.mkdir(exist_ok=True)
         self._file = self._folder / "reach.json"
         found = json.loads(self._file.read_text()) if self._file.exists() else {}
-        self._sources: str = found.get("sources", "")
         self._numbers: dict[str, int] = found.get("numbers", {})
         self._lines: dict[str, dict[str, list[int]]] = found.get("lines", {})
         """By path and line, the numbers of the tests."""
         self.tests: dict[str, tuple[float, str, bool]] = found.get("tests", {})
+        self._digests = _digests(root, measured)
+        self._forget_changed(found.get("digests", {}))
 
-    def is_current(self) -> bool:
-        """Return whether it was recorded with the present sources."""
-        return self._sources == _sources(self._root)
-
-    def clear(self) -> None:
-        """Forget what other sources did."""
-        self._numbers, self._lines, self.tests = {}, {}, {}
+    def _forget_changed(self, before: dict[str, str]) -> None:
+        """Forget the tests whose file has changed, or that execute a file that has changed."""
+        changed = {path for path in before.keys() | self._digests.keys() if before.get(path) != self._digests.get(path)}
+        numbers = {number for path in changed for found in self._lines.pop(path, {}).values() for number in found}
+        gone = {name for name, number in self._numbers.items() if number in numbers or name.split("::")[0] in changed}
+        self.tests = {name: known for name, known in self.tests.items() if name not in gone}
+        numbers = {self._numbers[name] for name in gone & self._numbers.keys()}
+        for lines in self._lines.values() if numbers else ():
+            for line, found in lines.items():
+                lines[line] = [number for number in found if number not in numbers]
 
     def record(self, tests: Iterable[Any], run: Callable[..., Any], tier: Callable[[Any], str], workers: int) -> None:
         """Run the tests that are not recorded yet, a file at a time."""
@@ -81,12 +74,11 @@ class Reach:
             if time.monotonic() > saved_s + _SAVE_S:
                 self._save()
                 saved_s = time.monotonic()
-        self._sources = _sources(self._root)
         self._save()
 
     def _measure(self, share: list[Any], run: Callable[..., Any]) -> Any:
         """Run tests; return their results, and by path and line the tests that execute it."""
-        include = [f"{self._root}/{folder}/*" for folder in _MEASURED]
+        include = [f"{self._root}/{folder}/*" for folder in self._measured]
         cover = coverage.Coverage(data_file=None, include=include, config_file=False)
         cover.start()
         results = run(share, before=lambda test: cover.switch_context(test.nodeid))
@@ -101,7 +93,7 @@ class Reach:
         return self._numbers.setdefault(name, len(self._numbers))
 
     def _save(self) -> None:
-        found = {"sources": self._sources, "numbers": self._numbers, "lines": self._lines, "tests": self.tests}
+        found = {"digests": self._digests, "numbers": self._numbers, "lines": self._lines, "tests": self.tests}
         self._file.write_text(json.dumps(found))
 
     def tests_of(self, mutation: Mutation, budget_s: float, collected: Container[str]) -> list[str]:
@@ -145,12 +137,9 @@ def _distance(test: str, path: str) -> int:
     return 2 + next((rank for rank, height in enumerate(_HEIGHTS) if test.startswith(height)), len(_HEIGHTS))
 
 
-def _sources(root: Path) -> str:
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "-c", "-o", "--exclude-standard", *_TREES], cwd=root, capture_output=True, check=True
-    )
-    digest = hashlib.sha256()
-    for name in sorted(filter(None, listed.stdout.decode().split("\0"))):
-        if name.endswith(".py") and (root / name).exists():
-            digest.update(name.encode() + (root / name).read_bytes())
-    return digest.hexdigest()
+def _digests(root: Path, measured: Sequence[str]) -> dict[str, str]:
+    """Return a digest of each file that is measured, or that has tests."""
+    files = [path for folder in measured for path in (root / folder).rglob("*.py")] + [
+        *(root / "tests").rglob("test_*.py")
+    ]
+    return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

@@ -47,7 +47,7 @@ class Mutator:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
-        self._reach = Reach(ROOT)
+        self._reach = Reach(ROOT, [folder for folders in AREAS.values() for folder in folders])
         self._failed = ""
         self._items: dict[str, pytest.Item] = {}
         self._functions: dict[tuple[str, str, int], list[FunctionType]] = {}
@@ -62,8 +62,6 @@ class Mutator:
                 self._functions.setdefault((code.co_filename, code.co_qualname, code.co_firstlineno), []).append(found)
         gc.freeze()
         self._items = {item.nodeid: item for item in session.items}
-        if not self._options.reuse and not self._reach.is_current():
-            self._reach.clear()
         print(f"{len(session.items)} tests; recording what they execute ...", flush=True)
         checked = items_of_check(session.items)
         self._reach.record(session.items, self._run, lambda item: _TIERS[item.nodeid in checked], self._options.workers)
@@ -194,7 +192,6 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--area", default="", choices=["", *AREAS], help="mutate only this area")
     parser.add_argument("--only", default="", help="mutate only paths that contain this")
-    parser.add_argument("--reuse", action="store_true", help="keep what was recorded with other sources")
     parser.add_argument("--again", type=Path, help="only those of the sample that survived in this earlier report")
     parser.add_argument("--out", type=Path, default=ROOT / ".mutation/report.json", help="the JSON report")
     parser.add_argument("tests", nargs="*", default=_TESTS, help="folders of tests")
