@@ -84,3 +84,23 @@ def test_reports_of_many_clusters_at_once_are_all_seen() -> None:
         changed = tuple(a_member(number, taints=generation, cpu=generation).built() for number in range(count))
         clusters = (*changed, *clusters[count:])
         _same(engine, clusters, generation, {})
+
+
+def test_more_sets_of_current_clusters_than_are_cached_give_the_same_decisions() -> None:
+    """Where a cluster is closed to new units only, each set of current clusters among those has its own result."""
+    engine, closed = Engine(REGISTRY), 7
+    clusters = tuple(
+        (a_member(number).tainted("full", "", "NoSchedule") if number < closed else a_member(number)).built()
+        for number in range(COUNT)
+    )
+    sets = [tuple(name for name in range(closed) if mask >> name & 1) for mask in range(1 << closed)]
+    for number, current in enumerate([*sets, *sets[:3]]):
+        unit = replace(a_divided_unit(6, request={"cpu": 100}), current={f"c{at:02}": 1 for at in current})
+        again = engine.decide(unit, Snapshot(0, clusters, {}), DEFAULT_PROFILE, now=NOW)
+        assert [name for name in (f"c{at:02}" for at in range(closed)) if name not in again.filtered.rejected] == [
+            f"c{at:02}" for at in current
+        ]
+        if number % 16 == 1:
+            alone = tuple(replace(cluster, memo={}, lasting={}) for cluster in clusters)
+            new = Engine(REGISTRY).decide(unit, Snapshot(0, alone), DEFAULT_PROFILE, now=NOW)
+            assert to_json(again) == to_json(new)

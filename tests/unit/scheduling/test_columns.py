@@ -98,3 +98,20 @@ def test_a_subset_of_a_subset_has_the_columns_of_the_whole() -> None:
     assert last.whole is whole
     assert could_run_each(last, pod_shape((("cpu", 2000),))) == (False, True)
     assert ClusterGroup.of(last) is last
+
+
+def test_the_column_that_was_not_read_for_the_longest_time_makes_room() -> None:
+    clusters, counted = [a_cluster("a").built()], [Counted() for _ in range(130)]
+    columns = Columns(clusters)
+    for number in range(128):
+        columns.read(number, counted[number])
+    columns.replace(0, clusters[0])
+    for number in (0, *range(2, 128)):
+        columns.read(number, counted[number])
+    columns.read(128, counted[128])
+    assert [counted[number].calls for number in (0, 1, 127)] == [2, 2, 2]
+    columns.read(0, counted[0])
+    columns.read(127, counted[127])
+    assert (counted[0].calls, counted[127].calls) == (2, 2), "columns that were read lately stay"
+    columns.read(1, counted[1])
+    assert counted[1].calls == 3, "it was removed"
