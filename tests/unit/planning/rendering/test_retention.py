@@ -1,6 +1,10 @@
-"""Replicas that a member owns, in what the federation applies."""
+"""What the federation applies over an existing object: replicas and other fields that its member owns."""
 
-from federation.planning.rendering.retention import retain_replicas_for_apply
+from typing import Any
+
+import pytest
+
+from federation.planning.rendering.retention import RetentionError, retain_for_apply, retain_replicas_for_apply
 
 PATH = ("spec", "replicas")
 DESIRED = {"kind": "Deployment", "spec": {"replicas": 3, "paused": False}}
@@ -20,3 +24,80 @@ def test_a_template_without_the_field_stays_as_it_is() -> None:
     assert retain_replicas_for_apply({"kind": "Deployment"}, live, PATH) == {"kind": "Deployment"}
     assert retain_replicas_for_apply({"spec": "odd"}, live, PATH) == {"spec": "odd"}
     assert retain_replicas_for_apply(DESIRED, live, ()) == DESIRED
+
+
+@pytest.mark.parametrize(
+    ("desired", "live", "expected"),
+    [
+        ({"spec": {"a": 1}}, {"spec": {"clusterIP": "10.0.0.1"}}, {"a": 1}),
+        ({"spec": {"clusterIP": "x"}}, {"spec": {"clusterIP": "10.0.0.1"}}, {"clusterIP": "10.0.0.1"}),
+        ({"spec": {"clusterIP": "None"}}, {"spec": {"clusterIP": "10.0.0.1"}}, {"clusterIP": "None"}),
+        ({"spec": {"clusterIPs": ["x"]}}, {"spec": {"clusterIPs": ["y"]}}, {"clusterIPs": ["y"]}),
+        ({"spec": {"healthCheckNodePort": 1}}, {"spec": {"healthCheckNodePort": 2}}, {"healthCheckNodePort": 2}),
+        ({"spec": {"healthCheckNodePort": 1}}, {"spec": {}}, {"healthCheckNodePort": 1}),
+        (
+            {"spec": {"ports": [{"port": 80, "nodePort": 1}, {"port": 81}, {"port": 80, "protocol": "UDP"}]}},
+            {"spec": {"ports": [{"port": 80, "protocol": "TCP", "nodePort": 30080}, {"port": 81, "nodePort": 30081}]}},
+            {"ports": [{"port": 80, "nodePort": 30080}, {"port": 81, "nodePort": 30081}, {"port": 80, "protocol": "UDP"}]},
+        ),
+        ({"spec": {"ports": [{"port": 80}]}}, {"spec": {"ports": [{"port": 80, "nodePort": 3}]}}, {"ports": [{"port": 80}]}),
+    ],
+)  # fmt: skip
+def test_what_a_member_allocates_for_a_service_stays(
+    desired: dict[str, Any], live: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert retain_for_apply({"kind": "Service", **desired}, live)["spec"] == expected
+
+
+def test_node_ports_that_a_user_wrote_win() -> None:
+    desired = {"kind": "Service", "spec": {"ports": [{"port": 80, "nodePort": 1}]}}
+    live = {"spec": {"ports": [{"port": 80, "nodePort": 2}]}}
+    assert retain_for_apply(desired, live, has_written_ports=True)["spec"]["ports"] == [{"port": 80, "nodePort": 1}]
+
+
+@pytest.mark.parametrize(("field", "value"), [("clusterIP", 7), ("clusterIPs", "x"), ("healthCheckNodePort", True)])
+def test_a_malformed_service_of_a_member_is_refused(field: str, value: Any) -> None:
+    with pytest.raises(RetentionError, match=field):
+        retain_for_apply({"kind": "Service", "spec": {}}, {"spec": {field: value}})
+
+
+JOB_LIVE = {"spec": {"selector": {"uid": "1"}, "template": {"metadata": {"labels": {"uid": "1"}}}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "desired", "live", "expected"),
+    [
+        ("ServiceAccount", {"secrets": []}, {"secrets": [{"name": "a"}]}, {}),
+        ("ServiceAccount", {"secrets": [{"name": "b"}]}, {"secrets": [{"name": "a"}]}, {"secrets": [{"name": "b"}]}),
+        ("ServiceAccount", {"secrets": []}, {}, {"secrets": []}),
+        ("ServiceAccount", {}, {"secrets": [{"name": "a"}]}, {}),
+        ("Job", {"spec": {"selector": {"x": 1}}}, JOB_LIVE, {"spec": {"selector": {"uid": "1"}}}),
+        ("Job", {"spec": {}}, JOB_LIVE, {"spec": {}}),
+        (
+            "Job",
+            {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}},
+            JOB_LIVE,
+            {"spec": {"template": {"metadata": {"labels": {"uid": "1"}}}}},
+        ),
+        (
+            "Job",
+            {"spec": {"manualSelector": True, "selector": {"x": 1}}},
+            JOB_LIVE,
+            {"spec": {"manualSelector": True, "selector": {"x": 1}}},
+        ),
+        ("PersistentVolumeClaim", {"spec": {"volumeName": "a"}}, {"spec": {"volumeName": "b"}}, {"spec": {"volumeName": "b"}}),
+        ("PersistentVolumeClaim", {"spec": {}}, {"spec": {"volumeName": "b"}}, {"spec": {}}),
+        ("PersistentVolume", {"spec": {"claimRef": {}}}, {"spec": {"claimRef": {"uid": "1"}}}, {"spec": {"claimRef": {"uid": "1"}}}),
+        (
+            "Pod",
+            {"spec": {"containers": [{"name": "a", "resources": {"x": 1}}, {"name": "b"}, {"name": "c", "resources": {}}]}},
+            {"spec": {"containers": [{"name": "a", "resources": {"y": 2}}, {"name": "b", "resources": {"y": 2}}]}},
+            {"spec": {"containers": [{"name": "a", "resources": {"y": 2}}, {"name": "b"}, {"name": "c", "resources": {}}]}},
+        ),
+        ("Deployment", {"spec": {"volumeName": "a"}}, {"spec": {"volumeName": "b"}}, {"spec": {"volumeName": "a"}}),
+    ],
+)  # fmt: skip
+def test_fields_that_members_set_stay_where_the_template_has_them(
+    kind: str, desired: dict[str, Any], live: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert retain_for_apply({"kind": kind, **desired}, live) == {"kind": kind, **expected}
