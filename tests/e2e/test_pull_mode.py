@@ -1,7 +1,6 @@
 """Pull mode with real processes: a member that the host never connects to joins, converges and survives lost connections."""
 
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
@@ -13,7 +12,8 @@ import pytest
 import yaml
 
 from tests.support.agentchart import NAMESPACE, TOKEN, render
-from tests.support.federation import FEDCTL, Federation, Kubectl, eventually, fedctl, free_clusters, start_serve
+from tests.support.federation import CLI, Federation, Kubectl, eventually, fedctl, free_clusters, start_serve
+from tests.support.forkserver import Process, start_process
 from tests.support.forwarder import DroppingForwarder, free_ports
 from tests.support.joining import DEPLOYMENT, POLICY
 from tests.support.postgres import PostgresServer
@@ -26,11 +26,11 @@ REFUSED = "does not accept this agent any more"
 
 
 @contextmanager
-def agent(directory: Path, kubeconfig: Path, token: str) -> Iterator[subprocess.Popen[str]]:
+def agent(directory: Path, kubeconfig: Path, token: str) -> Iterator[Process]:
     """Run an agent during the block."""
-    command = [*FEDCTL, "agent", "--dir", str(directory), "--kubeconfig", str(kubeconfig), "--register", token]
+    command = ("agent", "--dir", str(directory), "--kubeconfig", str(kubeconfig), "--register", token)
     with (directory.parent / f"{directory.name}.log").open("a") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, text=True)
+        process = start_process(CLI, command, stdout=log.fileno(), stderr=log.fileno())
     try:
         yield process
     finally:
@@ -75,8 +75,9 @@ def ports_reached(process: int) -> set[int]:
     return {each.raddr.port for each in psutil.Process(process).net_connections("tcp") if each.raddr}
 
 
-def ready_replicas(cluster: Kubectl) -> str:
-    return cluster("get", "deploy", "web", "--ignore-not-found", "-o", "jsonpath={.status.readyReplicas}")
+def ready_replicas(cluster: Kubectl) -> int:
+    found = cluster.api().find("deployments", "web")
+    return found.get("status", {}).get("readyReplicas", 0) if found else 0
 
 
 def test_a_member_that_is_never_connected_to_converges_and_survives_lost_connections_and_a_restart_of_the_host(
@@ -90,8 +91,8 @@ def test_a_member_that_is_never_connected_to_converges_and_survives_lost_connect
             fed.kubectl.apply(POLICY, DEPLOYMENT)
             token = token_for(fed, "paris", f"https://127.0.0.1:{line.port}")
             with agent(tmp_path / "agent", kubeconfig, token):
-                eventually(lambda: ready_replicas(member), lambda seen: seen == "3", what="web in the member")
-                eventually(lambda: ready_replicas(fed.kubectl), lambda seen: seen == "3", what="status on the host")
+                eventually(lambda: ready_replicas(member), lambda seen: seen == 3, what="web in the member")
+                eventually(lambda: ready_replicas(fed.kubectl), lambda seen: seen == 3, what="status on the host")
                 assert member_port not in ports_reached(fed.process.pid), "the host connects to the member itself"
 
                 [pod, *_] = fed.kubectl("get", "pods", "-o", "name").split()
@@ -109,13 +110,13 @@ def test_a_member_that_is_never_connected_to_converges_and_survives_lost_connect
                     )
                     line.drop()
                 fed.kubectl("scale", "deploy/web", "--replicas=4")
-                eventually(lambda: ready_replicas(member), lambda seen: seen == "4", what="the change in the member")
+                eventually(lambda: ready_replicas(member), lambda seen: seen == 4, what="the change in the member")
 
                 eventually(log, lambda seen: "renewed the certificate" in seen, what="a renewed certificate")
                 fed.stop()
                 member("scale", "deploy/web", "--replicas=1")
                 with closing(start_host(tmp_path / "host", port)) as again:
-                    eventually(lambda: ready_replicas(member), lambda seen: seen == "4", what="drift repaired")
+                    eventually(lambda: ready_replicas(member), lambda seen: seen == 4, what="drift repaired")
                     assert member_port not in ports_reached(again.process.pid)
                     _assert_token_is_used(again, tmp_path, kubeconfig, token)
 
@@ -143,15 +144,15 @@ def test_an_agent_follows_the_leader_of_two_control_planes(tmp_path: Path) -> No
         addresses = ",".join(address_of(each) for each in (two, one))
         token = token_for(two, "paris", addresses)
         with agent(tmp_path / "agent", agent_account(member), token):
-            eventually(lambda: ready_replicas(member), lambda seen: seen == "3", what="web in the member")
+            eventually(lambda: ready_replicas(member), lambda seen: seen == 3, what="web in the member")
             log = (tmp_path / "agent.log").read_text
             # The agent has what it asked for, and keeps no right to ask for more.
             member("delete", "clusterrolebinding", "federation-agent")
             assert f"server={address_of(one)}" in log()
             one.kill()
             two.kubectl("scale", "deploy/web", "--replicas=4")
-            eventually(lambda: ready_replicas(member), lambda seen: seen == "4", what="the change of the other leader")
-            eventually(lambda: ready_replicas(two.kubectl), lambda seen: seen == "4", what="its status")
+            eventually(lambda: ready_replicas(member), lambda seen: seen == 4, what="the change of the other leader")
+            eventually(lambda: ready_replicas(two.kubectl), lambda seen: seen == 4, what="its status")
             assert f"server={address_of(two)}" in log()
 
 
@@ -162,7 +163,7 @@ def _assert_token_is_used(fed: Federation, tmp_path: Path, kubeconfig: Path, tok
     assert "the registration token is unknown, expired or used" in done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr
     eventually(
-        lambda: fed.kubectl("get", "events", "-A", "-o", "jsonpath={.items[*].reason}"),
+        lambda: {each["reason"] for each in fed.api("").list("events")["items"]},
         lambda seen: "AgentRefused" in seen,
         what="the event of the refused token",
     )

@@ -3,16 +3,26 @@
 import json
 import select
 import signal
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
 
-from tests.support.federation import FEDCTL, Kubectl, eventually, fedctl, federation, free_clusters, start_serve
+from tests.support.federation import (
+    CLI,
+    PATIENCE_S,
+    Kubectl,
+    eventually,
+    fedctl,
+    federation,
+    free_clusters,
+    start_serve,
+)
+from tests.support.forkserver import Process, start_process
 from tests.support.forwarder import forwarding, free_ports
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -47,20 +57,22 @@ spec:
 
 
 @contextmanager
-def spread_webhook(cluster: Path, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+def spread_webhook(cluster: Path, *arguments: str) -> Iterator[Process]:
     """Run the service during the block, which begins when it is ready."""
-    command = [*FEDCTL, "spread-webhook", "--kubeconfig", str(cluster), *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    try:
-        readable, _, _ = select.select([process.stdout], [], [], 60)
-        line = process.stdout.readline() if readable else ""
-        assert line.startswith("ready https://"), process.stderr.read() if process.poll() is not None else line
-        yield process
-    finally:
-        process.kill()
-        process.communicate(timeout=30)
+    with TemporaryFile() as errors:
+        command = ("spread-webhook", "--kubeconfig", str(cluster), *arguments)
+        process = start_process(CLI, command, stderr=errors.fileno())
+        assert process.stdout is not None
+        with process.stdout:
+            try:
+                readable, _, _ = select.select([process.stdout], [], [], PATIENCE_S)
+                line = process.stdout.readline() if readable else ""
+                errors.seek(0)
+                assert line.startswith("ready https://"), errors.read().decode() or line
+                yield process
+            finally:
+                process.kill()
+                process.wait(30)
 
 
 @pytest.fixture
@@ -70,14 +82,14 @@ def cluster(tmp_path: Path) -> Iterator[Path]:
 
 
 def subsets(kubectl: Kubectl) -> Counter[str]:
-    pods: list[Any] = kubectl.json("get", "pods", "-l", "app=web")["items"]
+    pods: list[Any] = kubectl.api().list("pods", labelSelector="app=web")["items"]
     live = [pod["metadata"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     return Counter(metadata["labels"].get("subset", "") for metadata in live)
 
 
 def webhooks(kubectl: Kubectl) -> list[str]:
-    kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
-    return kubectl("get", kinds, "-o", "name").split()
+    kinds = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+    return [name for kind in kinds for name in kubectl.api().names(kind)]
 
 
 def test_pods_are_spread_while_it_runs_and_created_without_it(cluster: Path) -> None:
@@ -131,7 +143,7 @@ def test_processes_behind_one_url_share_a_certificate_and_replace_each_other(clu
     kubectl, ports = Kubectl(cluster), free_ports(2)
     with forwarding(ports) as address, ExitStack() as stack:
 
-        def start(port: int) -> "subprocess.Popen[str]":
+        def start(port: int) -> Process:
             arguments = ("--bind", f"127.0.0.1:{port}", "--url", f"https://{address}")
             return stack.enter_context(spread_webhook(cluster, *arguments))
 
@@ -168,7 +180,7 @@ def _becomes(look: Callable[[], Any], expected: Any) -> None:
 
 
 def _nodes(kubectl: Kubectl, subset: str) -> set[str]:
-    pods = kubectl.json("get", "pods", "-l", f"subset={subset}")["items"]
+    pods = kubectl.api().list("pods", labelSelector=f"subset={subset}")["items"]
     return {pod["spec"].get("nodeName", "") for pod in pods}
 
 

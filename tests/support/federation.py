@@ -269,7 +269,9 @@ def _start(
             process.kill()
             process.wait(30)
             process.stdout.close()
-            raise AssertionError(f"fedctl did not become ready:\n{log_of(directory).read_text()[-3000:]}")
+            raise AssertionError(
+                f"fedctl did not become ready ({process.returncode}):\n{log_of(directory).read_text()[-3000:]}"
+            )
     return Federation(directory, process, line)
 
 
