@@ -13,7 +13,13 @@ import sys
 from pathlib import Path
 
 _CLIENT = "kubernetes"
-_STARTED = "federation.cli.main, federation.cli.run, federation.cli.ready, federation.client.http, httptools, wsproto"
+_STARTED = (
+    "federation.cli.entry, federation.cli.main, federation.cli.run, federation.cli.ready, federation.client.http, "
+    "federation.apimachinery.logs, httptools, sqlalchemy.dialects.sqlite, uvicorn.lifespan.off, uvloop, "
+    "uvicorn.protocols.websockets.wsproto_impl"
+)
+_PLUGINS = "federation_plugins"
+"""The start imports them through their entry points."""
 _UNCHECKED = py_compile.PycInvalidationMode.UNCHECKED_HASH
 
 
@@ -40,12 +46,14 @@ def keep_bytecode_only(package: Path) -> None:
         source.unlink()
 
 
-def compile_started(root: Path) -> None:
+def compile_started(root: Path, modules: str = _STARTED) -> None:
     """Compile the modules that a start imports."""
-    code = f"import sys, {_STARTED}; print(*[getattr(m, '__file__', None) for m in sys.modules.values()], sep='\\n')"
+    compileall.compile_dir(root / _PLUGINS, quiet=1, invalidation_mode=_UNCHECKED)
+    code = f"import sys, {modules}; print(*[getattr(m, '__file__', None) for m in sys.modules.values()], sep='\\n')"
     environment = {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)  # noqa: S603
+    # In the tree: Python would find the sources in the current folder first.
+    done = subprocess.run(command, cwd=root, env=environment, check=True, capture_output=True, text=True)  # noqa: S603
     for line in done.stdout.splitlines():
         if line.endswith(".py") and Path(line).is_relative_to(root):
             py_compile.compile(line, doraise=True, invalidation_mode=_UNCHECKED)

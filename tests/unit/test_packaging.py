@@ -106,6 +106,15 @@ def test_a_package_works_without_its_sources(tmp_path: Path) -> None:
     assert done.stdout == "42 None\n"
 
 
+def test_the_modules_of_the_tree_are_compiled_and_not_those_of_the_current_folder(tmp_path: Path) -> None:
+    for name in ("federation/__init__.py", "federation/cli.py", "federation/other.py", "federation_plugins/one.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    slim.compile_started(tmp_path, "federation.cli")
+    compiled = {path.name.partition(".")[0] for path in tmp_path.rglob("*.pyc")}
+    assert compiled == {"__init__", "cli", "one"}
+
+
 def settings_of_unit() -> list[tuple[str, str]]:
     lines = [line for line in UNIT.read_text().splitlines() if "=" in line and not line.startswith("#")]
     return [(name, value) for name, _, value in (line.partition("=") for line in lines)]
