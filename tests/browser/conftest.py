@@ -23,7 +23,10 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """The quickstart on a running federation; the browser comes first, so that nothing starts without one."""
+    """The quickstart on a federation alone; the browser comes first, so that nothing starts without one.
+
+    Screens show all that is in a federation, and a test restarts it.
+    """
     running = start_federation(tmp_path_factory.mktemp("ui") / "state")
     opened = Site(running)
     try:

@@ -5,6 +5,7 @@ import shutil
 import ssl
 import urllib.request
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from playwright.sync_api import Page
 
@@ -15,6 +16,9 @@ _AXE = (Path(__file__).parent / "testdata" / "axe.min.js").read_text()
 _RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 OBJECT = "/ui/objects/apps/v1/deployments/default/nginx"
 DECISION = "/ui/decisions/apps/Deployment/default/nginx"
+Look: TypeAlias = tuple[Literal["light", "dark"], int]
+LOOKS: tuple[Look, ...] = (("light", 1280), ("dark", 390))
+"""Colour schemes and widths in which screens are checked: each of both once, on a desk and on a phone."""
 
 
 class Site:
@@ -57,9 +61,27 @@ def watch_for_faults(page: Page) -> list[str]:
     return faults
 
 
+def show_as(page: Page, look: Look) -> None:
+    """Show a page in a colour scheme and a width, without loading it again.
+
+    Without reduced motion, colours would be on their way from one scheme to the other when they are checked.
+    """
+    scheme, width = look
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    page.set_viewport_size({"width": width, "height": 860})
+
+
+def check_look(page: Page, name: str) -> None:
+    """Check that a page is accessible and does not scroll sideways."""
+    assert accessibility_faults(page) == [], name
+    wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert wider <= 0, f"{name} scrolls sideways"
+
+
 def accessibility_faults(page: Page) -> list[str]:
     """Return the findings of axe-core that are serious or critical."""
-    page.evaluate(_AXE)
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(_AXE)
     found = page.evaluate("rules => axe.run({runOnly: {type: 'tag', values: rules}})", _RULES)
     return [
         f"{violation['impact']} {violation['id']}: {node['html'][:160]} {node['failureSummary']}"

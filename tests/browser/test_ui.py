@@ -2,17 +2,18 @@
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.pages import DECISION, OBJECT, Site, accessibility_faults, watch_for_faults
+from tests.browser.pages import DECISION, LOOKS, OBJECT, Look, Site, check_look, show_as, watch_for_faults
 from tests.support.federation import fedctl, start_federation
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("browser")]
 SCREENSHOTS = os.environ.get("FEDERATION_SCREENSHOTS", "")
-"""A directory that gets pictures of all screens; docs/ui has the published ones."""
+"""A directory that gets pictures of all screens, with `--tier all`; docs/ui has the published ones."""
 expect.set_options(timeout=30_000)
 SCREENS = {
     "login": "/ui/login",
@@ -25,6 +26,9 @@ SCREENS = {
     "decision": DECISION,
     "diff": f"{OBJECT}/diff",
 }
+
+MORE: tuple[Look, ...] = (("dark", 1280), ("light", 390))
+"""Colours do not depend on the width, nor the layout on colours: these are for `make test-all`, and for pictures."""
 
 
 def test_a_one_time_link_logs_in_and_log_out_ends_the_session(site: Site, page: Page) -> None:
@@ -200,29 +204,27 @@ def test_a_page_is_live_again_after_a_restart(site: Site, page: Page) -> None:
     expect(page.locator(".title .count")).to_have_text("8 / 8")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
-def test_every_screen_is_accessible_and_keeps_to_its_policy(
-    site: Site, browser: Browser, scheme: str, width: int
-) -> None:
-    size = {"width": width, "height": 860}
-    arguments = {"color_scheme": scheme, "viewport": size, "ignore_https_errors": True}
-    with browser.new_context(**arguments) as context:
-        page = context.new_page()
-        faults = watch_for_faults(page)
-        site.log_in(page)
-        for name, path in SCREENS.items():
-            if name == "login":
-                page.goto(site.url + path)
-            else:
-                site.open(page, path)
-            assert accessibility_faults(page) == [], name
-            wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-            assert wider <= 0, f"{name} scrolls sideways"
-            if SCREENSHOTS and (width > 1000 or scheme == "light"):
-                kind = scheme if width > 1000 else "mobile"
-                page.screenshot(path=Path(SCREENSHOTS) / f"{name}-{kind}.png", full_page=True)
-        assert faults == []
+@pytest.mark.parametrize("looks", [LOOKS, pytest.param(MORE, marks=pytest.mark.nightly)], ids=["looks", "more"])
+def test_every_screen_is_accessible_and_keeps_to_its_policy(site: Site, page: Page, looks: Sequence[Look]) -> None:
+    faults = watch_for_faults(page)
+    site.log_in(page)
+    for name, path in SCREENS.items():
+        if name == "login":
+            page.goto(site.url + path)
+        else:
+            site.open(page, path)
+        for look in looks:
+            show_as(page, look)
+            check_look(page, name)
+            take_picture(page, name, look)
+    assert faults == []
+
+
+def take_picture(page: Page, name: str, look: Look) -> None:
+    scheme, width = look
+    if SCREENSHOTS and (width > 1000 or scheme == "light"):
+        kind = scheme if width > 1000 else "mobile"
+        page.screenshot(path=Path(SCREENSHOTS) / f"{name}-{kind}.png", full_page=True)
 
 
 def test_the_keyboard_reaches_the_content_first(site: Site, page: Page) -> None:
