@@ -4,16 +4,14 @@
 """
 
 import asyncio
-import contextlib
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
-from tests.support.failpoints import Step, arm
-from tests.support.forkserver import Process, start_process
+from tests.support.failpoints import Step
+from tests.support.store_child import Child, a_child
 from tests.support.stores import StoreBackend, a_body, a_value, recording
 
 from federation.apiserver.store.interface import Store
@@ -21,54 +19,6 @@ from federation.apiserver.store.interface import Store
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres"), pytest.mark.real_time]
 _PATIENCE_S = 60.0
 TEXTS = (b"x" * 500, b"y" * 500)
-
-
-class Child:
-    """A process that writes; `acknowledged` are the keys and revisions that it printed."""
-
-    def __init__(self, process: Process, failpoint: Path) -> None:
-        self.process = process
-        self._failpoint = failpoint
-        self.acknowledged: list[tuple[str, int]] = []
-
-    def arm(self, step: Step, number: signal.Signals) -> None:
-        arm(self._failpoint, step, number)
-
-    async def writes(self, count: int) -> None:
-        """Wait for acknowledged writes."""
-        async with asyncio.timeout(_PATIENCE_S):
-            await asyncio.to_thread(self._read, count)
-
-    async def end(self) -> int:
-        """Wait for the end and read the rest of the output; return the exit code."""
-        code = await asyncio.to_thread(self.process.wait, _PATIENCE_S)
-        await asyncio.to_thread(self._read, None)
-        return code
-
-    def _read(self, count: int | None) -> None:
-        assert self.process.stdout is not None
-        goal = None if count is None else len(self.acknowledged) + count
-        while goal is None or len(self.acknowledged) < goal:
-            line = self.process.stdout.readline()
-            if not line.endswith("\n"):
-                assert goal is None, "the process ended"
-                return
-            key, revision = line.split()
-            self.acknowledged.append((key, int(revision)))
-
-
-@contextlib.contextmanager
-def a_child(url: str, folder: Path) -> Iterator[Child]:
-    with (folder / "log").open("w") as log:
-        arguments = [url, "4", "w", str(folder / "failpoint")]
-        process = start_process("tests.support.store_child", arguments, stderr=log.fileno())
-    try:
-        yield Child(process, folder / "failpoint")
-    finally:
-        process.kill()
-        process.wait(_PATIENCE_S)
-        assert process.stdout is not None
-        process.stdout.close()
 
 
 async def judge(store: Store, child: Child) -> int:
@@ -91,7 +41,7 @@ async def test_a_killed_process_leaves_whole_changes_and_no_lock(
     shared: StoreBackend, tmp_path: Path, step: Step
 ) -> None:
     store = await shared.open()
-    with a_child(shared.url, tmp_path) as child:
+    with a_child(shared.url, 4, tmp_path) as child:
         await child.writes(20)
         child.arm(step, signal.SIGKILL)
         assert await child.end() == -signal.SIGKILL
@@ -107,7 +57,7 @@ async def test_a_process_paused_in_a_transaction_loses_it_and_writes_again_when_
     shared: StoreBackend, tmp_path: Path
 ) -> None:
     store = await shared.open()
-    with a_child(shared.url, tmp_path) as child:
+    with a_child(shared.url, 4, tmp_path) as child:
         await child.writes(20)
         child.arm(Step.INSERTED, signal.SIGSTOP)
         async with asyncio.timeout(_PATIENCE_S):

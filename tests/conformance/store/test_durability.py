@@ -1,23 +1,20 @@
 """Durability over an orderly restart, kill -9 during writes, and the loss of a helper or connection."""
 
-import asyncio
 import os
 import random
 import signal
-import sys
 from pathlib import Path
 
 import psutil
 import pytest
 from tests.conformance.store.test_watches import write_some
 from tests.support.postgres import PostgresServer
+from tests.support.store_child import a_child
 from tests.support.stores import StoreBackend, a_body, a_value, recording
 
 from federation.apimachinery.errors import ConfigurationError, StoreUnavailable
 from federation.apiserver.store.interface import Entry, EventType
 from federation.apiserver.store.sql import SQLStore
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 async def test_a_restart_changes_nothing(durable: StoreBackend) -> None:
@@ -38,29 +35,21 @@ async def test_a_restart_changes_nothing(durable: StoreBackend) -> None:
     assert newer.create_revision == entry.create_revision
 
 
-async def _kill_while_writing(url: str, lines: int) -> list[tuple[str, int]]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.support.store_child", url, "8", "w", stdout=asyncio.subprocess.PIPE, cwd=ROOT
-    )
-    assert process.stdout is not None
-    acknowledged = []
-    async with asyncio.timeout(30):
-        while len(acknowledged) < lines:
-            acknowledged.append(await process.stdout.readline())
-        process.kill()
-        acknowledged += (await process.stdout.read()).splitlines(keepends=True)
-        assert await process.wait() == -signal.SIGKILL
-    # The last line may be incomplete: such a write was not acknowledged.
-    return [(k.decode(), int(r)) for k, r in (line.split() for line in acknowledged if line.endswith(b"\n"))]
+async def _kill_while_writing(url: str, writes: int, folder: Path) -> list[tuple[str, int]]:
+    with a_child(url, 8, folder) as child:
+        await child.writes(writes)
+        child.process.kill()
+        assert await child.end() == -signal.SIGKILL
+        return child.acknowledged
 
 
 @pytest.mark.real_time
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_kill_9_loses_no_acknowledged_write(durable: StoreBackend, seed: int) -> None:
+async def test_kill_9_loses_no_acknowledged_write(durable: StoreBackend, tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     revision = 0
     for _ in range(2):
-        acknowledged = await _kill_while_writing(durable.url, rng.randrange(50, 800))
+        acknowledged = await _kill_while_writing(durable.url, rng.randrange(50, 800), tmp_path)
         store = await durable.open()
         for key, at in acknowledged:
             entry = await store.get(key)
