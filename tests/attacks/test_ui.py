@@ -297,7 +297,7 @@ async def test_a_link_needs_credentials_and_no_browser(parts: Parts, admin: http
         assert (await nobody.post("/ui/links")).status_code == 401
         assert (await nobody.post("/ui/links", headers={"authorization": "Bearer wrong"})).status_code == 401
     forged = await admin.post("/ui/links", headers={"origin": "https://evil.example"})
-    assert forged.status_code == 401, "a site may not use the certificate of a browser"
+    assert forged.status_code == 403, "a site may not use the certificate of a browser"
 
 
 async def test_requests_of_a_page_carry_nothing_of_the_browser_but_its_session(parts: Parts) -> None:

@@ -28,6 +28,7 @@ from federation.apiserver.http.asgi import Disconnected, Receive, Request, Scope
 from federation.apiserver.http.bodies import BodyLimits
 from federation.apiserver.http.connectors import Connector, Connectors
 from federation.apiserver.http.flowcontrol import Flow, FlowControl, FlowControlOptions
+from federation.apiserver.http.foreignpages import check_page
 from federation.apiserver.http.health import Check
 from federation.apiserver.http.nonresource import AUTHORIZE, HOLD, PUBLIC, SERVER, USER, Mount, NonResourcePaths
 from federation.apiserver.http.parameters import timeout_s
@@ -187,6 +188,7 @@ class App:
         root = request.path.lstrip("/").partition("/")[0] if path is None else ""
         is_probe = root in PUBLIC and b"authorization" not in headers and request.peer is None
         has_own_login = self._paths.has_login(root)
+        check_page(request, has_pages=has_own_login)
         if has_own_login:
             request.scope[SERVER] = self
             request.scope[HOLD] = self._hold
