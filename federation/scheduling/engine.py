@@ -15,6 +15,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from federation.apimachinery.errors import PluginError
+from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.cycle import (
     FilterResult,
     IgnoredPlugin,
@@ -26,6 +27,7 @@ from federation.scheduling.framework.cycle import (
 )
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.division import current_replicas
+from federation.scheduling.framework.expectedload import with_assumed
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.runner import Framework
@@ -149,7 +151,7 @@ class Engine:
     def run(self, unit: SchedulingUnit, snapshot: Snapshot, profile: Profile, *, now: datetime) -> Exchange[Decision]:
         """Yield the requests of remote plugins, receive the responses, return the decision."""
         started = self._instrument.now()
-        cycle = SchedulingCycle(unit, snapshot.group, CycleState(now))
+        cycle = SchedulingCycle(unit, with_assumed(unit, snapshot.group), CycleState(now))
         results = _CycleResults(cycle, snapshot, profile.name)
         try:
             decision = yield from self._steps(results, profile)
@@ -191,6 +193,8 @@ class Engine:
                 availability(results.snapshot, filtered),
                 {cluster.name: None for cluster in clusters},
             )
+        if cycle.clusters is not results.snapshot.group:
+            clusters = ClusterGroup.of([results.snapshot.by_name[name] for name in clusters.names])
         return (yield from self._divide(results, framework, clusters))
 
     def _divide(

@@ -162,10 +162,11 @@ class World:
         else:
             await self.registry.start()
         self._background.append(asyncio.create_task(self.registry.run()))
-        self.start()
         stores = self._base.stores if self._base is not None else {}
+        # Before the control plane, which finds the members of the base at once.
         for name, labels in members.items():
             await self.add_member(name, labels, stores.get(name))
+        self.start()
         for name in members:
             if name not in stores:
                 await self.join(name)

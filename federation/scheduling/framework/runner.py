@@ -33,7 +33,7 @@ from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.resultcache import ClusterList
 from federation.scheduling.framework.schedulermetrics import SchedulerMetrics
 from federation.scheduling.framework.scoring import ScoreRunner
-from federation.scheduling.framework.steady import keep_clusters
+from federation.scheduling.framework.steady import keep_clusters, prefer_room
 from federation.scheduling.framework.types import Cluster, ClusterChange, ClusterScore, Division, Exchange, error
 
 _CLUSTER, _NAME = itemgetter(0), attrgetter("name")
@@ -77,7 +77,7 @@ class Framework:
     def run_select(self, cycle: SchedulingCycle, scored: ScoreResult) -> Exchange[ClusterGroup]:
         """Return the clusters that the chain of select plugins selects, in order, and those that stay selected."""
         selected = yield from self._select(cycle, scored)
-        return keep_clusters(cycle, scored.totals, selected)
+        return prefer_room(cycle, scored.totals, keep_clusters(cycle, scored.totals, selected))
 
     def _select(self, cycle: SchedulingCycle, scored: ScoreResult) -> Exchange[ClusterGroup]:
         cycle.point = "select"

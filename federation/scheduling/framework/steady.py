@@ -1,24 +1,31 @@
-"""Keep what runs where it is: the last step of Select (docs/decisions/0082).
+"""Keep what runs where it is, and choose clusters with room: the last steps of Select (docs/decisions/0082, 0083).
 
 Scores choose clusters for what has none. A cluster in which the unit runs stays selected while it is feasible and can
 run what it has; the worst of the newly selected clusters give way to it, so that their number stays the same. Clusters
 that the unit left when they were lost, and may return to, come first. No plugin needs to know any of this. With
 topology constraints the select plugin keeps current clusters within the constraints.
+
+Scores compare fractions, so the best cluster may have room for one of two replicas. When the selected clusters together
+have less room than the unit needs, clusters with more room take the places of those that are new.
 """
 
+from federation.scheduling.framework.capacity import capacity_of
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.cycle import SchedulingCycle, SelectResult
-from federation.scheduling.framework.normalization import Scored
-from federation.scheduling.framework.types import SchedulingUnit
+from federation.scheduling.framework.normalization import Scored, best_first
+from federation.scheduling.framework.types import ReplicasStrategy, SchedulingMode, SchedulingUnit
 
+ROOM = "room"
 STAYED = "stayed"
-"""What explanations call this step."""
+"""What explanations call these steps."""
 
 
 def keep_clusters(cycle: SchedulingCycle, totals: Scored, selected: ClusterGroup) -> ClusterGroup:
     """Return the selected clusters with the current ones, and record what a move would have gained."""
     unit = cycle.unit
-    if unit.chooses_anew or unit.topology_spread or not (unit.current or unit.homes):
+    if len(selected) == len(totals) or not (unit.current or unit.homes):
+        return selected
+    if unit.chooses_anew or unit.topology_spread:
         return selected
     chosen = selected.by_name
     if unit.homes <= chosen.keys() and unit.current.keys() <= chosen.keys():
@@ -39,6 +46,31 @@ def keep_clusters(cycle: SchedulingCycle, totals: Scored, selected: ClusterGroup
     clusters = totals.clusters.by_name
     result = ClusterGroup.of([clusters[name] for name in (*kept, *others[:left])])
     cycle.selections.append(SelectResult(STAYED, result.names))
+    return result
+
+
+def prefer_room(cycle: SchedulingCycle, totals: Scored, selected: ClusterGroup) -> ClusterGroup:
+    """Return the selected clusters, the new ones replaced by some with more room if the unit does not fit otherwise."""
+    unit, wanted = cycle.unit, cycle.unit.desired_replicas or 0
+    if unit.max_clusters is None or unit.mode is not SchedulingMode.DIVIDE or unit.topology_spread:
+        return selected
+    if unit.priorities or unit.weights or unit.strategy is ReplicasStrategy.BINPACK:
+        return selected
+    current = {name: wanted if count is None else count for name, count in unit.current.items()}
+    kept = [cluster for cluster in selected if cluster.name in current or cluster.name in unit.homes]
+    places = len(selected) - len(kept)
+    room = {cluster.name: capacity_of(cluster, unit.shape) + current.get(cluster.name, 0) for cluster in selected}
+    if not places or sum(room.values()) >= wanted:
+        return selected
+    missing = wanted - sum(room[cluster.name] for cluster in kept)
+    share = -(-missing // places)
+    names = {cluster.name for cluster in kept}
+    candidates = [entry for entry in best_first(totals) if entry.cluster.name not in names]
+    candidates.sort(key=lambda entry: min(share, capacity_of(entry.cluster, unit.shape)), reverse=True)
+    result = ClusterGroup.of([*kept, *(entry.cluster for entry in candidates[:places])])
+    if set(result.names) == set(selected.names):
+        return selected
+    cycle.selections.append(SelectResult(ROOM, result.names))
     return result
 
 
