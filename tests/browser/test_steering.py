@@ -11,7 +11,7 @@ from tests.browser.pages import LOOKS, Look, Site, accessibility_faults, check_l
 from tests.support.federation import eventually, fedctl
 from tests.support.vectors import ROOT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("a browser"), pytest.mark.xdist_group("browser")]
 SCREENSHOTS = os.environ.get("FEDERATION_SCREENSHOTS", "")
 """A directory that gets pictures of the screens; docs/ui has the published ones."""
 expect.set_options(timeout=30_000)

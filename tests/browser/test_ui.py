@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.pages import DECISION, LOOKS, OBJECT, Look, Site, check_look, show_as, watch_for_faults
 from tests.support.federation import fedctl, start_federation
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("a browser"), pytest.mark.xdist_group("browser")]
 SCREENSHOTS = os.environ.get("FEDERATION_SCREENSHOTS", "")
 """A directory that gets pictures of all screens, with `--tier all`; docs/ui has the published ones."""
 expect.set_options(timeout=30_000)

@@ -21,7 +21,12 @@ from tests.support.joining import DEPLOYMENT, POLICY
 from tests.support.postgres import PostgresServer
 from tests.support.sources import ROOT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.postgres, pytest.mark.xdist_group("adjacentversions")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow("control planes of two versions"),
+    pytest.mark.postgres,
+    pytest.mark.xdist_group("adjacentversions"),
+]
 PREVIOUS = "d723b87220d865b8f2265fa404707686ba8ddde9"
 """The version that users run today. A release sets it to the commit of the release before."""
 PARTS = ("federation", "plugins", "migrations", "examples", "pyproject.toml")

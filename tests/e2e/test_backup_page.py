@@ -9,7 +9,7 @@ from tests.support.federation import Federation, free_clusters, start_serve
 from tests.support.pages import Shell, check_command, prepare, sessions
 from tests.support.sources import ROOT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("executes a page")]
 PAGE = ROOT / "docs" / "backup.md"
 START, STOP = "fedctl serve --dir federation &", "kill %1 && wait"
 READS = ("kubectl get", "kubectl --kubeconfig", "fedctl clusters", "fedctl leftovers")

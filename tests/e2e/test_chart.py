@@ -12,7 +12,7 @@ from tests.support.vectors import ROOT
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.slow,
+    pytest.mark.slow("Helm in a cluster"),
     pytest.mark.xdist_group("chart"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]

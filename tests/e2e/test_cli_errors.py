@@ -10,7 +10,7 @@ import pytest
 from tests.support.federation import Federation, fedctl, start_serve
 from tests.support.shared import new_namespace
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("shared")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("commands of fedctl"), pytest.mark.xdist_group("shared")]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 from tests.support.federation import FEDCTL, Federation, Kubectl, fedctl, start_federation, start_serve
 from tests.support.vectors import ROOT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("demo")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("the demo, several times"), pytest.mark.xdist_group("demo")]
 Shown: TypeAlias = tuple[Path, "subprocess.CompletedProcess[str]"]
 
 

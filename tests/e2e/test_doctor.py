@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.federation import Federation, eventually, fedctl, federation
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("doctor")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("a federation of its own"), pytest.mark.xdist_group("doctor")]
 SECRET = "correct-horse-battery-staple"
 
 

@@ -18,7 +18,11 @@ from tests.support.federation import Federation, Kubectl, eventually, fedctl, st
 from tests.support.plainhost import PlainHost, plain_host
 from tests.support.vectors import ROOT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("existinghost")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow("a host that stops, and two control planes"),
+    pytest.mark.xdist_group("existinghost"),
+]
 USER = "system:serviceaccount:kube-admiral-system:federation"
 WRITER = {
     "apiVersion": "rbac.authorization.k8s.io/v1",

@@ -21,7 +21,7 @@ from federation.simulator.failures import FailureCommand, Verb
 from tests.support.federation import FEDCTL, Federation, Kubectl, eventually, fedctl, free_clusters, start_serve
 from tests.support.sources import ROOT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("a control plane and a member are killed")]
 REPLICAS = 9
 OPTIONS = {
     "FAILOVER_TOLERATION_S": "3",

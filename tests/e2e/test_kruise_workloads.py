@@ -8,7 +8,7 @@ import pytest
 from tests.support.federation import Federation, eventually, fedctl
 from tests.support.shared import new_namespace
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("shared")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("kubectl on a federation"), pytest.mark.xdist_group("shared")]
 CLONE_SETS = "apps.kruise.io/v1alpha1/clonesets"
 COUNTED = (
     "replicas",

@@ -9,7 +9,7 @@ import pytest
 from tests.support.federation import Federation, eventually, free_clusters, start_serve
 from tests.support.joining import DEPLOYMENT, POLICY, Member, assert_works, hanging
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("lost-member")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("a member hangs"), pytest.mark.xdist_group("lost-member")]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from tests.support.federation import Federation, Kubectl, eventually, fedctl, free_clusters, start_serve
 from tests.support.joining import DEPLOYMENT, POLICY
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("migration")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("two hosts"), pytest.mark.xdist_group("migration")]
 CLAIM = "kubeadmiral.io/federated-cluster-uid"
 
 

@@ -15,7 +15,12 @@ from tests.e2e.test_seeds_003 import Serve, fed, provide  # noqa: F401  # fixtur
 from tests.support.federation import Federation, eventually, start_serve
 from tests.support.postgres import PostgresServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.postgres, pytest.mark.xdist_group("onreplicas")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow("two control planes with PostgreSQL"),
+    pytest.mark.postgres,
+    pytest.mark.xdist_group("onreplicas"),
+]
 
 
 @pytest.fixture(scope="module")

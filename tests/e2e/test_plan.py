@@ -15,7 +15,7 @@ from federation.api import names
 from tests.support.federation import Federation, eventually, fedctl, federation
 from tests.support.manifests import a_deployment, a_policy
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("a federation of its own")]
 MOVABLE: dict[str, Any] = {
     "reschedulePolicy": {"replicaRescheduling": {"avoidDisruption": False}, "rescheduleWhen": {}},
 }

@@ -18,7 +18,11 @@ from tests.support.forwarder import DroppingForwarder, free_ports
 from tests.support.joining import DEPLOYMENT, POLICY
 from tests.support.postgres import PostgresServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("pull-mode")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow("agents that lose their connections"),
+    pytest.mark.xdist_group("pull-mode"),
+]
 DROPS = 100
 CONNECTED = "] connected to the host"
 CERTIFICATE_LIFETIME_S = 60

@@ -12,7 +12,7 @@ from tests.support.federation import Federation, eventually, fedctl
 from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.shared import new_namespace
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("shared")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("fedctl on a federation"), pytest.mark.xdist_group("shared")]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 from tests.support.federation import Federation, Kubectl, eventually, fedctl, free_clusters, start_serve
 from tests.support.vectors import ROOT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("seeds")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("three federations"), pytest.mark.xdist_group("seeds")]
 SEEDS = ROOT / "examples" / "seeds" / "003"
 Provide: TypeAlias = Callable[[Path, int], AbstractContextManager[list[Path]]]
 """Runs clusters during a block and yields their kubeconfigs."""

@@ -24,7 +24,7 @@ from federation.spread import configurations, webhook
 from federation.spread.service import SpreadService
 from tests.support.federation import free_clusters
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("three services and 50 pods")]
 
 CREATIONS, INSTANCES = 50, 3
 POD_SPEC = {"containers": [{"name": "main", "image": "app:1"}], "restartPolicy": "Never", "schedulerName": "none"}

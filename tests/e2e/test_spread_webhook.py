@@ -25,7 +25,7 @@ from tests.support.federation import (
 from tests.support.forkserver import Process, start_process
 from tests.support.forwarder import forwarding, free_ports
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("services beside clusters")]
 
 SPREAD = """
 apiVersion: apps.kruise.io/v1alpha1

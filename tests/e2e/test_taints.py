@@ -9,7 +9,7 @@ import pytest
 from tests.support.federation import Federation, eventually, fedctl, free_clusters, start_serve
 from tests.support.joining import DEPLOYMENT, POLICY, Member, hanging
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("taints")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("a member hangs"), pytest.mark.xdist_group("taints")]
 UNREACHABLE = "federation.kubeadmiral.io/unreachable"
 
 

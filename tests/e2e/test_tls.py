@@ -13,7 +13,11 @@ import yaml
 from federation.apiserver.auth.pki import Authority, load_certificate, names_of
 from tests.support.federation import Federation, fedctl, start_serve
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("tls")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow("servers with certificates of their own"),
+    pytest.mark.xdist_group("tls"),
+]
 
 
 def issue(folder: Path, *names: str, age: timedelta = timedelta(0)) -> None:

@@ -8,7 +8,7 @@ import yaml
 from tests.support.federation import Kubectl, eventually, fedctl, federation
 from tests.support.vectors import ROOT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("two federations")]
 
 EXAMPLE = ROOT / "examples" / "seeds" / "001" / "platforms-with-resources.yaml"
 PLATFORMS = {"member-1-node-1": "intel", "member-1-node-2": "amd", "member-1-node-3": "yitian-arm"}

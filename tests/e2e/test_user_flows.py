@@ -13,7 +13,7 @@ import pytest
 from tests.support.federation import Federation, eventually, fedctl
 from tests.support.shared import new_namespace
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("shared")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("kubectl on a federation"), pytest.mark.xdist_group("shared")]
 
 
 class User:

@@ -17,7 +17,7 @@ from tests.support.federation import Federation, eventually, fedctl
 from tests.support.rest import Refused
 from tests.support.shared import new_namespace
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("shared")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("kubectl and Helm wait"), pytest.mark.xdist_group("shared")]
 WAIT_S = 60
 NEVER_READY = {"simulator.kubeadmiral.io/ready": "false"}
 RULES_OF_KINDS = {

@@ -12,7 +12,7 @@ from tests.support.federation import start_federation
 from tests.support.pages import Shell, check_command, prepare, sessions, shows
 from tests.support.sources import ROOT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("executes pages")]
 PAGES = ("failover.md", "rollout.md", "faq.md", "gitops.md", "migration-karmada.md")
 READS = (
     *("kubectl get", "kubectl --kubeconfig faq-demo/members/member-1.kubeconfig get", "kubectl logs"),
