@@ -24,23 +24,8 @@ from federation.client.local import LocalClient
 
 VARIANTS_MAX = int(os.environ.get("ODD_VALUES", "20"))
 NIGHTLY_VARIANTS = 60
-_TEXTS = (
-    "",
-    "null",
-    "[]",
-    "{}",
-    "[null]",
-    "[1]",
-    "[{}]",
-    '{"a": 1}',
-    "true",
-    "-1",
-    "1e999",
-    "x" * 3000,
-    '"',
-    "é\u2028",
-    "9" * 400,
-)
+_NOT_JSON = ("x" * 3000, '"', "é\u2028", "9" * 400 + "e", "")
+_OTHER_JSON = ("null", "[]", "{}", "[null]", "[1]", "[{}]", '{"a": 1}', "true", "-1", "1e999", "9" * 400)
 ANNOTATIONS = sorted(
     {
         value
@@ -63,6 +48,13 @@ class Attack:
         self.rng = random.Random(1)
         self.problems: list[str] = []
         self.stored = 0
+
+    def texts(self, most: int) -> list[str]:
+        """Return odd texts: of two, one is no JSON, and the other is JSON that is unlikely to fit."""
+        kinds = [self.rng.choice(_NOT_JSON), self.rng.choice(_OTHER_JSON)]
+        self.rng.shuffle(kinds)
+        further = max(0, self.variants_max // 12 - 1)
+        return kinds[:most] + self.rng.sample(_NOT_JSON + _OTHER_JSON, further)
 
     async def write(
         self,
@@ -162,7 +154,7 @@ async def annotations(attack: Attack) -> None:
     for resource, name in ((DEPLOYMENTS, "odd"), (NAMESPACES, "default"), (FEDERATED_CLUSTERS, "west")):
         before: dict[str, None] = {}
         for key in ANNOTATIONS:
-            for text in attack.rng.sample(_TEXTS, max(1, attack.variants_max // 12)):
+            for text in attack.texts(most=2 if resource == DEPLOYMENTS else 1):
                 patch: Object = {"metadata": {"annotations": {**before, key: text}, "labels": before}}
                 await attack.patch(world.user, resource, name, patch, f"annotation {key}={text[:20]}")
                 patch = {"metadata": {"labels": {key: text}}}
