@@ -44,7 +44,7 @@ async def _kill_while_writing(url: str, writes: int, folder: Path) -> list[tuple
 
 
 @pytest.mark.real_time
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.nightly)])
 async def test_kill_9_loses_no_acknowledged_write(durable: StoreBackend, tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     revision = 0
