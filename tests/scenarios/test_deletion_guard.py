@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.support.manifests import a_policy
-from tests.support.world import World, a_world
+from tests.support.world import World, a_world_without_pods
 
 from federation.api import names
 from federation.api.resources import FEDERATED_OBJECTS, PLACEMENT_HOLDS, PROPAGATION_POLICIES
@@ -57,7 +57,7 @@ async def _propagated(world: World, name: str) -> Any:
 
 
 async def test_a_deleted_namespace_keeps_its_claims_in_the_members_until_somebody_approves() -> None:
-    async with a_world(members=("east", "west"), has_workloads=False) as world:
+    async with a_world_without_pods(members=("east", "west"), has_workloads=False) as world:
         await _shop(world, 15)
         await world.user.delete(NAMESPACES, "shop", "")
         await world.pass_time(60)
@@ -85,7 +85,7 @@ async def test_a_deleted_namespace_keeps_its_claims_in_the_members_until_somebod
 
 
 async def test_an_approval_while_the_control_plane_is_down_counts() -> None:
-    async with a_world(members=("east", "west"), has_workloads=False) as world:
+    async with a_world_without_pods(members=("east", "west"), has_workloads=False) as world:
         await _shop(world, 12)
         await world.user.delete(NAMESPACES, "shop", "")
         await world.until_equal(lambda: _holds(world), [("Deletion shop/PersistentVolumeClaim", 12)])
@@ -96,7 +96,7 @@ async def test_an_approval_while_the_control_plane_is_down_counts() -> None:
 
 
 async def test_few_claims_are_deleted_at_once_and_count_for_later_ones() -> None:
-    async with a_world(members=("east", "west"), has_workloads=False) as world:
+    async with a_world_without_pods(members=("east", "west"), has_workloads=False) as world:
         await _shop(world, 20)
         await _shop(world, 4, "other")
         for number in range(8):
@@ -120,7 +120,7 @@ async def test_few_claims_are_deleted_at_once_and_count_for_later_ones() -> None
 
 
 async def test_many_namespaces_that_are_deleted_at_a_time_are_held() -> None:
-    async with a_world(members=("east", "west"), has_workloads=False) as world:
+    async with a_world_without_pods(members=("east", "west"), has_workloads=False) as world:
         every = [f"team-{number:02}" for number in range(14)]
         for name in every:
             await world.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -141,7 +141,7 @@ async def test_many_namespaces_that_are_deleted_at_a_time_are_held() -> None:
 
 
 async def test_a_claim_with_a_source_is_released_when_its_federation_is_ended_by_hand() -> None:
-    async with a_world(members=("east", "west"), has_workloads=False) as world:
+    async with a_world_without_pods(members=("east", "west"), has_workloads=False) as world:
         await _shop(world, 1)
         excluded = {"metadata": {"annotations": {names.NO_FEDERATED_RESOURCE: "true"}}}
         await world.merge(CLAIMS, "data-00", excluded, "shop")

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from tests.support.generated import nightly_after
 from tests.support.manifests import a_deployment, a_policy, an_override
-from tests.support.world import NAMES, World, a_world
+from tests.support.world import NAMES, World, a_world_without_pods
 from tests.support.worldmember import Member
 
 from federation.api import names
@@ -129,7 +129,7 @@ async def _begin(world: World, *clusters: str, replicas: int = 3) -> None:
 
 
 async def test_followers_are_placed_moved_and_removed_with_their_leader() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1}))
         await _create_needs(world)
         await world.create(DEPLOYMENTS, _needy())
@@ -145,7 +145,7 @@ async def test_followers_are_placed_moved_and_removed_with_their_leader() -> Non
 
 
 async def test_followers_move_when_a_taint_evicts_their_leader() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _begin(world, "east", "north", replicas=4)
         taint = {"key": "maintenance", "value": "yes", "effect": "NoExecute"}
         await world.merge(FEDERATED_CLUSTERS, "east", {"spec": {"taints": [taint]}}, namespace="")
@@ -155,7 +155,7 @@ async def test_followers_move_when_a_taint_evicts_their_leader() -> None:
 
 
 async def test_scaling_a_leader_writes_nothing_to_followers() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _begin(world, "east", "north", replicas=4)
         before = await _federated(world, "settings")
         await world.scale("web", 8)
@@ -165,7 +165,7 @@ async def test_scaling_a_leader_writes_nothing_to_followers() -> None:
 
 
 async def test_a_follower_missing_in_one_cluster_does_not_delay_the_others() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _begin(world, "east", "north", replicas=4)
         world.members["east"].line.mode = "down"
         await _place(world, "west")
@@ -182,7 +182,7 @@ async def test_a_follower_missing_in_one_cluster_does_not_delay_the_others() -> 
 
 
 async def test_an_object_referenced_by_an_override_follows_to_its_cluster_only() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await world.create(CONFIGMAPS, _config("special"))
         await _begin(world, "east", "west")
         assert await _holders(world, CONFIGMAPS, "special") == set()
@@ -202,7 +202,7 @@ async def test_an_object_referenced_by_an_override_follows_to_its_cluster_only()
 
 
 async def test_a_follower_created_after_its_leader_is_placed_with_it() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
         await world.create(DEPLOYMENTS, _needy())
         await world.until_available("web", 3)  # a missing object on the host is not waited for
@@ -211,7 +211,7 @@ async def test_a_follower_created_after_its_leader_is_placed_with_it() -> None:
 
 
 async def test_a_follower_is_placed_in_the_clusters_of_leader_and_own_policy() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         selectors = [{"apiVersion": "v1", "kind": "ConfigMap"}]
         own = a_policy({"north": 1}, name="own", resourceSelectors=selectors, schedulingMode="Duplicate")
         await world.create(PROPAGATION_POLICIES, own)
@@ -239,7 +239,7 @@ async def test_a_follower_is_placed_in_the_clusters_of_leader_and_own_policy() -
 
 
 async def test_removing_a_reference_removes_the_follower_after_the_pods_that_used_it() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _begin(world, "east", "west")
         await world.create(CONFIGMAPS, _config("newer"))
         await _mount(world, "newer")
@@ -252,7 +252,7 @@ async def test_removing_a_reference_removes_the_follower_after_the_pods_that_use
 
 async def test_a_follower_that_is_being_deleted_counts_as_missing() -> None:
     """The follower is being deleted when the workload returns: it must be recreated before the workload."""
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _begin(world, "east", "west")
         await world.create(CONFIGMAPS, _config("newer"))
         east = world.members["east"]
@@ -279,7 +279,7 @@ async def _mount(world: World, config: str, name: str = "web") -> None:
 
 
 async def test_a_follower_that_cannot_be_written_delays_its_leader_for_a_limited_time() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         # The member rejects this ConfigMap: an override changes its identity.
         broken = an_override("east", "/metadata/name", "other", name="broken")
         broken["spec"]["resourceSelectors"] = [{"apiVersion": "v1", "kind": "ConfigMap"}]
@@ -300,7 +300,7 @@ async def test_a_follower_that_cannot_be_written_delays_its_leader_for_a_limited
 
 
 async def test_listed_followers_including_an_hpa_follow_until_the_list_changes() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         listed = [
             {"kind": "Service", "name": "web"},
             {"group": "autoscaling", "kind": "HorizontalPodAutoscaler", "name": "web"},
@@ -327,7 +327,7 @@ async def test_listed_followers_including_an_hpa_follow_until_the_list_changes()
 
 
 async def test_following_is_disabled_and_enabled_by_the_policy() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _begin(world, "east")
         await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"disableFollowerScheduling": True}})
         await world.until_equal(lambda: _holders(world, CONFIGMAPS, "settings"), set())
@@ -338,7 +338,7 @@ async def test_following_is_disabled_and_enabled_by_the_policy() -> None:
 
 
 async def test_followers_of_an_orphaned_workload_stay_until_it_is_adopted_and_deleted() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _begin(world, "east", "north")
         await world.user.delete(DEPLOYMENTS, "web", "default", propagation_policy="Orphan")
         await world.until_gone(DEPLOYMENTS, "web")
@@ -380,7 +380,7 @@ async def test_followers_of_an_orphaned_workload_stay_until_it_is_adopted_and_de
 
 async def test_an_orphaned_workload_is_recorded_on_its_followers_before_it_is_deleted() -> None:
     """The control plane may stop at any time; here writes to the followers fail for a while."""
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _begin(world, "east")
         refused = f"!('{names.KEPT_FOR}' in object.metadata.annotations)"
         rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["federatedobjects"]}
@@ -406,7 +406,7 @@ def _cluster_object(resource: Resource, name: str, **content: Any) -> Object:
 
 
 async def test_a_follower_of_an_orphaned_workload_is_removed_when_following_is_disabled() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _begin(world, "east")
         await world.user.delete(DEPLOYMENTS, "web", "default", propagation_policy="Orphan")
         await world.until_gone(DEPLOYMENTS, "web")
@@ -417,7 +417,7 @@ async def test_a_follower_of_an_orphaned_workload_is_removed_when_following_is_d
 
 
 async def test_objects_without_leaders_and_workloads_without_references_cause_no_writes() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
         await world.create(CONFIGMAPS, _config("alone"))
         await world.create(DEPLOYMENTS, a_deployment("plain"))
@@ -438,7 +438,7 @@ async def test_no_workload_is_ever_without_its_followers_in_any_history(seed: in
     among the invariants of every scenario.
     """
     chance = random.Random(seed)
-    async with a_world(seed=seed) as world:
+    async with a_world_without_pods(seed=seed) as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1}))
         await _create_needs(world)
         await world.create(CONFIGMAPS, _config("special"))

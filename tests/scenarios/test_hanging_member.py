@@ -7,7 +7,7 @@ unresponsive one, concurrent calls that wait for it, and the number of retries.
 import pytest
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.reconciles import reconciles
-from tests.support.world import World, a_world
+from tests.support.world import World, a_world_without_pods
 
 from federation.api import names
 from federation.api.resources import PROPAGATION_POLICIES
@@ -42,7 +42,7 @@ async def _complaints(world: World) -> int:
 
 
 async def test_an_unresponsive_member_does_not_delay_the_others_and_catches_up() -> None:
-    async with a_world(in_flight_max=IN_FLIGHT_MAX) as world:
+    async with a_world_without_pods(in_flight_max=IN_FLIGHT_MAX) as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
         undisturbed_s = await _roll_out(world)
         for name in DEPLOYMENTS_ALL:
@@ -82,7 +82,7 @@ async def test_an_unresponsive_member_does_not_delay_the_others_and_catches_up()
 
 
 async def test_deletion_waits_for_the_unresponsive_member_and_names_it() -> None:
-    async with a_world(health_threshold_s=30.0) as world:
+    async with a_world_without_pods(health_threshold_s=30.0) as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
         await world.until_available("web", 3)
@@ -109,7 +109,7 @@ async def test_deletion_waits_for_the_unresponsive_member_and_names_it() -> None
 
 @pytest.mark.parametrize("waited_s", [0.5, 15.0], ids=["under way", "given up"])
 async def test_an_object_deleted_while_its_creation_hangs_is_removed_everywhere(waited_s: float) -> None:
-    async with a_world(health_threshold_s=30.0) as world:
+    async with a_world_without_pods(health_threshold_s=30.0) as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "west": 1}))
         await world.create(DEPLOYMENTS, a_deployment("earlier", replicas=2))  # starts the informers for Deployments
         await world.until_available("earlier", 2)
@@ -132,7 +132,7 @@ async def test_an_object_deleted_while_its_creation_hangs_is_removed_everywhere(
 
 
 async def test_a_restart_does_not_wait_for_an_unresponsive_member() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
         await world.until_available("web", 3)

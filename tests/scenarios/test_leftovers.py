@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.support.generated import nightly_unless
 from tests.support.manifests import a_deployment, a_policy
-from tests.support.world import World, a_world
+from tests.support.world import World, a_world_without_pods
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, LEFTOVERS, PROPAGATION_POLICIES
@@ -38,7 +38,7 @@ async def _uid(world: World, member: str) -> str:
     ids=lambda value: value if isinstance(value, str) else "noticed" if value else "not noticed",
 )
 async def test_a_deletion_ends_without_a_member_and_is_finished_when_it_returns(mode: str, is_noticed: bool) -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _running(world)
         east = world.members["east"]
         uid = await _uid(world, "east")
@@ -65,7 +65,7 @@ async def test_a_deletion_ends_without_a_member_and_is_finished_when_it_returns(
 
 
 async def test_a_new_object_of_the_same_name_replaces_the_old_copy_and_is_not_deleted_for_it() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _running(world)
         east = world.members["east"]
         old = await _uid(world, "east")
@@ -104,7 +104,7 @@ async def test_a_new_object_of_the_same_name_replaces_the_old_copy_and_is_not_de
 
 
 async def test_an_orphaning_deletion_releases_the_copy_when_the_member_returns() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _running(world)
         east = world.members["east"]
         await world.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {names.ORPHAN: "all"}}})
@@ -123,7 +123,7 @@ async def test_an_orphaning_deletion_releases_the_copy_when_the_member_returns()
 
 
 async def test_a_copy_that_the_members_administrator_replaced_is_reported_and_kept() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _running(world)
         east = world.members["east"]
         east.line.mode = "down"
@@ -148,7 +148,7 @@ async def test_a_copy_that_the_members_administrator_replaced_is_reported_and_ke
 
 
 async def test_a_member_that_answers_and_refuses_blocks_the_deletion_and_says_why() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _running(world)
         east = world.members["east"]
         held = {"metadata": {"finalizers": ["example.com/held"]}}
@@ -172,7 +172,7 @@ async def _unjoin_by_force(world: World, name: str) -> None:
 
 @pytest.mark.parametrize("mode", ["down", "hang", "up"])
 async def test_a_cluster_leaves_by_force_and_joins_again(mode: str) -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _running(world)
         east = world.members["east"]
         uid = await _uid(world, "east")
@@ -197,7 +197,7 @@ async def test_a_cluster_leaves_by_force_and_joins_again(mode: str) -> None:
 
 
 async def test_an_object_that_is_orphaned_while_its_cluster_is_away_stays_there() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _running(world)
         east = world.members["east"]
         uid = await _uid(world, "east")
@@ -218,7 +218,7 @@ async def test_an_object_that_is_orphaned_while_its_cluster_is_away_stays_there(
 
 
 async def test_another_cluster_of_the_same_name_is_not_touched_and_waits_for_nothing() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _running(world)
         east = world.members["east"]
         east.line.mode = "down"
@@ -242,7 +242,7 @@ async def test_another_cluster_of_the_same_name_is_not_touched_and_waits_for_not
 
 
 async def test_force_after_an_ordinary_removal_that_waits_records_what_is_left() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _running(world)
         east = world.members["east"]
         east.line.mode = "hang"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.support.manifests import a_deployment, a_policy
-from tests.support.world import World, a_world
+from tests.support.world import World, a_world, a_world_without_pods
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, LEFTOVERS, PROPAGATION_POLICIES
@@ -69,7 +69,7 @@ def _selecting(kind: str, *clusters: str, api_version: str = "v1") -> Object:
 
 
 async def test_an_object_that_the_host_never_had_is_reported_and_never_counted() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _running(world)
         await world.members["east"].admin.create(DEPLOYMENTS, _managed(a_deployment("stray", replicas=2)))
         await world.until_equal(lambda: _leftovers(world), [("east", "stray", "Keep")])
@@ -86,7 +86,7 @@ async def test_an_object_that_the_host_never_had_is_reported_and_never_counted()
 
 async def test_an_object_that_only_carries_the_label_is_not_ours() -> None:
     """The members' EndpointSlice controllers copy the labels of a Service, ours among them."""
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _running(world)
         await world.merge(FEDERATED_CLUSTERS, "east", {"metadata": {"annotations": {names.STRAYS: "remove"}}})
         east = world.members["east"]
@@ -101,7 +101,7 @@ async def test_an_object_that_only_carries_the_label_is_not_ours() -> None:
 
 @pytest.mark.parametrize(("strays", "is_left"), [("remove", False), ("release", True)])
 async def test_the_annotation_of_the_cluster_decides_about_strays(strays: str, is_left: bool) -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _running(world)
         annotated = {"metadata": {"annotations": {names.STRAYS: strays}}}
         await world.merge(FEDERATED_CLUSTERS, "east", annotated)
@@ -118,7 +118,7 @@ async def test_the_annotation_of_the_cluster_decides_about_strays(strays: str, i
 
 
 async def test_a_copy_that_is_placed_elsewhere_is_removed_and_not_counted() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
         await world.until_available("web", 3)
@@ -134,7 +134,7 @@ async def test_a_copy_that_is_placed_elsewhere_is_removed_and_not_counted() -> N
 
 
 async def test_a_copy_of_an_object_that_no_policy_places_is_reported() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
         await world.settle()
         east = world.members["east"]
@@ -150,7 +150,7 @@ async def test_a_copy_of_an_object_that_no_policy_places_is_reported() -> None:
 
 
 async def test_a_revoked_secret_does_not_come_back_with_a_restored_member() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await world.create(PROPAGATION_POLICIES, _selecting("Secret", "east", "north"))
         await world.create(SECRETS, _a_secret())
         east = world.members["east"]
@@ -179,7 +179,7 @@ async def test_a_revoked_secret_does_not_come_back_with_a_restored_member() -> N
 
 
 async def test_a_claim_stays_where_a_policy_or_a_taint_takes_it_from_until_its_source_is_deleted() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await world.create(PROPAGATION_POLICIES, _selecting("PersistentVolumeClaim", "east", "north"))
         await world.create(CLAIMS, _a_claim())
         east = world.members["east"]
@@ -206,7 +206,7 @@ async def test_a_claim_stays_where_a_policy_or_a_taint_takes_it_from_until_its_s
 
 
 async def test_a_member_that_joins_again_under_another_name_is_cleaned_up_by_its_uid() -> None:
-    async with a_world() as world:
+    async with a_world_without_pods() as world:
         await _running(world)
         east = world.members["east"]
         east.line.mode = "down"
