@@ -182,6 +182,7 @@ def check_lists(log: Log, listers: list[Lister]) -> None:
             assert shown == log.state_at(revision), f"the list at {revision} is no snapshot"
 
 
+@pytest.mark.slow("twelve hundred updates on real databases")
 @pytest.mark.parametrize(("kind", "registries"), PLACES)
 async def test_no_update_is_lost_and_every_watch_is_ordered(backend: StoreBackend, registries: int) -> None:
     await contend(backend, await registries_of(backend, registries), updates=UPDATES)

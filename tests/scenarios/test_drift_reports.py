@@ -6,6 +6,7 @@ If a field is changed back again and again, corrections in that cluster pause.
 from pathlib import Path
 from typing import Any
 
+import pytest
 from prometheus_client import REGISTRY
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world, a_world_without_pods
@@ -123,6 +124,7 @@ async def test_a_fight_pauses_in_its_cluster_only(tmp_path: Path) -> None:
         assert (await in_cluster(world, "east"))["status"] == "OK"
 
 
+@pytest.mark.slow("forty minutes with a change every ten seconds")
 async def test_an_opponent_that_never_rests_costs_a_few_writes_per_hour() -> None:
     async with a_world_without_pods() as world:
         await running(world)

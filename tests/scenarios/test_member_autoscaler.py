@@ -102,6 +102,7 @@ async def begin(world: World, *, is_retained: bool = False) -> None:
         await member.admin.create(HORIZONTAL_POD_AUTOSCALERS, an_autoscaler())
 
 
+@pytest.mark.slow("an hour with pods")
 @pytest.mark.parametrize("is_retained", [True, False], ids=["by annotation", "by itself"])
 async def test_an_autoscaler_scales_for_an_hour_while_template_override_and_policy_change(is_retained: bool) -> None:
     async with a_world(members=("east", "north", "west")) as world:

@@ -169,6 +169,7 @@ async def test_a_drained_cluster_keeps_pods_until_others_run(kills: int) -> None
         assert not kills or len(seen) > 1, "the control plane was killed before or after the moves"
 
 
+@pytest.mark.slow("many restarts")
 async def test_an_image_change_ends_when_the_control_plane_is_killed_again_and_again() -> None:
     async with a_world() as world:
         await running(world, EVEN, maxSurge=1, maxUnavailable=0)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import pytest
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
@@ -22,6 +23,7 @@ async def scaled(world: World, replicas: int) -> Mapping[str, int]:
     return await world.replicas("web")
 
 
+@pytest.mark.slow("fifty clusters")
 async def test_a_deployment_scales_to_twenty_thousand_replicas_over_fifty_clusters_and_back() -> None:
     async with a_world(members=MEMBERS, has_workloads=False) as world:
         await world.create(PROPAGATION_POLICIES, a_policy({}))
