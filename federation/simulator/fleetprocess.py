@@ -20,12 +20,15 @@ import uvloop
 from federation.apimachinery import memory
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import FederationError
+from federation.apiserver.semantics.schema.builtin import builtin_schema
 from federation.simulator.fleet import run_fleet
 from federation.simulator.options import MemberOptions
 
 _DESCRIPTORS_MAX = 65_536
 """Descriptors below this number are closed in the new process, except those of its own."""
 _START = b"start\n"
+_SHARED = ("ConfigMap", "Namespace", "Node", "Pod", "Secret", "Service", "ServiceAccount")
+"""Kinds of v1 that every cluster uses: their schemas are compiled before the fork, once for all members."""
 
 
 def run(work: Coroutine[Any, Any, None], *, is_light: bool) -> int:
@@ -95,6 +98,8 @@ def _reap(pid: int) -> int:
 
 def fork_fleet(members: Sequence[MemberOptions], directory: Path, *, is_light: bool) -> FleetProcess:
     """Fork the process of these members, which waits for `start`."""
+    for kind in _SHARED:
+        builtin_schema("", "v1", kind)
     awaited, orders = os.pipe()
     reports, reported = os.pipe()
     memory.tune_collector()  # leaves the pages of all modules as they are, so that they stay shared

@@ -38,21 +38,28 @@ _ROOT_FIELDS = frozenset({"metadata", "status"})
 _REPORTED = re.compile(r"(Status|Condition|ContainerState\w*|NodeSystemInfo|AttachedVolume|ContainerImage|Series)$")
 
 
+_KINDS = b'"x-kubernetes-group-version-kind":'
+
+
 @cache
-def _lines() -> dict[str, bytes]:
-    """Return the compressed JSON of each definition: most are never read."""
-    lines = {}
+def _lines() -> tuple[dict[str, bytes], dict[tuple[str, str, str], str]]:
+    """Return the compressed JSON of each definition, as most are never read, and the names of those of kinds."""
+    lines, names = {}, {}
     content = resources.files("federation.apiserver.semantics.schema").joinpath("builtin.json").read_bytes()
     for line in content.split(b"\n"):
         if line.startswith(b'"'):
-            name, _, body = line.partition(b": ")
-            lines[name[1:-1].decode()] = zlib.compress(body.rstrip(b","), 1)
-    return lines
+            quoted, _, body = line.partition(b": ")
+            name = quoted[1:-1].decode()
+            lines[name] = zlib.compress(body.rstrip(b","), 1)
+            if (start := body.find(_KINDS)) >= 0:
+                for entry in orjson.loads(body[start + len(_KINDS) : body.index(b"]", start) + 1]):
+                    names[entry["group"], entry["version"], entry["kind"]] = name
+    return lines, names
 
 
 def definition_names() -> frozenset[str]:
     """Return the names of all definitions."""
-    return frozenset(_lines())
+    return frozenset(_lines()[0])
 
 
 @cache
@@ -64,25 +71,13 @@ def _go_fields() -> dict[str, dict[str, Any]]:
 
 def definition(name: str) -> dict[str, Any]:
     """Return a new parsed copy of an OpenAPI v2 definition; KeyError for an unknown name."""
-    parsed: dict[str, Any] = orjson.loads(zlib.decompress(_lines()[name]))
+    parsed: dict[str, Any] = orjson.loads(zlib.decompress(_lines()[0][name]))
     return parsed
-
-
-@cache
-def _names_by_kind() -> dict[tuple[str, str, str], str]:
-    marker = b'"x-kubernetes-group-version-kind":'
-    found = {}
-    for name, compressed in _lines().items():
-        line = zlib.decompress(compressed)
-        if marker in line:
-            for entry in orjson.loads(line)["x-kubernetes-group-version-kind"]:
-                found[entry["group"], entry["version"], entry["kind"]] = name
-    return found
 
 
 def definition_name(group: str, version: str, kind: str) -> str | None:
     """Return the OpenAPI name of a kind, None if it is not built in."""
-    return _names_by_kind().get((group, version, kind))
+    return _lines()[1].get((group, version, kind))
 
 
 def builtin_schema(group: str, version: str, kind: str) -> Schema:
