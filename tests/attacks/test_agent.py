@@ -250,7 +250,7 @@ async def test_a_tunnel_ends_with_the_certificate_that_opened_it(host: Host) -> 
         "extensions": {WEBSOCKET: socket},
         USER: user,
     }
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await endpoint(scope, asyncio.Future, asyncio.Future)
     assert socket.accepted.is_set()
     assert SystemClock().now().timestamp() >= expires_s

@@ -88,7 +88,7 @@ async def test_the_listener_presents_the_renewed_certificate_and_keeps_connectio
     await clock.advance(timedelta(days=250).total_seconds())
     await renewal.renew()
     renewed = load_certificate(pki.serving.certificate).serial_number
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while await _serial(port, context) != renewed:
             pass
     writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")

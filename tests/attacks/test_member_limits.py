@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import resource
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -308,21 +309,25 @@ async def test_a_broken_handler_is_logged_once_per_list() -> None:
 
 @pytest.mark.real_time
 async def test_watch_events_without_sense_are_retried_with_the_normal_backoff(serve: Any) -> None:
-    watches: list[str] = []
+    began_s: list[float] = []
+    has_five = asyncio.Event()
 
     def answer(path: str) -> bytes:
         if "watch=true" not in path:
             return answered(orjson.dumps({"metadata": {"resourceVersion": "9"}, "items": []}))
-        watches.append(path)
+        began_s.append(time.monotonic())
+        if len(began_s) == 5:
+            has_five.set()
         line = b'{"type":"ERROR","object":{"code":"x"}}\n'
         return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(line), line)
 
-    informer = Informer(await serve(answer), CONFIGMAPS, options=InformerOptions(backoff_s_min=0.05))
+    options = InformerOptions(backoff_s_min=0.05)
+    informer = Informer(await serve(answer), CONFIGMAPS, options=options, jitter=lambda: 1.0)
     running = asyncio.ensure_future(informer.run())
-    await asyncio.sleep(1)
+    await has_five.wait()
     assert not running.done()
     running.cancel()
-    assert 2 <= len(watches) <= 6
+    assert began_s[4] - began_s[0] >= 0.74, "pauses double: 0.05, 0.1, 0.2, 0.4 s"
 
 
 async def test_a_list_with_malformed_items_deletes_nothing() -> None:

@@ -291,8 +291,19 @@ def test_a_body_above_the_limit_is_refused(world: World) -> None:
 # Members that hang, flood or lie
 
 
+_is_over = threading.Event()
+
+
+@pytest.fixture(autouse=True)
+def _release_the_member() -> Iterator[None]:
+    """End the silence of the member with the test, however long the test takes."""
+    _is_over.clear()
+    yield
+    _is_over.set()
+
+
 def hangs(_: bytes) -> Iterator[bytes]:
-    threading.Event().wait(3)
+    _is_over.wait(60)
     yield b""
 
 
@@ -324,7 +335,7 @@ def test_a_watch_that_does_not_begin_ends(world: World) -> None:
 def test_a_watch_that_says_nothing_ends(world: World) -> None:
     def silent(_: bytes) -> Iterator[bytes]:
         yield b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
-        threading.Event().wait(3)
+        _is_over.wait(60)
 
     world.hostile.answer = silent
     answer = world.user("alice").http.get(through("hostile", "/api/v1/pods"), params={"watch": "1"})

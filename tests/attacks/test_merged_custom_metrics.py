@@ -174,7 +174,7 @@ def test_a_member_that_hangs_is_named_within_the_limit(world: World) -> None:
 
     def hang(_head: bytes) -> Iterator[bytes]:
         yield b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"
-        released.wait(10)
+        released.wait(60)
 
     says(world.north, an_item("a"))
     world.west.answer = hang
