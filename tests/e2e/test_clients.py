@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.support.apiserver import Parts
+from tests.support.leftsockets import collect_left_sockets
 from tests.support.rest import Api, eventually
 
 pytestmark = [
@@ -70,6 +71,12 @@ def a_deployment(name: str = "web") -> dict[str, Any]:
             },
         },
     }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _collected() -> Iterator[None]:
+    yield
+    collect_left_sockets()
 
 
 @pytest.fixture(scope="session")

@@ -10,11 +10,9 @@ kills and pauses a process without a control plane at each step of a commit, `te
 
 import asyncio
 import contextlib
-import gc
 import os
 import signal
 import time
-import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +24,7 @@ import pytest
 from tests.support.failpoints import Step
 from tests.support.federation import fedctl, free_clusters
 from tests.support.joining import POLICY
+from tests.support.leftsockets import collect_left_sockets
 from tests.support.postgres import PostgresServer
 from tests.support.registerload import KEYS, Change, Load, Watcher, to_changes
 from tests.support.replicas import Api, Replica, ReplicaSet, holder, is_ready, leads, until
@@ -81,9 +80,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             kubectl.apply({**POLICY, "spec": {**POLICY["spec"], "resourceSelectors": selectors}})
             kubectl.apply(*[a_config_map(name, 0) for name in PUSHED])
             yield Site(postgres, urlsplit(url).path[1:], replicas, clusters[0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()  # or such sockets would be found during a test of another module
+    collect_left_sockets()
 
 
 def a_config_map(name: str, number: int) -> dict[str, object]:
