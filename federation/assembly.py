@@ -15,7 +15,7 @@ from typing import Any
 from federation import __version__, processrole
 from federation.admission.plugins import admission_plugins
 from federation.admission.roles import HOST_RBAC
-from federation.api import names
+from federation.api import agents, names
 from federation.api.crds import crd_manifests
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ConfigurationError
@@ -110,9 +110,10 @@ class ControlPlane:
                 ),
                 rbac=HOST_RBAC,
                 app=AppOptions(
+                    confined_users=agents.CONFINED,
                     flow_control=FlowControlOptions(
                         requests_max=settings.requests_in_flight_max, watches_max=settings.watches_max
-                    )
+                    ),
                 ),
                 oidc=settings.oidc,
                 audit=settings.audit,

@@ -12,6 +12,7 @@ import hmac
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 from urllib.parse import urlsplit
 
 from federation.api import names
@@ -68,6 +69,10 @@ def to_servers(text: str) -> list[str]:
         if address.scheme != "https" or not address.hostname:
             raise ConfigurationError(f'--server: "{server}" is not an address; write https://HOST[:PORT]')
     return servers
+
+
+CONFINED: Final = {names.AGENT_USER_PREFIX: REGISTER_PATH.split("/")[1]}
+"""An agent's identity is good for the routes of agents and for nothing else."""
 
 
 def hash_secret(secret: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import typer
 
 from federation.apimachinery import memory
+from federation.apimachinery.controlcharacters import escape
 
 
 def execute(command: Coroutine[Any, Any, int | None]) -> None:
@@ -20,8 +21,10 @@ def execute(command: Coroutine[Any, Any, int | None]) -> None:
 
     import uvloop  # noqa: PLC0415
 
+    from federation.cli.terminal.escaping import escaped_output  # noqa: PLC0415
+
     memory.tune_collector()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with escaped_output(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         code = runner.run(command)
     if code:
         raise typer.Exit(code)
@@ -44,7 +47,7 @@ async def until_signal(work: Coroutine[None, None, None]) -> int:
 
 def fail(message: str, code: int = 1) -> NoReturn:
     """Print the message as one line and exit with the code."""
-    line = " ".join(message.split())
+    line = escape(" ".join(message.split()))
     print(f"fedctl: {line}", file=sys.stderr)
     sys.exit(code)
 

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from tests.support.tunnels import carrier_pair
+from tests.unit.apiserver.conftest import connect, running
 
 from federation.api import agents, names
 from federation.api.crds import crd_manifests
@@ -22,6 +24,7 @@ from federation.apimachinery.errors import (
 from federation.apimachinery.resources import SECRETS, Object
 from federation.apiserver.auth.clientcertificates import Peer
 from federation.apiserver.auth.identity import User
+from federation.apiserver.http.app import AppOptions
 from federation.apiserver.http.nonresource import USER
 from federation.apiserver.http.websockets import WEBSOCKET
 from federation.apiserver.registry.registry import Registry
@@ -275,3 +278,33 @@ def test_a_bundle_survives_its_encoding_and_hides_its_secret() -> None:
     assert agents.Bundle.decode(bundle.encode()) == bundle
     assert SECRET not in repr(bundle)
     assert names.AGENT_TOKEN_PREFIX not in bundle.encode()
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/api/v1/namespaces"),
+        ("GET", "/api"),
+        ("GET", "/openapi/v3"),
+        ("GET", "/version"),
+        ("GET", "/readyz"),
+        ("GET", "/federation/v1/objects"),
+        ("GET", "/ui/login"),
+        ("POST", "/ui/links"),
+        ("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews"),
+        ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+    ],
+)
+async def test_a_certificate_of_an_agent_is_good_for_routes_of_agents_only(
+    tmp_path: Path, method: str, path: str
+) -> None:
+    peer = Peer(agents.agent_user("1234"), (agents.agent_group("abc"),))
+    async with (
+        running(tmp_path, AppOptions(confined_users=agents.CONFINED)) as parts,
+        connect(parts.app, peer) as agent,
+    ):
+        answer = await agent.request(method, path, json={} if method == "POST" else None)
+        assert answer.status_code == 403
+        assert "may only request paths below /agents/" in answer.json()["message"]
+        own = await agent.get(agents.MEMBER_PATH)  # this server has no such route: another refusal
+        assert "may only request" not in own.text

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.deadline import Deadline
-from federation.apimachinery.errors import ServiceUnavailable, Unauthorized, forget_frames
+from federation.apimachinery.errors import Forbidden, ServiceUnavailable, Unauthorized, forget_frames
 from federation.apimachinery.paths import ResourcePath, parse, parse_forwarded
 from federation.apiserver.auth.authentication import Authenticator
 from federation.apiserver.auth.authorization import Authorizer, authorize, decide, is_allowed, to_attributes
@@ -81,6 +81,8 @@ class AppOptions:
     token_check_s: float = 30.0
     """How often the bearer token of a stream is checked again; a token may be cached for ten seconds, too."""
     flow_control: FlowControlOptions = field(default_factory=FlowControlOptions)
+    confined_users: Mapping[str, str] = field(default_factory=dict)
+    """By the beginning of user names: the first segment of the only paths that these users may request."""
 
 
 class App:
@@ -111,6 +113,7 @@ class App:
         readers = readers if readers is not None else {}
         limits = BodyLimits(options.body_bytes_max, registry.options.object_values_max)
         self._request_s_max = options.request_s_max
+        self._confined_users = options.confined_users
         self._auditor = auditor
         self._authenticator = authenticator
         self._authorizer = authorizer
@@ -192,6 +195,8 @@ class App:
         if has_own_login:
             request.scope[SERVER] = self
             request.scope[HOLD] = self._hold
+        if request.peer is not None:
+            self._check_confined(request.peer.user, root)
         if is_probe or has_own_login:
             # Probes send no credentials. Credentials that are sent are checked on public paths too.
             if request.trail is not None:
@@ -203,6 +208,7 @@ class App:
             await request.trail.received()
         if b"impersonate-user" in headers or b"impersonate-group" in headers or b"impersonate-uid" in headers:
             request.user = await impersonate(self._authorizer, request.user, request.scope["headers"])
+        self._check_confined(request.user.name, root)
         if request.user is ANONYMOUS and root not in PUBLIC and not self._paths.is_public(request.path, root):
             raise Unauthorized("Unauthorized")
         if path is None:
@@ -213,6 +219,11 @@ class App:
         attributes = to_attributes(path, verb)
         await authorize(self._authorizer, request.user, attributes, request.audit_annotations)
         await self._serve_resource(request, path, attributes)
+
+    def _check_confined(self, user: str, root: str) -> None:
+        for prefix, only in self._confined_users.items():
+            if user.startswith(prefix) and root != only:
+                raise Forbidden(f"users {prefix}* may only request paths below /{only}/")
 
     async def _serve_path(self, request: Request, root: str) -> None:
         attributes = Attributes(request.method.lower(), path=request.path)

@@ -96,6 +96,8 @@ def _item(item: Any, depth: int) -> list[str]:
     """Return an element of a list: its name and the rest of it, if it has one."""
     if (short := _short(item)) is not None:
         return [f"{'  ' * depth}{short}"]
+    if isinstance(item, str):
+        return [f"{'  ' * depth}{line}" for line in item.splitlines()]
     if not isinstance(item, Mapping):
         return [line for each in item for line in _item(each, depth)]
     named = item.get("name") or item.get("type") or item.get("key") or "-"

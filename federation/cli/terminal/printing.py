@@ -4,6 +4,7 @@ On a terminal, text is wrapped to its width. Into a file or a pipe nothing is wr
 whole lines.
 """
 
+import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -17,6 +18,7 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 
 from federation.apimachinery.resources import Object
+from federation.cli.terminal.escaping import EscapingConsole, raw_output
 
 _PIPE_WIDTH = 4096
 _TEXT_WIDTH_MIN = 20
@@ -24,8 +26,11 @@ _TEXT_WIDTH_MIN = 20
 
 def make_console() -> Console:
     """Return a console as wide as the terminal, or wide enough for every table when the output is not a terminal."""
-    console = Console(highlight=False, emoji=False)
-    return console if console.is_terminal else Console(highlight=False, emoji=False, width=_PIPE_WIDTH)
+    output = raw_output()
+    console = EscapingConsole(file=output, highlight=False, emoji=False)
+    if console.is_terminal:
+        return console
+    return EscapingConsole(file=output, highlight=False, emoji=False, width=_PIPE_WIDTH)
 
 
 def make_table() -> Table:
@@ -100,11 +105,14 @@ def print_wrapped(console: Console, head: str, text: str) -> None:
 
 def print_document(value: object, form: str) -> None:
     """Print a value as `json` or `yaml`."""
+    # A program reads the data as they are.
+    output = sys.stdout if sys.stdout.isatty() else raw_output()
     if form == "json":
-        print(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode(), file=output)
     else:
         # PyYAML does not know the subclasses of str and int that orjson serialises as plain values.
-        print(yaml.safe_dump(orjson.loads(orjson.dumps(value)), sort_keys=False, allow_unicode=True), end="")
+        text = yaml.safe_dump(orjson.loads(orjson.dumps(value)), sort_keys=False, allow_unicode=True)
+        print(text, end="", file=output)
 
 
 def to_age(now: datetime, then: datetime) -> str:

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from federation.apimachinery.errors import ConfigurationError
@@ -92,6 +92,7 @@ _VALUES = st.recursive(
 )
 
 
+@example(None, ["\n"])
 @given(_VALUES, _VALUES)
 def test_any_object_can_be_described(spec: object, status: object) -> None:
     lines = describe("east", {"metadata": {"name": "w"}, "spec": spec, "status": status}, [], NOW)
