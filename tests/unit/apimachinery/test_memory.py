@@ -6,6 +6,8 @@ import sys
 _PROGRAM = """
 import gc
 from federation.apimachinery import memory
+memory.pause_collector()
+assert not gc.isenabled()
 memory.tune_collector()
 assert gc.isenabled()
 assert gc.get_threshold()[0] > 10_000
