@@ -1,0 +1,203 @@
+"""Random histories of clusters: nothing moves out of a cluster that stayed feasible, and every move has a cause.
+
+Each history is one federation without I/O: taints, labels, joins, deaths, returns, scalings and reports, at random times.
+After each event every object goes through its pipeline, as the controllers and `fedctl plan` run it.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from tests.support.manifests import a_policy
+from tests.support.whatif import DEPLOYMENT, PLUGINS, a_cluster, a_source, run_to_end
+
+from federation.api import names
+from federation.api.federatedtype import default_type_configs
+from federation.api.resources import FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
+from federation.apimachinery.clock import to_rfc3339
+from federation.apimachinery.resources import Object
+from federation.planning.federatedobject import builder
+from federation.planning.federatedobject.placements import current_clusters
+from federation.planning.overrides.policymatching import idle_controllers
+from federation.scheduling.attempt import Due
+from federation.scheduling.framework.testing import NOW
+from federation.scheduling.whatif.pipelinerun import PipelineRun, run_pipeline
+from federation.scheduling.whatif.state import CompiledState, ObjectSet
+
+CLUSTERS = tuple("abcdef")
+FOLLOWS = {"policyContentChanged": True, "clusterLabelsChanged": True, "clusterJoined": True}
+SPECS: Mapping[str, Mapping[str, Any]] = {
+    "one": {"maxClusters": 1},
+    "two": {"maxClusters": 2, "clusterSelector": {"zone": "1"}},
+    "all": {},
+    "copies": {"schedulingMode": "Duplicate", "maxClusters": 2},
+}
+TOLERATED = timedelta(seconds=300)
+"""How long an object tolerates that a cluster does not answer."""
+
+
+def policies() -> list[Object]:
+    made = []
+    for name, spec in SPECS.items():
+        policy = a_policy({}, name=name, reschedulePolicy={"rescheduleWhen": FOLLOWS}, **spec)
+        policy["spec"]["placement"] = [{"cluster": "*"}]
+        made.append(policy)
+    return made
+
+
+class History:
+    """One federation; `step` makes an event happen and reconciles every object."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.now: datetime = NOW
+        self.clusters = {name: a_cluster(name, zone="1") for name in CLUSTERS[: self.random.randint(2, 4)]}
+        kinds = {FEDERATED_TYPE_CONFIGS: default_type_configs(), PROPAGATION_POLICIES: policies()}
+        self.state = CompiledState(ObjectSet(kinds), ObjectSet(kinds), PLUGINS)
+        for cluster in self.clusters.values():
+            self.state.clusters.update(cluster)
+        self.objects = {name: self._made(name) for name in SPECS}
+        self.moves = 0
+        self.log: list[str] = []
+
+    def _made(self, policy: str) -> Object:
+        source = a_source(f"web-{policy}", self.random.randint(1, 6))
+        made = builder.build(source, DEPLOYMENT, idle=idle_controllers(self.state.bindings, source))
+        labels = {**(made["metadata"].get("labels") or {}), names.PROPAGATION_POLICY_LABEL: policy}
+        made["metadata"] |= {"resourceVersion": "1", "generation": 1, "uid": policy, "labels": labels}
+        return made
+
+    def step(self) -> None:
+        self.now += timedelta(seconds=self.random.choice((1, 30, 400)))
+        happen: Callable[[], str] = self.random.choice(
+            (self.taint, self.untaint, self.label, self.join, self.die, self.come_back, self.scale, self.report)
+        )
+        scaled = happen()
+        self.log.append(f"{happen.__name__} {scaled}")
+        for name in self.objects:
+            self.reconcile(name, is_scaled=name == scaled)
+
+    def reconcile(self, name: str, *, is_scaled: bool) -> None:
+        before = current_clusters(self.objects[name], DEPLOYMENT)
+        staying = {cluster for cluster in before if self.is_feasible(cluster, name)}
+        run: PipelineRun = run_to_end(run_pipeline(self.objects[name], DEPLOYMENT, self.state, now=self.now))
+        self.objects[name] = dict(run.federated)
+        after = current_clusters(self.objects[name], DEPLOYMENT)
+        lost = {c for c, count in before.items() if (after.get(c, 0) or 0) < (count or 0) or c not in after}
+        if not lost:
+            return
+        self.moves += 1
+        assert isinstance(run.assessment, Due)
+        assert run.assessment.comparison.changed, "a move names its cause"
+        assert is_scaled or not lost & staying, (name, before, after, self.log)
+
+    def is_feasible(self, cluster: str, policy: str) -> bool:
+        """Return whether an object of the policy that runs in the cluster may stay."""
+        found = self.clusters.get(cluster)
+        if found is None or (policy == "two" and found["metadata"]["labels"].get("zone") != "1"):
+            return False
+        return all(self._is_tolerated(taint) for taint in found["spec"]["taints"])
+
+    def _is_tolerated(self, taint: Object) -> bool:
+        if taint["effect"] != "NoExecute":
+            return True
+        is_ours = taint["key"] == names.TAINT_UNREACHABLE
+        return is_ours and self.now < datetime.fromisoformat(taint["timeAdded"]) + TOLERATED
+
+    # -- events; each returns the object that it scales, "" for none
+
+    def taint(self) -> str:
+        effect = self.random.choice(("NoExecute", "NoSchedule", "PreferNoSchedule"))
+        self._add_taint(self._any(), {"key": "t", "value": "", "effect": effect})
+        return ""
+
+    def untaint(self) -> str:
+        self._remove_taints(self._any(), "t")
+        return ""
+
+    def label(self) -> str:
+        key = self.random.choice(("zone", "other"))
+        cluster = self._any()
+        labels = {**self.clusters[cluster]["metadata"]["labels"], key: self.random.choice("12")}
+        self._put(cluster, {"metadata": {**self.clusters[cluster]["metadata"], "labels": labels}})
+        return ""
+
+    def join(self) -> str:
+        name = self.random.choice(CLUSTERS)
+        if name not in self.clusters:
+            self.clusters[name] = a_cluster(name, zone="1")
+            self.state.clusters.update(self.clusters[name])
+        return ""
+
+    def die(self) -> str:
+        cluster = self._any()
+        self._set_ready(cluster, "Unknown")
+        added = to_rfc3339(self.now)
+        for effect in ("NoSchedule", "NoExecute"):
+            self._add_taint(cluster, {"key": names.TAINT_UNREACHABLE, "effect": effect, "timeAdded": added})
+        return ""
+
+    def come_back(self) -> str:
+        cluster = self._any()
+        self._set_ready(cluster, "True")
+        self._remove_taints(cluster, names.TAINT_UNREACHABLE)
+        return ""
+
+    def scale(self) -> str:
+        name = self.random.choice(list(SPECS))
+        source = self.objects[name]["spec"]["template"]
+        template = {**source, "spec": {**source["spec"], "replicas": self.random.randint(1, 9)}}
+        self.objects[name] = {**self.objects[name], "spec": {**self.objects[name]["spec"], "template": template}}
+        return name
+
+    def report(self) -> str:
+        cluster = self._any()
+        status = self.clusters[cluster]["status"]
+        free = {"cpu": str(self.random.randint(0, 100)), "memory": f"{self.random.randint(0, 100)}Gi"}
+        self._put(cluster, {"status": {**status, "resources": {**status["resources"], "available": free}}})
+        return ""
+
+    def _any(self) -> str:
+        return self.random.choice(sorted(self.clusters))
+
+    def _put(self, cluster: str, fields: Object) -> None:
+        self.clusters[cluster] = {**self.clusters[cluster], **fields}
+        self.state.clusters.update(self.clusters[cluster])
+
+    def _add_taint(self, cluster: str, taint: Object) -> None:
+        spec = self.clusters[cluster]["spec"]
+        kept = [t for t in spec["taints"] if (t["key"], t["effect"]) != (taint["key"], taint["effect"])]
+        self._put(cluster, {"spec": {**spec, "taints": [*kept, taint]}})
+
+    def _remove_taints(self, cluster: str, key: str) -> None:
+        spec = self.clusters[cluster]["spec"]
+        self._put(cluster, {"spec": {**spec, "taints": [t for t in spec["taints"] if t["key"] != key]}})
+
+    def _set_ready(self, cluster: str, ready: str) -> None:
+        status = self.clusters[cluster]["status"]
+        conditions = [
+            {**each, "status": ready} if each["type"] == names.CLUSTER_READY else each for each in status["conditions"]
+        ]
+        self._put(cluster, {"status": {**status, "conditions": conditions}})
+
+
+def play(seed: int, steps: int = 12) -> int:
+    """Play one history; return how many objects moved."""
+    history = History(seed)
+    for name in history.objects:
+        history.reconcile(name, is_scaled=False)
+    for _ in range(steps):
+        history.step()
+    return history.moves
+
+
+def test_no_object_leaves_a_cluster_that_stayed_feasible() -> None:
+    assert sum(map(play, range(60))) > 30, "many have a cause to move"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("part", range(10))
+def test_no_object_leaves_a_cluster_that_stayed_feasible_in_ten_thousand_histories(part: int) -> None:
+    assert sum(map(play, range(part * 1000, part * 1000 + 1000))) > 500
