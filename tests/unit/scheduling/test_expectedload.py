@@ -72,6 +72,7 @@ def test_the_cluster_with_room_for_all_replicas_takes_the_place_of_a_better_one(
     assert place([emptier, busy], ["web"], 3) == {"emptier": 0, "fuller": 3}
     assert place([emptier, busy], ["web"], 2) == {"emptier": 2, "fuller": 0}
     assert place([emptier, busy], ["web"], 9) == {"emptier": 0, "fuller": 9}, "no cluster has room for all"
+    assert place([emptier, busy], ["web"], 3, priorities={"emptier": 1}) == {"emptier": 3, "fuller": 0}, "as asked"
     assert place([emptier, busy], ["web"], 3, current={"emptier": 2}) == {"emptier": 3, "fuller": 0}, "what runs stays"
 
 

@@ -97,6 +97,7 @@ def test_volumes_namespaces_and_definitions_never_leave(version: str, kind: str)
         (_workload("Pod", claim="pod"), "PersistentVolumeClaim pod"),
         (_workload("Deployment", claim="shared"), ""),
         (_workload("Deployment", claim="gone"), ""),
+        ({"kind": "Pod", "spec": {"volumes": [{"emptyDir": {}}]}}, ""),
     ],
 )
 def test_volumes_that_one_node_mounts_at_a_time_do_not_move(template: dict[str, Any], expected: str) -> None:

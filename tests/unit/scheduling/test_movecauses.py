@@ -1,0 +1,78 @@
+"""Which causes of its own a unit has to move."""
+
+from typing import Any
+
+import pytest
+
+from federation.api import names
+from federation.scheduling.framework.testing import a_divided_unit
+from federation.scheduling.framework.types import SchedulingUnit
+from federation.scheduling.movecauses import with_causes
+from federation.scheduling.policyspec import compile_policy
+from federation.scheduling.triggers import TriggerComparison
+
+RANKED = {"priorities": {"east": 1}}
+JOINS = {
+    "rescheduleWhen": {"clusterJoined": True},
+    "replicaRescheduling": {"avoidDisruption": False},
+}
+
+
+def caused(
+    *changed: str,
+    unit: dict[str, Any] | None = None,
+    rules: dict[str, Any] | None = None,
+    annotations: dict[str, str] | None = None,
+    only_adds: bool = False,
+    homes: frozenset[str] | None = None,
+) -> SchedulingUnit:
+    policy = compile_policy({"metadata": {"name": "p"}, "spec": {"reschedulePolicy": rules or {}}})
+    comparison = TriggerComparison(is_due=True, changed=changed)
+    given = a_divided_unit(2, **(unit or {}))
+    return with_causes(given, policy, comparison, annotations or {}, only_adds=only_adds, homes=homes)
+
+
+@pytest.mark.parametrize(
+    ("changed", "unit", "rules", "expected"),
+    [
+        ((), RANKED, {}, False),
+        (("policyContentHash",), {}, {}, False),
+        (("policyContentHash",), RANKED, {}, True),
+        (("schedulingAnnotationsHash",), RANKED, {}, True),
+        (("replicaCount",), RANKED, {}, False),
+        (("clusters",), {}, {}, False),
+        (("clusters",), {}, {"rescheduleWhen": {"clusterJoined": True}}, False),
+        (("clusters",), {}, JOINS, True),
+        (("clusterTaints",), {}, JOINS, False),
+    ],
+    ids=[
+        "nothing changed",
+        "an edit of a policy without preferences",
+        "an edit of a policy with preferences",
+        "annotations",
+        "scaling",
+        "a join",
+        "a join that the policy follows for new objects",
+        "a join that the policy lets replicas move for",
+        "a taint elsewhere",
+    ],
+)
+def test_scores_may_move_a_unit_only_for_what_it_asks(
+    changed: tuple[str, ...], unit: dict[str, Any], rules: dict[str, Any], expected: bool
+) -> None:
+    assert caused(*changed, unit=unit, rules=rules).chooses_anew is expected
+
+
+def test_a_rebalance_chooses_anew_and_may_disrupt() -> None:
+    unit = caused(annotations={names.REBALANCE: "now"})
+    assert (unit.chooses_anew, unit.avoid_disruption) == (True, False)
+
+
+def test_replicas_return_to_their_homes_and_nothing_else_moves() -> None:
+    unit = caused(homes=frozenset({"east"}))
+    assert (unit.homes, unit.chooses_anew, unit.avoid_disruption) == ({"east"}, False, False)
+
+
+def test_adding_replicas_moves_none() -> None:
+    unit = caused(only_adds=True, annotations={names.REBALANCE: "now"})
+    assert unit.avoid_disruption
