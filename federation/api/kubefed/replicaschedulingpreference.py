@@ -38,7 +38,7 @@ class ClusterPreferences(Model):
     min_replicas: NonNegative | None = None
     """The fewest replicas for the cluster, 0 by default."""
     weight: NonNegative | None = None
-    """The share of the replicas above the minimums relative to the other weights, 0 by default."""
+    """The share of the replicas relative to the other weights, not below the minimum; 0 by default."""
 
 
 class ReplicaSchedulingPreferenceSpec(Model):
