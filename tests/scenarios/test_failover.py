@@ -278,6 +278,7 @@ async def _taint_keys(world: World, name: str) -> set[str]:
 async def test_a_flapping_cluster_is_held_out_longer_each_time_also_over_a_restart() -> None:
     async with a_world(toleration_s=0) as world:
         await _running(world, 12)
+        await world.pass_time(60)  # losses before count as part of the start
         held_out = []
         for number in range(4):
             await _lose(world, "east")
@@ -294,6 +295,22 @@ async def test_a_flapping_cluster_is_held_out_longer_each_time_also_over_a_resta
         assert held_out[0] < 10
         assert [round(seconds / 60) for seconds in held_out[1:]] == [1, 2, 4]
         assert "ClusterHeldOut" in [reason for reason, _ in await world.events()]
+
+
+async def test_members_that_stop_with_the_control_plane_are_used_again_at_once() -> None:
+    """Each restart would count as a loss, and after the third one nothing would be placed for four minutes."""
+    async with a_world(toleration_s=600) as world:
+        await _running(world, 12)
+        for _ in range(4):
+            await _lose(world, "east")
+            await world.until_equal(lambda: _taint_keys(world, "east"), {names.TAINT_UNREACHABLE})
+            world.kill()
+            await world.restart()
+            world.members["east"].line.mode = "up"
+            since_s = world.clock.monotonic()
+            while await _taint_keys(world, "east"):
+                await world.pass_time(1)
+            assert world.clock.monotonic() - since_s <= 10
 
 
 async def test_a_drain_keeps_the_pod_disruption_budget_over_all_clusters() -> None:

@@ -83,6 +83,7 @@ class Monitor:
         self._path = _READYZ
         self._pending: Pending | None = None
         self._published: Verdict | None = None
+        self._has_succeeded = False
         self._probed_s = float("-inf")
         self._discover_from_s = float("-inf")
         self._discovery_pause_s = 0.0
@@ -201,6 +202,8 @@ class Monitor:
     async def _probe(self) -> None:
         """Probe once and publish the result."""
         observed, more = await self._observe()
+        if observed.verdict.is_ready and not self._has_succeeded:
+            observed, self._has_succeeded = replace(observed, is_first_success=True), True
         cluster = self._publisher.cluster(self._name)
         published = self._published or (to_verdict(cluster) if cluster is not None else None)
         verdict, self._pending = health.damp(published, self._pending, observed, self._options.damping)

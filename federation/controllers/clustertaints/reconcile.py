@@ -17,7 +17,14 @@ from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.planning.clusters.clustertaints import HEALTH_TAINT_KEYS, describe_changes, plan_taints
 from federation.planning.failover.halts import state_of
-from federation.planning.failover.holdout import HoldoutOptions, held_out_until, losses_of, losses_text, next_losses
+from federation.planning.failover.holdout import (
+    HoldoutOptions,
+    held_out_until,
+    is_of_restart,
+    losses_of,
+    losses_text,
+    next_losses,
+)
 from federation.runtime.controller import DONE, Result
 from federation.runtime.events import NORMAL, WARNING, Recorder
 
@@ -38,6 +45,7 @@ class Reconciler:
         self._cluster = cluster
         self._recorder = recorder
         self._clock = clock
+        self._started_at = clock.now()
 
     async def reconcile(self, name: str) -> Result:
         """Add the taints of a cluster that is not ready, or remove them; a cluster that leaves stays as it is."""
@@ -70,6 +78,8 @@ class Reconciler:
         """Return until when a flapping cluster that is ready again keeps its taints; None while it is not ready."""
         state, losses = state_of(cluster), losses_of(cluster)
         if state is None or not state.is_ready or losses is None:
+            return None
+        if is_of_restart(losses, state.since, self._started_at, self._options):
             return None
         until = held_out_until(losses, state.since, self._options)
         if self._clock.now() < until:

@@ -129,6 +129,8 @@ class Observation:
     began_s: float
     ended_s: float
     answered_s: float = float("-inf")
+    is_first_success: bool = False
+    """Whether no earlier probe of this process succeeded."""
 
 
 def damp(
@@ -136,13 +138,16 @@ def damp(
 ) -> tuple[Verdict, Pending | None]:
     """Return the verdict to publish and the pending one; the first one, and a wrong identity, is published at once.
 
+    The first successful probe of a process is published at once, too: what was published before it says more about the
+    control plane, which was away, than about the member.
+
     A probe without an answer does not count when the member has sent a watch event or another answer since the probe
     began, for `watch_s_max` at most.
     """
     verdict = observed.verdict
     if published is None or published.is_same(verdict) or verdict.ready_reason == names.REASON_IDENTITY_MISMATCH:
         return verdict, None
-    if verdict.is_ready and published.ready_reason not in _DAMPED_RETURNS:
+    if verdict.is_ready and (observed.is_first_success or published.ready_reason not in _DAMPED_RETURNS):
         return verdict, None
     since_s, count = observed.began_s, 1
     if pending is not None and _continues(published, pending.verdict, verdict):

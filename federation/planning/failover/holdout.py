@@ -2,7 +2,8 @@
 
 The first return is free. From the second loss on, each one doubles the time that the cluster must stay ready before its
 taints are removed, up to a maximum. A cluster that stays ready for `calm_s` starts from the beginning. The record is
-an annotation of the FederatedCluster, written together with the taints, so a restart changes nothing.
+an annotation of the FederatedCluster, written together with the taints, so a restart does not forget it; but a loss
+that came with the restart holds no cluster out.
 """
 
 from collections.abc import Mapping
@@ -30,6 +31,8 @@ class HoldoutOptions:
     """The longest hold-out."""
     calm_s: float = 3600.0
     """Losses farther apart than this, counted from the end of the hold-out, do not count together."""
+    startup_s: float = 60.0
+    """A loss before the control plane has run for this time holds no cluster out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,15 @@ def holdout_s(losses: Losses | None, options: HoldoutOptions) -> float:
     if losses is None or losses.count <= 1:
         return 0.0
     return min(options.base_s * 2.0 ** (losses.count - 2), options.max_s)
+
+
+def is_of_restart(losses: Losses, ready_since: datetime, started_at: datetime, options: HoldoutOptions) -> bool:
+    """Return whether the last loss says nothing about the member: the control plane was down or had just started.
+
+    Members that stop or start together with it seem lost each time, and nothing would be placed for minutes. A cluster
+    that had returned before the restart is still held out.
+    """
+    return ready_since >= started_at >= losses.lost_at - timedelta(seconds=options.startup_s)
 
 
 def held_out_until(losses: Losses | None, ready_since: datetime, options: HoldoutOptions) -> datetime:

@@ -65,6 +65,14 @@ def test_the_return_of_a_silent_member_needs_successes_in_a_row_and_time() -> No
     assert published.sees(UP, 2.0) == UP
 
 
+def test_the_first_success_of_a_process_is_published_at_once() -> None:
+    for lost in (DOWN, SICK):
+        verdict, pending = health.damp(lost, None, Observation(UP, 1.0, 1.0, is_first_success=True), DAMPING)
+        assert (verdict, pending) == (UP, None)
+    verdict, _ = health.damp(UP, None, Observation(DOWN, 1.0, 1.0, is_first_success=True), DAMPING)
+    assert verdict == UP, "a loss has to last"
+
+
 def test_a_member_that_was_only_incomplete_is_ready_at_once() -> None:
     incomplete = health.not_usable(names.REASON_CLUSTER_RESOURCE_COLLECTION_FAILED, "no list yet")
     assert Published(incomplete).sees(UP, 0.0) == UP

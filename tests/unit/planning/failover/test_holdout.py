@@ -14,6 +14,7 @@ from federation.planning.failover.holdout import (
     after_loss,
     held_out_until,
     holdout_s,
+    is_of_restart,
     losses_of,
     losses_text,
     next_losses,
@@ -110,3 +111,18 @@ def test_the_hold_out_is_bounded_at_most_doubles_and_falls_only_to_nothing(gaps:
         assert after_s <= max(2 * before_s, OPTIONS.base_s)
         assert after_s >= before_s or (after_s == 0.0 and gap_s > OPTIONS.calm_s)
         before_s = after_s
+
+
+@pytest.mark.parametrize(
+    ("lost_s", "ready_s", "expected"),
+    [
+        (-300, 5, True),  # lost before the restart, back after it
+        (30, 90, True),  # lost within the first minute
+        (61, 90, False),
+        (-300, -10, False),  # back before the restart
+        (600, 700, False),
+    ],
+)
+def test_a_loss_of_the_restart_is_recognised(lost_s: int, ready_s: int, *, expected: bool) -> None:
+    losses, ready_since = Losses(5, NOW + timedelta(seconds=lost_s)), NOW + timedelta(seconds=ready_s)
+    assert is_of_restart(losses, ready_since, NOW, OPTIONS) is expected
