@@ -18,10 +18,16 @@ from uvicorn.server import ServerState
 from federation.apimachinery.errors import FederationError
 from federation.apiserver.auth.clientcertificates import Peer, to_peer
 from federation.apiserver.http.asgi import ABORT, WHOLE_RESPONSE, Header
+from federation.apiserver.http.connectionshares import ConnectionShares
 
 _stalled = Counter(
     "federation_server_connections_stalled_total", "Connections dropped because the client stopped reading"
 )
+_refused = Counter(
+    "federation_server_connections_refused_total", "Connections without a client certificate beyond their share"
+)
+_NO_ROOM = STATUS_LINE[503] + b"retry-after: 5\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+_BODY_BYTES_MIN = 64 * 1024
 _CLOSE: Header = (b"connection", b"close")
 _HEADERS_MAX = 1000
 _PIPELINED_MAX = 64
@@ -49,6 +55,8 @@ class Connection(HttpToolsProtocol):
     head_s: ClassVar[float]
     keep_alive_s: ClassVar[float]
     stall_s: ClassVar[float]
+    body_s: ClassVar[float]
+    shares: ClassVar[ConnectionShares]
 
     def __init__(
         self,
@@ -69,6 +77,11 @@ class Connection(HttpToolsProtocol):
         self._unread_bytes = 0
         self._stall_check: asyncio.TimerHandle | None = None
         self._drain_deadline: asyncio.TimerHandle | None = None
+        self._body_deadline: asyncio.TimerHandle | None = None
+        self._body_bytes = 0
+        """Bytes of the body since the deadline was set."""
+        self._source = ""
+        """The address that the connection counts against; "" with a client certificate."""
         self._framing_bytes = 0
         """Bytes after a head that are not body: chunk extensions and trailers."""
 
@@ -82,16 +95,36 @@ class Connection(HttpToolsProtocol):
         tls = transport.get_extra_info("ssl_object")
         peer: Peer | None = to_peer(tls.getpeercert(), tls.getpeercert(True)) if tls is not None else None
         self.app_state = {"peer": peer}
+        if tls is not None and peer is None and not self._is_admitted(transport):
+            _refused.inc()
+            transport.write(_NO_ROOM)
+            transport.close()
+            return
         self._head_deadline = self.loop.call_later(self.head_s, transport.close)
         self._idle_check = self.loop.call_later(self.keep_alive_s, self._close_when_idle)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def _is_admitted(self, transport: asyncio.Transport) -> bool:
+        address = transport.get_extra_info("peername") or ("",)
+        source = str(address[0]) or "unknown"
+        if not self.shares.admit(source):
+            return False
+        self._source = source
+        return True
+
+    def _leave(self) -> None:
+        """Stop the timers, and count the connection no longer."""
         self._stop_timers()
+        if self._source:
+            self.shares.release(self._source)
+            self._source = ""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._leave()
         super().connection_lost(exc)
 
     def _stop_timers(self) -> None:
         self._clear_head_deadline()
-        for timer in (self._idle_check, self._stall_check, self._drain_deadline):
+        for timer in (self._idle_check, self._stall_check, self._drain_deadline, self._body_deadline):
             if timer is not None:
                 timer.cancel()
 
@@ -108,8 +141,10 @@ class Connection(HttpToolsProtocol):
                 self.send_400_response(_TOO_LARGE)
             elif self._head_deadline is None:
                 self._head_deadline = self.loop.call_later(self.head_s, self.transport.close)
+        elif self.cycle is not None and self.cycle.more_body and self._body_deadline is None:
+            self._body_deadline = self.loop.call_later(self.body_s, self._close_slow_body)
         # httptools parses chunk extensions and trailers silently, so an endless one would never be refused.
-        elif self._framing_bytes > self.head_bytes_max + len(data):
+        if self._framing_bytes > self.head_bytes_max + len(data):
             self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
@@ -148,14 +183,23 @@ class Connection(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._framing_bytes = 0
+        self._body_bytes += len(body)
         super().on_body(body)
+
+    def _close_slow_body(self) -> None:
+        """Close unless the client sends its body with some speed; on any route, and before it has logged in."""
+        if self._body_bytes < _BODY_BYTES_MIN:
+            self.transport.close()
+            return
+        self._body_bytes = 0
+        self._body_deadline = self.loop.call_later(self.body_s, self._close_slow_body)
 
     def _unsupported_upgrade_warning(self) -> None:
         """Log nothing: clients could fill the log, and who tries SPDY gets an answer that says what works."""
 
     def handle_websocket_upgrade(self) -> None:
         """Hand the connection over to uvicorn's WebSocket protocol, whose connections these timers do not limit."""
-        self._stop_timers()
+        self._leave()
         super().handle_websocket_upgrade()
 
     def on_message_complete(self) -> None:
@@ -163,7 +207,10 @@ class Connection(HttpToolsProtocol):
         if self.parser.should_upgrade() and self._should_upgrade():
             return  # the request has no cycle: the WebSocket protocol serves it
         self.cycle.more_body = False
-        self._framing_bytes = 0
+        self._framing_bytes = self._body_bytes = 0
+        if self._body_deadline is not None:
+            self._body_deadline.cancel()
+            self._body_deadline = None
         if self._drain_deadline is not None:
             self._drain_deadline.cancel()
             self._drain_deadline = None
@@ -239,7 +286,18 @@ class Connection(HttpToolsProtocol):
             self._head_deadline = None
 
 
-def limited(*, head_bytes_max: int, head_s: float, keep_alive_s: float, stall_s: float) -> type[Connection]:
-    """Return the connection class with these limits: bytes and seconds of a head, idle seconds, stalled seconds."""
+def limited(
+    *,
+    head_bytes_max: int,
+    head_s: float,
+    body_s: float,
+    keep_alive_s: float,
+    stall_s: float,
+    shares: ConnectionShares,
+) -> type[Connection]:
+    """Return the connection class with these limits: bytes and seconds of a head, idle seconds, stalled seconds.
+
+    A body must bring 64 KiB in each `body_s` seconds, or end.
+    """
     limits = {"head_bytes_max": head_bytes_max, "head_s": head_s, "keep_alive_s": keep_alive_s, "stall_s": stall_s}
-    return type("LimitedConnection", (Connection,), limits)
+    return type("LimitedConnection", (Connection,), {**limits, "body_s": body_s, "shares": shares})

@@ -20,6 +20,7 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.apiserver.auth.pki import TLSFiles
 from federation.apiserver.http.asgi import ASGIApp
 from federation.apiserver.http.connection import Connection, limited
+from federation.apiserver.http.connectionshares import ConnectionShares
 from federation.apiserver.http.websockets import with_websockets
 
 _log = structlog.get_logger(__name__)
@@ -37,12 +38,18 @@ class ServingOptions:
     """Idle time of a connection; above the 90 s of Go clients, so that the client closes first."""
     request_head_s: float = 30.0
     """From the connection, or the first byte of a request, to its last header; against clients that send slowly."""
+    request_body_s: float = 60.0
+    """A body that brings less than 64 KiB in this time, and does not end, is given up."""
     request_head_bytes_max: int = 128 * 1024
     """Bytes of request line and headers together."""
     write_stall_s: float = 30.0
     """A client that reads nothing for this long while data waits for it is disconnected; watches too."""
     backlog: int = 4096
     connections_max: int = 8192
+    unknown_percent_max: int = 75
+    """Percentage of them without a client certificate; the others are a reserve for administrators and agents."""
+    source_percent_max: int = 25
+    """Percentage of them without a client certificate from one address."""
     graceful_stop_s: int = 5
     """Time for requests in flight at shutdown; watches end at once."""
     tls_reload_s: float = 60.0
@@ -90,6 +97,11 @@ async def serve(
         http=limited(
             head_bytes_max=options.request_head_bytes_max,
             head_s=options.request_head_s,
+            body_s=options.request_body_s,
+            shares=ConnectionShares(
+                options.connections_max * options.unknown_percent_max // 100,
+                options.connections_max * options.source_percent_max // 100,
+            ),
             keep_alive_s=options.keep_alive_s,
             stall_s=options.write_stall_s,
         ),
