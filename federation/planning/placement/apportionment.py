@@ -48,11 +48,13 @@ class _Numbers(NamedTuple):
     extra: int
 
 
-def apportion(total: int, shares: Mapping[str, Preference], key: str = "") -> dict[str, int]:
+def apportion(
+    total: int, shares: Mapping[str, Preference], key: str = "", *, is_removal: bool = False
+) -> dict[str, int]:
     """Return the number of each cluster; they add up to the total as far as the bounds allow.
 
     Ties go to the cluster with fewer replicas, then to the one with the lower bounds, then to the lower hash of cluster
-    and key. When the total does not suffice for all minimums, clusters get theirs in the order of their weights. A
+    and key; when replicas are removed, that cluster is the first to lose one, as with KubeAdmiral's formula. When the total does not suffice for all minimums, clusters get theirs in the order of their weights. A
     cluster without weight gets no more than its minimum.
     """
     alike: dict[Preference, list[str]] = {}
@@ -70,7 +72,7 @@ def apportion(total: int, shares: Mapping[str, Preference], key: str = "") -> di
             for cluster in clusters:
                 result[cluster] = number
         if extra:
-            ranked = sorted(zip(fnv1_32_each(clusters, key), clusters, strict=True))
+            ranked = sorted(zip(fnv1_32_each(clusters, key), clusters, strict=True), reverse=is_removal)
             for _, cluster in ranked[:extra]:
                 result[cluster] = number + 1
     return result

@@ -99,7 +99,7 @@ def _scale_up(bounds: _Shares, current: Mapping[str, int], amount: int, key: str
 def _scale_down(bounds: _Shares, current: Mapping[str, int], amount: int, key: str) -> dict[str, int]:
     """Remove the amount: first what has no weight or exceeds a maximum, then nearest to the weights; minimums last."""
     left = sum(current.values()) - amount
-    result = apportion(left, _within(bounds, current), key)
+    result = apportion(left, _within(bounds, current), key, is_removal=True)
     if (rest := left - sum(result.values())) > 0:
         beyond = {c: Preference(1, 0, current[c] - count) for c, count in result.items() if count < current[c]}
         for cluster, count in apportion(rest, beyond, key).items():

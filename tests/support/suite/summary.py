@@ -45,9 +45,9 @@ class Summary:
 
     def pytest_sessionfinish(self) -> None:
         """Leave the costs where `make record-costs` finds them."""
-        if self._costs and self._config.cache is not None:
+        if self._costs and (cache := getattr(self._config, "cache", None)) is not None:
             costs = {name: [cost.cpu_s, cost.wall_s, cost.is_checked] for name, cost in self._costs.items()}
-            self._config.cache.set(_CACHED, costs)
+            cache.set(_CACHED, costs)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the commands and the table."""
