@@ -54,8 +54,9 @@ def apportion(
     """Return the number of each cluster; they add up to the total as far as the bounds allow.
 
     Ties go to the cluster with fewer replicas, then to the one with the lower bounds, then to the lower hash of cluster
-    and key; when replicas are removed, that cluster is the first to lose one, as with KubeAdmiral's formula. When the total does not suffice for all minimums, clusters get theirs in the order of their weights. A
-    cluster without weight gets no more than its minimum.
+    and key; when replicas are removed, that cluster is the first to lose one, as with KubeAdmiral's formula. When the
+    total does not suffice for all minimums, clusters get theirs in the order of their weights. A cluster without weight
+    gets no more than its minimum.
     """
     alike: dict[Preference, list[str]] = {}
     for cluster, own in shares.items():
