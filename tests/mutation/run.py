@@ -167,11 +167,10 @@ def _sample(options: argparse.Namespace) -> list[Mutation]:
             for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py")):
                 found += mutations_of(path, str(path.relative_to(ROOT)))
     found = [mutation for mutation in found if mutation.key not in equivalent and options.only in mutation.path]
-    sample = random.Random(options.seed).sample(found, min(options.sample, len(found)))
     if options.again is None:
-        return sample
+        return random.Random(options.seed).sample(found, min(options.sample, len(found)))
     survived = {row["key"] for row in json.loads(options.again.read_text()) if not row["caught"]}
-    return [mutation for mutation in sample if mutation.key in survived]
+    return list({mutation.key: mutation for mutation in found if mutation.key in survived}.values())
 
 
 def _table(rows: Iterable[dict[str, Any]]) -> str:
@@ -192,7 +191,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--area", default="", choices=["", *AREAS], help="mutate only this area")
     parser.add_argument("--only", default="", help="mutate only paths that contain this")
-    parser.add_argument("--again", type=Path, help="only those of the sample that survived in this earlier report")
+    parser.add_argument("--again", type=Path, help="instead of a sample, what survived in this earlier report")
     parser.add_argument("--out", type=Path, default=ROOT / ".mutation/report.json", help="the JSON report")
     parser.add_argument("tests", nargs="*", default=_TESTS, help="folders of tests")
     options = parser.parse_args()

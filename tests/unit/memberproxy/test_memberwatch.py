@@ -216,3 +216,24 @@ async def test_watches_are_limited_in_all_and_per_user_and_counted_until_they_en
 async def test_initial_events_are_refused() -> None:
     with pytest.raises(Invalid, match="list first"):
         await anext(Watching().open(send_initial_events=True))
+
+
+async def test_the_changes_of_the_host_are_among_those_of_members() -> None:
+    given: list[tuple[str, bool]] = []
+
+    async def own(_info: Any, namespace: str, options: ListOptions) -> AsyncIterator[Any]:
+        given.append((options.resource_version, options.allow_watch_bookmarks))
+        assert namespace == "default"
+        metadata = {"name": "own", "annotations": {names.RAW_NAME: "own"}}
+        yield [("ADDED", orjson.dumps({"metadata": metadata}))]
+        await asyncio.get_running_loop().create_future()
+
+    watching = Watching((200, [event("ADDED", a_configmap("a"))]), own=own)
+    token = mergedtokens.encode_revisions({"m1": "4", mergedtokens.HOST: "7"})
+    options = ListOptions(resource_version=token, allow_watch_bookmarks=True)
+    watch = watching.watches.watch(ALICE, CONFIGMAPS, None, "default", options, own)  # type: ignore[arg-type]
+    try:
+        assert sorted(await watching.names(watch, 2)) == [("ADDED", "a"), ("ADDED", "own")]
+    finally:
+        await watch.aclose()
+    assert given == [("7", False)]

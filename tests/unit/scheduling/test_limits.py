@@ -230,3 +230,13 @@ def test_a_webhook_request_has_the_limits() -> None:
     free = a_divided_unit(2, current={"e1": 3, "e2": 1}, avoid_disruption=False)
     assert told(free) == []
     assert limits_of(free, snapshot().clusters).least == {}
+
+
+def test_a_minimum_holds_as_far_as_it_fits() -> None:
+    unit = a_divided_unit(6, min_replicas={"tiny": 4}, request={"cpu": 1000})
+    clusters = snapshot(tiny=a_cluster("tiny").with_nodes(2, cpu="1"))
+    for decision in (
+        decide_locally(unit, {"tiny": 1, "e1": 5}, clusters),
+        decide_remotely(unit, {"tiny": 1, "e1": 5}, clusters),
+    ):
+        assert "it gave 1 replicas to tiny, which needs 2 at least (minReplicas)" in decision.reason

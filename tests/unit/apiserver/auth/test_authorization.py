@@ -1,8 +1,12 @@
 """Forbidden responses in Kubernetes' words."""
 
+import pytest
 from tests.support.apiserver import Parts
 from tests.unit.apiserver.conftest import connect
 from tests.unit.apiserver.rbacobjects import BOB, CONFIGMAPS
+
+from federation.apimachinery.paths import ResourcePath
+from federation.apiserver.auth.authorization import to_attributes
 
 
 async def test_forbidden_messages_are_those_of_kubernetes(parts: Parts) -> None:
@@ -23,3 +27,19 @@ async def test_forbidden_messages_are_those_of_kubernetes(parts: Parts) -> None:
         assert answer["message"] == 'forbidden: User "bob" cannot get path "/metrics"'
         assert (await bob.get("/apis")).status_code == 200
         assert (await bob.get("/apis/nope/v1/secrets")).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "namespace"),
+    [
+        (ResourcePath("", "v1", "", "namespaces", "shop", ""), "shop"),
+        (ResourcePath("", "v1", "", "namespaces", "shop", "status"), "shop"),
+        (ResourcePath("", "v1", "", "namespaces", "", ""), ""),
+        (ResourcePath("example.com", "v1", "", "namespaces", "shop", ""), ""),
+        (ResourcePath("", "v1", "", "nodes", "shop", ""), ""),
+        (ResourcePath("", "v1", "shop", "pods", "a", "log"), "shop"),
+    ],
+)
+def test_a_namespace_is_in_itself(path: ResourcePath, namespace: str) -> None:
+    attributes = to_attributes(path, "get")
+    assert attributes == ("get", path.group, "v1", path.plural, path.subresource, namespace, path.name, "")

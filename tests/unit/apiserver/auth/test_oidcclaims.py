@@ -113,3 +113,5 @@ def test_required_claims_are_key_value_entries() -> None:
     assert to_required_claims(["a=b", "c=d=e"]) == {"a": "b", "c": "d=e"}
     with pytest.raises(ConfigurationError, match="oidc-required-claim 'a'"):
         to_required_claims(["a"])
+    with pytest.raises(ConfigurationError, match="give key=value"):
+        to_required_claims(["=b"])

@@ -110,3 +110,14 @@ def test_every_page_of_every_revision_equals_the_state_of_then() -> None:
                     if not (from_key := page.next_key):
                         break
                 assert found == expected
+
+
+def test_a_write_replaces_the_damaged_entry_of_its_key_only() -> None:
+    healthy, damaged = Entry("a", b"", 1, 1), Entry("b", b"", 2, 2)
+    cache = a_cache()
+    cache.load([healthy], 3, 0, [damaged])
+    assert cache.current("a") is healthy
+    assert cache.current("b") is damaged
+    assert cache.current("c") is None
+    assert cache.get("b") is None
+    assert a_cache().current("a") is None

@@ -143,3 +143,27 @@ async def _stranger_without_source(world: World) -> None:
     }
     head = {"apiVersion": FEDERATED_OBJECTS.api_version, "kind": "FederatedObject"}
     await world.host.create(FEDERATED_OBJECTS, {**head, "metadata": metadata, "spec": spec})
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+async def test_a_deletion_that_takes_long_says_whether_a_member_refuses_it(is_refused: bool) -> None:
+    async with member_world(1) as world:
+        await _converged(world, {"m1": 2})
+        if is_refused:
+            world.members["m1"].line.failing.add(("delete", "deployments"))
+        else:
+            body = {"metadata": {"finalizers": ["a.io/b"]}}
+            admin = world.members["m1"].admin
+            await admin.patch(DEPLOYMENTS, "web", body, patch_type=PatchType.MERGE, namespace="default")
+        await world.host.delete(DEPLOYMENTS, "web", "default")
+        await world.host.delete(FEDERATED_OBJECTS, "web-deployments.apps", "default")
+
+        async def condition() -> Object | None:
+            (found,) = (await world.federated())["status"]["conditions"]
+            return found if found["status"] == "False" else None
+
+        found = await world.until(condition)
+        reason = names.REASON_ENSURE_DELETION_FAILED if is_refused else names.REASON_CHECK_CLUSTERS
+        assert (found["reason"], found["message"]) == (reason, "deletion waits for clusters [m1]")
+        told = [text for reason, text in await world.events() if reason == names.EVENT_ENSURE_DELETION_FAILED]
+        assert bool(told) is is_refused
