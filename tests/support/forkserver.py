@@ -1,6 +1,6 @@
 """Processes of ours that start in milliseconds: they are forked from one that has imported the product.
 
-An interpreter that imports the commands takes most of a CPU second, one that imports the control plane more than two.
+Most of the CPU time of a start is imports.
 `start_process(module, arguments, …)` calls the module's `main` in a process like that of `python -m module arguments`: with descriptors, environment,
 folder and arguments of its own, and Python's usual end: handlers at exit, exit codes, a traceback. The server runs while
 the process that uses it does, has one thread, and imports only.
