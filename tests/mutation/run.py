@@ -166,11 +166,13 @@ def _sample(options: argparse.Namespace) -> list[Mutation]:
         if options.area in ("", area):
             for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py")):
                 found += mutations_of(path, str(path.relative_to(ROOT)))
-    found = [mutation for mutation in found if mutation.key not in equivalent and options.only in mutation.path]
+    found = [mutation for mutation in found if options.only in mutation.path]
     if options.again is None:
-        return random.Random(options.seed).sample(found, min(options.sample, len(found)))
-    survived = {row["key"] for row in json.loads(options.again.read_text()) if not row["caught"]}
-    return list({mutation.key: mutation for mutation in found if mutation.key in survived}.values())
+        found = random.Random(options.seed).sample(found, min(options.sample, len(found)))
+    else:
+        survived = {row["key"] for row in json.loads(options.again.read_text()) if not row["caught"]}
+        found = list({mutation.key: mutation for mutation in found if mutation.key in survived}.values())
+    return [mutation for mutation in found if mutation.key not in equivalent]
 
 
 def _table(rows: Iterable[dict[str, Any]]) -> str:
