@@ -126,3 +126,10 @@ def test_recreate_and_on_delete_update_everywhere_at_once() -> None:
 def test_what_a_member_has_not_observed_counts_with_the_worst_case() -> None:
     shrinking = replace(a_target("a", 0, 2), pods=4, available=4, unobserved=Unobserved(2, 4, Limits(1, 1)))
     assert plan(4, SURGE, shrinking, a_target("b", 4, 2)) == {"a": 2, "b": 2}
+
+
+def test_of_two_updates_with_small_limits_only_as_many_get_their_own_as_the_budget_allows() -> None:
+    present, own = Strategy(1, 0), Strategy(0, 1)
+    both = [replace(a_target(name, 2, 2, present), wanted_strategy=own, is_updating=True) for name in "ab"]
+    assert plan_steps(4, own, both) == {"a": Step(2), "b": Step(2, limits=Limits(1, 0))}
+    assert plan_steps(4, Strategy(0, 2), both) == {"a": Step(2), "b": Step(2)}

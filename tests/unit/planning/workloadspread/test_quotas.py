@@ -67,3 +67,19 @@ def test_a_cluster_that_does_not_answer_keeps_replicas_that_wait_there() -> None
     spread = SubsetSpread("web", (OWN, MORE), {"own": {"east": 5}}, frozenset({"east"}), {"east": {"own": 2}})
     assert plan(spread, 5, {"east": 5}) == {"own": {"east": 5}}
     assert plan(spread, 7, {"east": 5}) == {"own": {"east": 5}, "more": {"north": 2}}
+
+
+@pytest.mark.parametrize(
+    ("held", "total", "expected"),
+    [
+        ({"east": 4, "north": 4}, 4, {"east": 2, "north": 2}),
+        ({"east": 6, "north": 2}, 4, {"east": 2, "north": 2}),
+        ({"east": 6, "north": 2}, 7, {"east": 5, "north": 2}),
+        ({"east": 1, "north": 3}, 0, {}),
+    ],
+)
+def test_a_scale_down_removes_where_the_planner_does(
+    held: Mapping[str, int], total: int, expected: Mapping[str, int]
+) -> None:
+    wanted = {"both": expected} if expected else {}
+    assert plan(SubsetSpread("web", (BOTH,), {"both": held}), total, held) == wanted
