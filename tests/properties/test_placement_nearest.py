@@ -252,6 +252,19 @@ def test_ten_thousand_random_inputs(seed: int) -> None:
             check_against_brute_force(demand)
 
 
+@given(st.text("abcdefgh/", max_size=12))
+def test_the_examples_of_document_003_have_the_results_that_they_had(key: str) -> None:
+    equal, three = dict.fromkeys("abc", Preference(10)), tuple("abc")
+    weights = {"a": Preference(40), "b": Preference(30), "c": Preference(40)}
+    for demand in (
+        Demand(15, three, equal, key, current={"a": 15, "b": 15}),
+        Demand(6, three, equal, key),
+        Demand(6, three, equal, key, current={"a": 2, "b": 2, "c": 2}, estimated={"c": 0}),
+        Demand(110, three, weights, key),
+    ):
+        assert plan_nearest(demand) == plan_replicas(demand)
+
+
 def test_kubeadmirals_formula_fails_these_properties() -> None:
     """The tests above are not vacuous."""
     equal = Demand(4, tuple("abc"), dict.fromkeys("abc", Preference(1)))
