@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import jwt
 import pytest
@@ -15,7 +16,7 @@ from federation.apimachinery.clock import ManualClock, SystemClock
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.webhookclient import WebhookClient
 from federation.apiserver.auth.authentication import Authenticator
-from federation.apiserver.auth.oidc import KeyOptions, OIDCAuthenticator, SigningKeys
+from federation.apiserver.auth.oidc import KeyOptions, OIDCAuthenticator, SigningKeys, _to_keys
 from federation.apiserver.auth.oidcclaims import OIDCOptions
 from federation.apiserver.http.app import App
 
@@ -221,3 +222,28 @@ def test_an_unusable_ca_file_is_named(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.pem", tmp_path):
         with pytest.raises(ConfigurationError, match="oidc-ca-file"):
             SigningKeys(OIDCOptions("https://i.example", "c", ca_file=path), WebhookClient(), SystemClock())
+
+
+KEY = {
+    "kty": "EC",
+    "crv": "P-256",
+    "x": "jlM7b6C_e0YluzBmfAH7YH75-LioD-9bMAYocDGHsqM",
+    "y": "c-sdveAzGDZtBp-DpvWQAFPHNjPLBBshxV4ahsH0ALQ",
+}
+
+
+@pytest.mark.parametrize(
+    ("entry", "is_usable"),
+    [
+        (KEY, True),
+        ({**KEY, "use": "sig"}, True),
+        ({**KEY, "use": "enc"}, False),
+        ({**KEY, "kty": "oct", "k": "c2VjcmV0"}, False),
+        ({**KEY, "x": "short"}, False),
+        ("text", False),
+    ],
+)
+def test_only_public_keys_for_signatures_count(entry: Any, is_usable: bool) -> None:
+    keys = _to_keys({"keys": [entry, {**KEY, "kid": "last"}]}, 10)
+    assert [key_id for key_id, _ in keys] == ([""] if is_usable else []) + ["last"]
+    assert len(_to_keys({"keys": [KEY] * 4}, 3)) == 3
