@@ -1,10 +1,14 @@
 """Selection is steady: scores choose clusters for what has none, and move nothing that runs."""
 
+import json
+import re
 from typing import Any
 
 import pytest
 
+from federation.scheduling.decisiontext import reason_text, verdict, weights_of
 from federation.scheduling.engine import Decision, Engine, Outcome
+from federation.scheduling.explain import rows, to_json
 from federation.scheduling.framework.profile import DEFAULT_PROFILE
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit
@@ -36,6 +40,13 @@ def test_what_runs_in_a_feasible_cluster_stays_there_and_the_decision_says_what_
     assert gain > 0
     assert decision.remarks == {"stayed": {"busy": (f"a move to idle would gain {gain} in score",)}}
     assert decision.selections[-1].plugin == "stayed"
+
+
+def test_why_prints_stayed_with_what_a_move_would_have_gained() -> None:
+    explanation = json.loads(to_json(decide(one_cluster(current={"busy": 2}))))
+    row = next(each for each in rows(explanation) if each.name == "busy")
+    text = reason_text(row, verdict(row, {}, weights_of(explanation), is_over=True), is_kept=False)
+    assert re.search(r"stayed: a move to idle would gain \d+ in score", text)
 
 
 def test_copies_stay_too() -> None:
