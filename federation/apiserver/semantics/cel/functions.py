@@ -16,6 +16,7 @@ import re2
 from federation.apimachinery import quantity
 from federation.apimachinery.textcache import cache_short
 from federation.apiserver.semantics.cel import authorizer
+from federation.apiserver.semantics.cel.arguments import collecting
 
 _QUANTITY, _URL, _IP, _CIDR = "quantity", "url", "ip", "cidr"
 _RE2_OPTIONS = re2.Options()
@@ -37,7 +38,7 @@ def library(cel: Any) -> Any:
     def add(name: str, result: Any, parameters: list[Any], impl: Callable[..., Any], *, member: bool = True) -> None:
         overloads = declared.setdefault(name, [])
         identity = f"federation_{name.replace('.', '_')}_{len(overloads)}"
-        overloads.append(cel.Overload(identity, result, parameters, member, impl=impl))
+        overloads.append(cel.Overload(identity, result, parameters, member, impl=collecting(impl)))
 
     _add_lists(add, types)
     _add_parsers(add, types)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from federation.apimachinery.errors import FederationError
+from federation.apiserver.semantics.cel import arguments
 from federation.apiserver.semantics.cel.bounds import Bound
 from federation.apiserver.semantics.cel.budget import (
     ADMISSION_LIMIT,
@@ -101,6 +102,8 @@ class Program:
             raise EvaluationError(str(error)) from error
         except (TypeError, SystemError) as error:
             raise EvaluationError("the value has no JSON form") from error
+        finally:
+            arguments.release()
         if str(found.type()) == "ERROR":
             raise EvaluationError(str(value).partition(": ")[2] or str(value))
         return value

@@ -1,5 +1,6 @@
 """The bound of an evaluation is never below what the evaluation makes, and simple expressions need no bound at all."""
 
+import gc
 from typing import Any
 
 import pytest
@@ -122,6 +123,15 @@ def test_a_pattern_counts_with_the_size_of_its_program() -> None:
     assert simple.time_ms < 1 < large.time_ms < too_large.time_ms
     with pytest.raises(CompileError, match=r"exceeds the limit of 50 ms"):
         check_cost(compile_expression(r"'x'.matches('(ab|a|b)' + '{1,100}c' + '(ab|a|\\p{L}){1,500}c')", ()))
+
+
+def test_lists_that_functions_got_are_not_kept() -> None:
+    """The runtime keeps a reference to each argument; what counts is that it is empty."""
+    program = compile_expression("d.o.map(o, o.tags).min() == ['a', 'b'] || d.o.indexOf(d.l) == 1", ("d",))
+    assert program.evaluate({"d": {"o": [{"tags": ["a", "b"]}], "l": []}}) is True
+    gc.collect()
+    kept = [found for found in gc.get_objects() if isinstance(found, list) and found == [["a", "b"]]]
+    assert kept == []
 
 
 def test_the_bound_of_alternatives_covers_all_of_them() -> None:
