@@ -124,7 +124,7 @@ def test_capacity_tells_which_cluster_can_be_lost_as_the_command_line_does(site:
     site.open(page, "/ui/capacity")
     expect(page.locator("tbody tr", has_text="member-1")).to_contain_text("Can be lost")
     row = page.locator("tbody tr", has_text="member-2")
-    expect(row).to_contain_text("3 of 5 replicas would find no room")
+    expect(row).to_contain_text("3 of 6 replicas would find no room")
     expect(page.locator("svg g", has_text="member-2").locator("rect.homeless")).to_have_count(1)
     check_looks(site, page, "capacity", "/ui/capacity")
     check_looks(site, page, "loss", "/ui/capacity?without=member-2")
@@ -133,7 +133,7 @@ def test_capacity_tells_which_cluster_can_be_lost_as_the_command_line_does(site:
     expect(page.locator("tbody tr", has_text="payments").locator(".loss")).to_have_text("3")
     printed = fedctl("capacity", "--without", "member-2", "--kubeconfig", str(kubectl.kubeconfig), check=False)
     assert printed.returncode == 1
-    assert "without member-2, 3 of 5 replicas would find no room" in printed.stdout
+    assert "without member-2, 3 of 6 replicas would find no room" in printed.stdout
     kubectl("delete", "deployment/payments", "--namespace", "fixed")
 
 
