@@ -11,7 +11,7 @@ which includes the gap after a large Deployment is deleted, is reported separate
 nodes have at least 16, because larger pods cause fragmentation that no division over clusters can avoid.
 
 - `static`: weights by the number of nodes, as an operator sets them once (KubeFed; the seeds' starting point)
-- `kubeadmiral`: its formula, weights by free cpu (`capacity: Sums`), and auto-migration after a minute
+- `kubeadmiral`: its formula, weights by free cpu (`capacity: Sums`, `division: KubeAdmiral`), and auto-migration after a minute
 - `best`: this project's default, capacity by node (`capacity: Nodes`), assumed replicas, and the same auto-migration
 
 The last line is one JSON object.
@@ -210,7 +210,9 @@ def strategies() -> list[Strategy]:
             "metadata": {"name": "kubeadmiral"},
             "spec": {
                 "plugins": {"filter": {"disabled": [{"name": "ClusterNodesFit"}]}},
-                "pluginConfig": [{"name": "ClusterCapacityWeight", "args": {"capacity": "Sums"}}],
+                "pluginConfig": [
+                    {"name": "ClusterCapacityWeight", "args": {"capacity": "Sums", "division": "KubeAdmiral"}}
+                ],
             },
         },
     )
