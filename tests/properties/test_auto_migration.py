@@ -4,7 +4,7 @@ A model of members closes the loop: what is placed runs as far as a member's tru
 scheduled, and the room that its nodes seem to have may be more or less than the truth.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -249,6 +249,10 @@ def test_decisions_converge_after_any_history(loop: Loop, data: st.DataObject) -
         assert sum(loop.placed.values()) == loop.total
 
 
+def _by_weight(placed: Mapping[str, int], weights: Mapping[str, int]) -> list[tuple[int, int]]:
+    return sorted((weights[cluster], count) for cluster, count in placed.items() if count)
+
+
 @examples(100)
 @given(loops(bias=st.just(0), planners=("weights",)))
 def test_replicas_return_by_weight_when_capacity_is_free(loop: Loop) -> None:
@@ -259,7 +263,8 @@ def test_replicas_return_by_weight_when_capacity_is_free(loop: Loop) -> None:
     seen = loop.come_to_rest()
     ideal = Loop(loop.total, loop.weights, loop.capacity, loop.bias)
     ideal.plan()
-    assert loop.placed == ideal.placed
+    # Equal clusters can have changed places: a tie is decided otherwise when replicas are removed.
+    assert _by_weight(loop.placed, loop.weights) == _by_weight(ideal.placed, loop.weights)
     assert loop.info.estimates == {}
     assert max(map(sum, (division.values() for division in seen))) <= max(before, loop.total) + loop.batch
 

@@ -58,7 +58,8 @@ def _filled(classes: tuple[NodeClass, ...], request: Resources, count: int) -> t
             (
                 (_fits(free, needs), at, place)
                 for at, nodes in enumerate(groups)
-                for place, (_, free) in enumerate(nodes)
+                for place, (size, free) in enumerate(nodes)
+                if size
             ),
             default=(0, 0, 0),
         )

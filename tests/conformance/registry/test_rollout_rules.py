@@ -93,7 +93,7 @@ async def test_a_rollout_needs_a_wave_and_a_known_failure_action() -> None:
     [
         ({"expression": "object."}, "expression", "Syntax error"),
         ({"expression": "size(object.spec)"}, "expression", "must evaluate to bool but got int"),
-        ({"http": {"url": "http://127.0.0.1/"}}, "http.url", "addresses are not allowed"),
+        ({"http": {"url": "http://127.0.0.1/"}}, "http.url", "not a global unicast address"),
     ],
 )
 @pytest.mark.parametrize("resource", POLICIES, ids=lambda each: each.kind)

@@ -53,6 +53,16 @@ def test_a_burst_leaves_no_pod_without_a_core_while_others_are_free(seed: int, f
     assert all(4 * placed[name] <= count for name, count in cores.items())
 
 
+def test_classes_without_nodes_hold_nothing() -> None:
+    member = a_member("drained", 8)
+    assert member.node_classes is not None
+    empty = replace(member, node_classes=tuple([replace(each, nodes=(0,)) for each in member.node_classes]))
+    unit = a_divided_unit(2, max_clusters=1, request=FOUR_CORES, assumed={"drained": {REQUEST: 2}})
+    (loaded,) = with_assumed(unit, ClusterGroup.of([empty]))
+    assert loaded.available["cpu"] == member.available["cpu"] - 8000
+    assert [each.nodes for each in loaded.node_classes or ()] == [(0,)]
+
+
 @pytest.mark.nightly
 def test_two_thousand_objects_fill_fifty_clusters_evenly() -> None:
     random = Random(1)
