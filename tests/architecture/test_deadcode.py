@@ -8,6 +8,7 @@ import pytest
 from tests.support.sources import ROOT
 
 
+@pytest.mark.slow("vulture reads the whole product")
 @pytest.mark.skipif(importlib.util.find_spec("vulture") is None, reason="vulture is not installed")
 def test_the_product_has_no_unused_code() -> None:
     done = subprocess.run(

@@ -15,7 +15,7 @@ from tests.support.joining import DEPLOYMENT, NAMESPACE, POLICY, ROLE, Member, a
 
 from federation.api.federatedtype import default_type_configs
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("join-rights")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow("fedctl join and kubectl"), pytest.mark.xdist_group("join-rights")]
 RBAC = "rbac.authorization.k8s.io"
 POLICY_LABEL = {"kubeadmiral.io/cluster-propagation-policy-name": "all"}
 POD = {"containers": [{"name": "web", "image": "nginx:1.27"}]}

@@ -11,7 +11,11 @@ import pytest
 from tests.support.federation import Federation, eventually, free_clusters, start_serve
 from tests.support.joining import DEPLOYMENT, NAMESPACE, POLICY, ROLE, Member, assert_works
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("member-credentials")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow("fedctl join and kubectl"),
+    pytest.mark.xdist_group("member-credentials"),
+]
 
 
 @pytest.fixture(scope="module")

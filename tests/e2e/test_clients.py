@@ -336,6 +336,7 @@ def write_chart(folder: Path, version: str, color: str) -> Path:
     return folder
 
 
+@pytest.mark.slow("runs Helm several times")
 def test_helm_installs_upgrades_and_uninstalls(api: Api, kubeconfig: Path, tmp_path: Path) -> None:
     """The real Helm library: install, upgrade, rollback, list and uninstall of a chart with a hook and a CRD."""
     import helm_python as helm

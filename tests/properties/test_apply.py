@@ -3,6 +3,7 @@
 import copy
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.generated import examples
@@ -97,6 +98,7 @@ def sets(obj):
     return {(entry["manager"], entry["operation"]): set(paths(entry["fieldsV1"])) for entry in entries}
 
 
+@pytest.mark.slow("generated objects of many fields")
 @examples(150)
 @given(steps, configurations())
 def test_applying_twice_is_applying_once(history, config):

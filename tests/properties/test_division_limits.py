@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.generated import examples
@@ -94,6 +95,7 @@ def units(draw: st.DrawFn) -> SchedulingUnit:
     return SchedulingUnit(gvk=DEPLOYMENT, namespace="default", name="web", mode=SchedulingMode.DIVIDE, **fields)
 
 
+@pytest.mark.slow("generated clusters and workloads")
 @given(st.data())
 @examples(150)
 def test_the_built_in_plugins_keep_to_the_limits(data: st.DataObject) -> None:

@@ -4,6 +4,7 @@ import base64
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +42,7 @@ def to_secret(values: list[str]) -> dict[str, Any]:
     return {"kind": "Secret", "metadata": {"name": "s"}, "data": data}
 
 
+@pytest.mark.slow("generated objects of many fields")
 @given(st.data(), secrets, kinds)
 def test_no_secret_survives_in_an_object(data: st.DataObject, values: list[str], kind: str) -> None:
     anything = data.draw(

@@ -8,6 +8,7 @@ runs as many histories; a failure prints the seed, and `ROLLOUT_SEED` runs that 
 import os
 import random
 
+import pytest
 from tests.support.rollingmembers import Model
 
 from federation.api.resources import CLONE_SETS
@@ -126,6 +127,7 @@ def _converge(model: Model) -> None:
     raise AssertionError("it does not converge\n" + model.describe())
 
 
+@pytest.mark.slow("generated histories")
 def test_no_decision_exceeds_the_budget_and_every_history_converges() -> None:
     for seed in [int(SEED)] if SEED else range(SEEDS):
         try:

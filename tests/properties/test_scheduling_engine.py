@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.generated import examples
@@ -98,6 +99,7 @@ def histories(draw: st.DrawFn) -> list[tuple[Snapshot, SchedulingUnit]]:
     return steps
 
 
+@pytest.mark.slow("generated histories")
 @given(histories())
 @examples(150)
 def test_an_engine_that_remembers_decides_and_explains_like_a_new_one(steps: list[Any]) -> None:

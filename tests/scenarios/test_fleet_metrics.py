@@ -22,6 +22,7 @@ def of_stage(stage: str, part: str = "count") -> float:
     return value(f"federation_delivery_stage_seconds_{part}", stage=stage)
 
 
+@pytest.mark.slow("the first world of its kind in a worker is made from nothing")
 async def test_a_delivery_is_counted_stage_by_stage() -> None:
     stages = ("placed", "applied", "ready")
     each_stage = ("federated", "placed", "overridden", "applied", "ready")

@@ -1,5 +1,6 @@
 """The history of pod templates on the host: written when a template changes, and neither federated nor counted."""
 
+import pytest
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
@@ -23,6 +24,7 @@ async def set_image(world: World, image: str) -> None:
     await world.merge(DEPLOYMENTS, "web", {"spec": {"template": template}})
 
 
+@pytest.mark.slow("several rolling updates")
 async def test_templates_are_recorded_when_they_change_and_deleted_with_the_deployment() -> None:
     async with a_world() as world:
         policy = a_policy({"east": 2, "north": 1, "west": 1})

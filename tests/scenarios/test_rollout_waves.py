@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import World, a_world
 
@@ -284,6 +285,7 @@ async def test_waves_and_drains_share_the_budget_for_clusters() -> None:
         await world.until_equal(lambda: state(world), "Complete")
 
 
+@pytest.mark.slow("two rollouts in waves")
 async def test_waves_of_two_workloads_do_not_add_up() -> None:
     waves = {"waves": [{"name": "canary", "clusters": ["east"], "gate": {"soakSeconds": 5}}]}
     async with a_world() as world:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from tests.support.manifests import a_policy
 from tests.support.world import World, a_world
 
@@ -84,6 +85,7 @@ async def _set_rules(world: World, rules: list[Object]) -> None:
     await world.user.patch(FEDERATED_TYPE_CONFIGS, NAME, body, patch_type=PatchType.MERGE)
 
 
+@pytest.mark.slow("the first world of its kind in a worker is made from nothing")
 async def test_rules_compute_the_status_and_their_problems_are_a_condition() -> None:
     async with a_world(members=("east", "north")) as world:
         await _prepare(world)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 import yaml
 from tests.scenarios.test_united_deployments_across_clusters import (
     V1ALPHA1,
@@ -116,6 +117,7 @@ async def test_a_cluster_without_metrics_prevents_a_scale_in() -> None:
         await world.until_ready("north")
 
 
+@pytest.mark.slow("the first world of its kind in a worker is made from nothing")
 async def test_it_says_what_is_missing() -> None:
     async with a_world(members=("east", "north")) as world:
         await world.create(SCALERS, an_autoscaler())
@@ -158,6 +160,7 @@ async def test_reserved_pods_count_for_no_metric() -> None:
         assert (await world.user.get(V1ALPHA1, "sample", "default"))["spec"]["replicas"] == 2
 
 
+@pytest.mark.slow("an autoscaler that fills two clusters")
 async def test_the_autoscaler_of_document_001_fills_one_cluster_and_continues_in_another() -> None:
     """The manifests of the document, with a cluster for each of the two subsets and a load that rises after a minute."""
     (united,) = yaml.safe_load_all((SEED / "serverless-when-unschedulable.yaml").read_text())

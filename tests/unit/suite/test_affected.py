@@ -1,5 +1,6 @@
 """A change reaches the tests that need it, the closest first, and the limit leaves out the farthest."""
 
+import pytest
 from tests.support.suite.affected import choose
 from tests.support.suite.costs import Record
 from tests.support.suite.importgraph import ImportGraph
@@ -14,6 +15,7 @@ def test_a_changed_module_reaches_its_unit_test_before_a_whole_world() -> None:
     assert distances[UNIT] == 1 < distances[SCENARIO]
 
 
+@pytest.mark.slow("the import graph parses all files once")
 def test_a_page_reaches_the_test_that_runs_its_commands() -> None:
     assert "tests/e2e/test_walkthroughs.py" in ImportGraph().distances(["docs/rollout.md"])
 

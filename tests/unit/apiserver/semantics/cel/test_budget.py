@@ -125,6 +125,7 @@ def test_a_pattern_counts_with_the_size_of_its_program() -> None:
         check_cost(compile_expression(r"'x'.matches('(ab|a|b)' + '{1,100}c' + '(ab|a|\\p{L}){1,500}c')", ()))
 
 
+@pytest.mark.slow("fills memory to see that it is given back")
 def test_lists_that_functions_got_are_not_kept() -> None:
     """The runtime keeps a reference to each argument; what counts is that it is empty."""
     program = compile_expression("d.o.map(o, o.tags).min() == ['a', 'b'] || d.o.indexOf(d.l) == 1", ("d",))
