@@ -17,6 +17,9 @@ from tests.support.sources import ROOT, tracked
 
 _CACHE = ROOT / ".pytest_cache" / "importgraph.json"
 _PATH_LIKE = re.compile(r"[\w./-]*\.[a-z]{2,5}$|[\w-]+(/[\w.-]+)+/?$")
+_NAME_CHARS_MAX = 200
+_FIXTURES = {"shared_federation": "tests.support.shared"}
+"""Fixtures of `tests/conftest.py`, and the module that each imports when a test uses it."""
 _MODULE_LIKE = re.compile(r"(federation|federation_plugins|tests)(\.\w+)+(:\w+)?$")
 
 
@@ -103,13 +106,18 @@ def _read(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _texts(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    # What a fixture of a conftest imports when it runs is needed by the tests that use it, not by all of the folder.
+    for node in tree.body if path.name == "conftest.py" else ast.walk(tree):
         match node:
             case ast.Import(names=aliases):
                 yield from (alias.name for alias in aliases)
             case ast.ImportFrom(module=str(module), names=aliases, level=0):
                 yield from (f"{module}.{alias.name}" for alias in aliases)
-            case ast.Constant(value=str(text)) if len(text) < 200 and (  # no name is longer
+            case ast.Constant(value=str(text)) if len(text) < _NAME_CHARS_MAX and (
                 _MODULE_LIKE.match(text) or _PATH_LIKE.match(text)
             ):
                 yield text
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) and node.arg in _FIXTURES:
+            yield _FIXTURES[node.arg]

@@ -34,6 +34,18 @@ def test_a_changed_conftest_reaches_every_test_of_its_folder() -> None:
     assert UNIT not in distances
 
 
+def test_a_unit_test_of_another_package_is_not_reached() -> None:
+    reached = ImportGraph().distances(["federation/controllers/rollout/reconcile.py"])
+    assert SCENARIO in reached
+    assert UNIT not in reached
+
+
+def test_a_test_reaches_what_a_shared_fixture_imports_for_it() -> None:
+    reached = ImportGraph().distances(["tests/support/shared.py"])
+    assert "tests/e2e/test_user_flows.py" in reached
+    assert UNIT not in reached
+
+
 def test_the_closest_tests_run_within_the_budget_and_the_others_are_named() -> None:
     record = Record({name: {"cpu_s": 40.0, "wall_s": 40.0, "tests": 1} for name in (UNIT, SCENARIO)})
     choice = choose({SCENARIO: 4, UNIT: 1, DIVISION: 0}, record, budget_cpu_s=60)
