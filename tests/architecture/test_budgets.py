@@ -9,6 +9,8 @@ TEST_CPU_S = 1_300
 CHECK_CPU_S = 300
 """`make check` ends in 3 minutes, linters and types included."""
 UNRECORDED_MAX = 0.05
+NOISE = 1.5
+"""The record is of one run: the first test of a worker prepares what the others share, and load costs CPU time."""
 
 
 def _modules() -> set[str]:
@@ -38,8 +40,8 @@ def test_the_record_is_of_this_suite() -> None:
 
 
 def test_dear_tests_say_why(request: pytest.FixtureRequest) -> None:
-    """A test over two CPU seconds has the marker `slow` with a reason, or runs at night only."""
-    dear = {test for test, (cpu_s, _) in Record.load().tests.items() if cpu_s > SLOW_S}
+    """A test over two CPU seconds has the marker `slow` with a reason, or runs at night only; what is clearly over fails."""
+    dear = {test for test, (cpu_s, _) in Record.load().tests.items() if cpu_s > SLOW_S * NOISE}
     silent = [
         name
         for item in request.session.items
