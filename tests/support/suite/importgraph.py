@@ -7,6 +7,7 @@ parsing all files takes longer than most tests.
 
 import ast
 import json
+import os
 import re
 import tomllib
 from collections import deque
@@ -96,7 +97,9 @@ def _read(names: Iterable[str]) -> dict[str, list[str]]:
         old = cached.get(name)
         found[name] = (stamp, old[1] if old and old[0] == stamp else sorted(set(_texts(path))))
     _CACHE.parent.mkdir(exist_ok=True)
-    _CACHE.write_text(json.dumps(found))
+    part = _CACHE.with_suffix(f".{os.getpid()}")
+    part.write_text(json.dumps(found))
+    part.replace(_CACHE)  # another process never reads half of it
     texts = {name: entry[1] for name, entry in found.items()}
     entry_points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
     plugins = [module for group in entry_points.values() for module in group.values()]
