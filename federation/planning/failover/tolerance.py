@@ -65,10 +65,9 @@ def state_of_workload(template: Mapping[str, Any], access_modes: AccessModes) ->
     kind, spec = str(template.get("kind") or ""), _mapping(template.get("spec"))
     if kind == "StatefulSet":
         return "the pods of a StatefulSet must not run twice"
-    job = _mapping(_mapping(spec.get("jobTemplate")).get("spec")) if kind == "CronJob" else spec
-    if kind in ("Job", "CronJob") and job.get("completions") is not None:
+    if kind in ("Job", "CronJob") and _job_spec(kind, spec).get("completions") is not None:
         return "the completions of a Job must not run twice"
-    for name in _claims(_pod_spec(kind, job)):
+    for name in _claims(kind, spec):
         modes = access_modes(name)
         if modes is None:
             return f"PersistentVolumeClaim {name} is not on the host, so its access modes are unknown"
@@ -79,20 +78,23 @@ def state_of_workload(template: Mapping[str, Any], access_modes: AccessModes) ->
 
 def fixed_volumes_of(template: Mapping[str, Any], access_modes: AccessModes) -> str:
     """Return which volumes of the workload do not move to another cluster, "" for none."""
-    spec = _mapping(template.get("spec"))
-    if template.get("kind") == "StatefulSet":
+    kind, spec = str(template.get("kind") or ""), _mapping(template.get("spec"))
+    if kind == "StatefulSet":
         return "the claims of its volumeClaimTemplates" if spec.get("volumeClaimTemplates") else ""
-    for name in _claims(_pod_spec(str(template.get("kind") or ""), spec)):
+    for name in _claims(kind, spec):
         if not _ONE_AT_A_TIME.isdisjoint(access_modes(name) or ()):
             return f"PersistentVolumeClaim {name}"
     return ""
 
 
-def _pod_spec(kind: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    return spec if kind == "Pod" else _mapping(_mapping(spec.get("template")).get("spec"))
+def _job_spec(kind: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the spec that has the pod template: of a CronJob that of its Jobs."""
+    return _mapping(_mapping(spec.get("jobTemplate")).get("spec")) if kind == "CronJob" else spec
 
 
-def _claims(pod_spec: Mapping[str, Any]) -> Iterator[str]:
+def _claims(kind: str, spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of the claims that the workload's pods use."""
+    pod_spec = spec if kind == "Pod" else _mapping(_mapping(_job_spec(kind, spec).get("template")).get("spec"))
     volumes = pod_spec.get("volumes")
     for volume in volumes if isinstance(volumes, list) else ():
         name = _mapping(_mapping(volume).get("persistentVolumeClaim")).get("claimName")

@@ -95,6 +95,7 @@ def test_volumes_namespaces_and_definitions_never_leave(version: str, kind: str)
         (_workload("StatefulSet", {"volumeClaimTemplates": [{}]}), "the claims of its volumeClaimTemplates"),
         (_workload("Deployment", claim="disk"), "PersistentVolumeClaim disk"),
         (_workload("Pod", claim="pod"), "PersistentVolumeClaim pod"),
+        (_workload("CronJob", claim="disk"), "PersistentVolumeClaim disk"),
         (_workload("Deployment", claim="shared"), ""),
         (_workload("Deployment", claim="gone"), ""),
         ({"kind": "Pod", "spec": {"volumes": [{"emptyDir": {}}]}}, ""),
