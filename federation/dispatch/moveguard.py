@@ -130,10 +130,8 @@ class MoveGuard:
     ) -> Judged:
         """Return the verdict about a move away from the clusters `lost`; `before` is the placement to record for it.
 
-        `needs_approval` holds it, however few move.
-
         `held` is what the object recorded when this move was held. `sizes` are the numbers of objects by cause, in the
-        order in which one of them is named.
+        order in which one of them is named. A move that `needs_approval` is held, however few objects move.
         """
         if held is not None and self.is_approved(held, lost):
             self._ledger.withdraw(key)
@@ -141,15 +139,15 @@ class MoveGuard:
         if needs_approval:
             cause = next(iter(sizes))
             self._ledger.hold(key, cause)
-            move = self._held(held, cause, lost)
-            return Judged(Verdict.HOLD, {self._annotation: held_text(move)}, held=move)
-        judgement = self._ledger.propose(key, sizes, self._clock.now().timestamp())
-        if judgement.verdict is Verdict.GO:
-            return Judged(Verdict.GO, self._moved(before, sizes, ""))
-        if judgement.verdict is Verdict.WAIT:
-            return Judged(Verdict.WAIT, {}, judgement.wait_s)
-        assert judgement.cause is not None
-        move = self._held(held, judgement.cause, lost)
+        else:
+            judgement = self._ledger.propose(key, sizes, self._clock.now().timestamp())
+            if judgement.verdict is Verdict.GO:
+                return Judged(Verdict.GO, self._moved(before, sizes, ""))
+            if judgement.verdict is Verdict.WAIT:
+                return Judged(Verdict.WAIT, {}, judgement.wait_s)
+            assert judgement.cause is not None
+            cause = judgement.cause
+        move = self._held(held, cause, lost)
         return Judged(Verdict.HOLD, {self._annotation: held_text(move)}, held=move)
 
     def is_approved(self, held: HeldMove, lost: frozenset[str]) -> bool:

@@ -174,7 +174,6 @@ def assess(
     is_unschedulable: bool,
     can_place_more: bool = False,
     is_plugin_back: bool = False,
-    can_return: bool = False,
     homes: frozenset[str] = frozenset(),
     options: UnitOptions | None = None,
     assumed: Assumed | None = None,
@@ -182,9 +181,9 @@ def assess(
     """Return whether the object is to be scheduled at `now`, and the inputs of the decision.
 
     `is_unschedulable`: its last decision was unsuccessful. `can_place_more`: it left replicas unplaced, and its
-    queueing hint has matched since. `is_plugin_back`: it ignored a plugin that may be available now. `can_return`:
-    replicas may return to a cluster that they left when it was lost, `homes` are these clusters. `assumed`: replicas of
-    recent decisions that no report shows yet.
+    queueing hint has matched since. `is_plugin_back`: it ignored a plugin that may be available now. `homes`:
+    clusters that replicas left when they were lost, and may return to. `assumed`: replicas of recent decisions that no
+    report shows yet.
     """
     present = attempt.federated["metadata"].get("annotations") or {}
     if present.get(names.NO_SCHEDULING):
@@ -221,7 +220,7 @@ def assess(
         present.get(names.SCHEDULING_TRIGGERS), triggers, policy, is_plugin_back=is_plugin_back
     )
     only_adds = can_place_more and not comparison.is_due and not is_unschedulable
-    returns = can_return and not comparison.is_due and not is_unschedulable and not only_adds
+    returns = bool(homes) and not comparison.is_due and not is_unschedulable and not only_adds
     if not comparison.is_due and not is_unschedulable and not only_adds and not returns:
         return Deferred(comparison)
     unit = build_unit(

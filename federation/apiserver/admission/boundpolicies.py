@@ -5,7 +5,8 @@ Match conditions are not evaluated here, because a mutation may change the objec
 `validatingpolicies.py` and `mutatingpolicies.py` next.
 """
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -26,6 +27,8 @@ POLICY_KINDS = frozenset(
     }
 )
 """Kinds that skip policies, so that a broken policy can always be removed."""
+_TURN_S_MAX = 0.02
+"""Other requests get a turn when the policies of one request have run this long."""
 _Rules = TypeVar("_Rules")
 
 
@@ -70,8 +73,20 @@ class BoundPolicies(Generic[_Rules]):
         """Return the background loops by name; each runs until cancelled."""
         return dict(zip(self._plurals, (self._policies.run, self._bindings.run), strict=True))
 
-    async def find_matches(self, request: AdmissionRequest) -> list[Match[_Rules]]:
-        """Return what to evaluate, in the order of the names of policies, bindings and parameters."""
+    async def matches(self, request: AdmissionRequest) -> AsyncIterator[Match[_Rules]]:
+        """Yield what to evaluate, in the order of the names of policies, bindings and parameters.
+
+        All of it is read before the first evaluation. Other requests run in between when evaluations take long.
+        """
+        clock, found = self._context.clock, await self._find_matches(request)
+        rested = clock.monotonic()
+        for match in found:
+            if clock.monotonic() - rested > _TURN_S_MAX:
+                await asyncio.sleep(0)
+                rested = clock.monotonic()
+            yield match
+
+    async def _find_matches(self, request: AdmissionRequest) -> list[Match[_Rules]]:
         found: list[Match[_Rules]] = []
         for policy, bindings in self.items:
             if version := policy.constraints.find_version(request):

@@ -6,7 +6,6 @@ run once more. Policies and parameters are matched once per pass. `boundpolicies
 computes and applies patches.
 """
 
-import asyncio
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,10 +23,10 @@ from federation.apiserver.admission.mutations import (
     mutate_object,
     parse_mutations,
 )
-from federation.apiserver.admission.policies import OUT_OF_BUDGET, TURN_S_MAX, TimeBudget, parse_policy
+from federation.apiserver.admission.policies import TimeBudget, parse_policy
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import authorize_with
-from federation.apiserver.semantics.cel.programs import EvaluationError, OutOfBudget
+from federation.apiserver.semantics.cel.programs import OUT_OF_BUDGET, EvaluationError, OutOfBudget
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.semantics.schema.builtin import builtin_schema
 from federation.apiserver.semantics.schema.model import Schema
@@ -76,11 +75,7 @@ class MutatingPolicies:
         """Run the policies that match the request, or of these only `only`; ApiError when one denies it."""
         done = MutationPass(request, budget)
         problems: list[tuple[str, str]] = []
-        clock, rested = self._context.clock, self._context.clock.monotonic()
-        for match in await self._bound.find_matches(request):
-            if clock.monotonic() - rested > TURN_S_MAX:
-                await asyncio.sleep(0)
-                rested = clock.monotonic()
+        async for match in self._bound.matches(request):
             found = [(match.problem, "")] if match.problem else self._run(match, info, done, only)
             if match.policy.fails_closed:
                 problems += [(_denial(match, text), reason) for text, reason in found]

@@ -20,9 +20,6 @@ from federation.apiserver.semantics.cel.admission import environment
 from federation.apiserver.semantics.cel.composition import Environment
 from federation.apiserver.semantics.cel.programs import CompileError, OutOfBudget
 
-OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
-TURN_S_MAX = 0.02
-"""Other requests get a turn when the policies of one request have run this long."""
 _Rules = TypeVar("_Rules")
 
 

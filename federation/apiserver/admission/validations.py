@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from federation.apiserver.admission.matching import ConditionError, Expression, parse_expression
-from federation.apiserver.admission.policies import OUT_OF_BUDGET, Policy, TimeBudget, with_variables
+from federation.apiserver.admission.policies import Policy, TimeBudget, with_variables
 from federation.apiserver.semantics.cel.admission import environment
 from federation.apiserver.semantics.cel.composition import Environment
-from federation.apiserver.semantics.cel.programs import EvaluationError, OutOfBudget
+from federation.apiserver.semantics.cel.programs import OUT_OF_BUDGET, EvaluationError, OutOfBudget
 
 _MESSAGE_BYTES_MAX = 5 * 1024
 _ANNOTATION_BYTES_MAX = 10 * 1024

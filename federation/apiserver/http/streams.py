@@ -7,7 +7,6 @@ stream but a timer.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from federation.apimachinery.errors import ApiError, Unauthorized
 from federation.apiserver.auth.clientcertificates import Peer
@@ -59,13 +58,12 @@ class HeldStream:
 
     async def _check(self) -> None:
         try:
-            # Another outcome, such as an authenticator that does not answer, says nothing about the token.
-            with suppress(ApiError):
-                try:
-                    await self._authenticate(None, self._authorization)
-                except Unauthorized:
-                    self._end()
-                    return
+            await self._authenticate(None, self._authorization)
+        except Unauthorized:
+            self._end()
+            return
+        except ApiError:
+            pass  # an authenticator that does not answer says nothing about the token
         finally:
             self._checking = None
         self._wait()

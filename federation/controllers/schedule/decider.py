@@ -121,7 +121,6 @@ class Decider:
             is_unschedulable=context.key in self._cache.unschedulable,
             can_place_more=self._cache.unplaced.is_due(context.key, self._clock.now()),
             is_plugin_back=is_plugin_back,
-            can_return=bool(homes),
             homes=homes,
             options=self._options,
             assumed=self._cache.assume_cache.snapshot(self._clock.monotonic()),

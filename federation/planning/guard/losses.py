@@ -21,8 +21,6 @@ _OWN = frozenset(
 decision was provisional."""
 _OF_POLICY = frozenset(("policyContentHash", "policyName"))
 _OF_PROFILE = frozenset(("profileHash",))
-
-
 _WORDS = frozenset(("replicaCount", "schedulingAnnotationsHash"))
 
 

@@ -50,9 +50,9 @@ class Cost:
 
 
 TENANT_LIMIT: Final = Limit(time_ms=10, bytes=8 * 1024 * 1024)
-"""Of gates, status rules and device selectors, which namespaces' users write and control loops evaluate."""
+"""Of gates and device selectors, which users of namespaces write."""
 ADMISSION_LIMIT: Final = Limit(time_ms=50, bytes=32 * 1024 * 1024)
-"""Of policies, match conditions and validation rules, which administrators write."""
+"""Of policies, match conditions, validation rules and status rules, which administrators write."""
 
 
 def largest_data() -> Bound:

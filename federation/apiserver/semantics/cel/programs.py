@@ -34,6 +34,8 @@ RESERVED_WORDS: Final = frozenset(
 _ENVIRONMENTS_MAX: Final = 64
 """Sets of variables whose environments are cached; policies with typed variables have sets of their own."""
 _PLAIN_TYPES: Final = frozenset({"BOOL", "INT", "UINT", "DOUBLE", "NULL", "TIMESTAMP", "DURATION", "TYPE"})
+OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
+"""kube-apiserver's message when the rules or policies of one request have used their budget."""
 _TOO_COSTLY: Final = "operation cancelled: actual cost limit exceeded"
 
 

@@ -16,6 +16,7 @@ from federation.apimachinery.equality import is_json_equal
 from federation.apimachinery.errors import cause
 from federation.apimachinery.fielderrors import Causes
 from federation.apiserver.semantics.cel.programs import (
+    OUT_OF_BUDGET,
     RESERVED_WORDS,
     CompileError,
     EvaluationError,
@@ -37,7 +38,6 @@ _UNCHECKED: Final = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete"
     " validation"
 )
-_OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 _ESCAPES: Final = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
 
 
@@ -155,7 +155,7 @@ class _Run:
         """Count an evaluation; False without another one left, which is a cause."""
         self.left -= 1
         if self.left == -1:
-            self.causes.append(cause(_INVALID, f"Invalid value: null: {_OUT_OF_BUDGET}", "<nil>"))
+            self.causes.append(cause(_INVALID, f"Invalid value: null: {OUT_OF_BUDGET}", "<nil>"))
         return self.left >= 0
 
 
