@@ -5,7 +5,7 @@
 Prints, over random weights and totals without bounds: the largest deviation from a cluster's exact share, the inputs with a deviation
 of a replica or more, the inputs where one more replica takes one away from a cluster, and the replicas that move in random
 histories of scaling beyond the difference of the totals. Webster's method, which Karmada uses, has no current replicas, so it
-divides anew each time. Results: docs/decisions/0081.
+repeats the whole division each time. Results: docs/decisions/0081.
 """
 
 import argparse

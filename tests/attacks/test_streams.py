@@ -1,4 +1,4 @@
-"""Attacks with what lasts or is stored: links without number, streams that count for nobody or outlive their token."""
+"""Attacks on stored links and on streams: unlimited links, streams that are not counted or outlive their token."""
 
 import asyncio
 from collections.abc import AsyncIterator, MutableMapping

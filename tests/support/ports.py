@@ -1,7 +1,7 @@
 """Ports that a test's process listens on more than once.
 
-A port that the kernel hands out may go to an outgoing connection of any process while nobody listens on it. Ports below
-the kernel's range never do, so that a server can be started again on the same one.
+The kernel may give a port that it hands out to an outgoing connection of any process while no server listens on it.
+Ports below the kernel's range are never given away, so that a server can be started again on the same one.
 """
 
 import os
@@ -14,7 +14,7 @@ _LOWEST = 10_000
 
 
 def lasting_port() -> int:
-    """Return a free port that stays free while nobody asks for it by its number."""
+    """Return a free port that the kernel does not hand out."""
     end = int(_RANGE.read_text().split()[0]) if _RANGE.exists() else 32_768
     chosen = random.Random(os.urandom(8))
     while True:

@@ -1,6 +1,6 @@
 """How many connections without a client certificate there may be, per source address and together.
 
-Nobody has to log in to open a connection, so without these limits one machine could take all of them. The rest of the
+A connection needs no credentials, so without these limits one machine could take all of them. The rest of the
 connections is a reserve for clients with a certificate, which administrators and agents have.
 """
 

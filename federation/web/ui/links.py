@@ -15,7 +15,7 @@ LINK_S = 600
 _PURPOSE = "link"
 _USERS_MAX = 10_000
 _USED_MAX = 64
-"""Redeemed links of one user that are remembered. Whoever redeems more in `LINK_S` may use his own ones twice."""
+"""Redeemed links that are remembered per user; one who redeems more within `LINK_S` can redeem an older one again."""
 
 
 class OneTimeLinks:

@@ -50,7 +50,9 @@ async def test_a_killed_process_leaves_whole_changes_and_no_lock(
         newest = await judge(store, child)
     assert newest == after.revision
     last = max(revision for _, revision in child.acknowledged)
-    assert after.revision > last + (step is Step.COMMITTED), "a durable commit stays, though nobody had its answer"
+    assert after.revision > last + (step is Step.COMMITTED), (
+        "a durable commit stays, although no client received its response"
+    )
 
 
 async def test_a_process_paused_in_a_transaction_loses_it_and_writes_again_when_it_wakes(

@@ -1,6 +1,6 @@
 """Cached total scores of many clusters: after the report of one, an engine decides like one without caches.
 
-With fewer than nine clusters every change counts as many, and all scores are computed anew.
+With fewer than nine clusters every change counts as many, and all scores are computed again.
 """
 
 from collections.abc import Callable

@@ -128,8 +128,8 @@ async def test_a_federated_object_without_a_source_is_not_delivered_and_says_so_
         assert found["message"]
         await world.patch({"metadata": {"labels": {"touched": "true"}}}, "ghost")
         await world.pass_time(1)
-        told = [text for reason, text in await world.events() if reason == names.EVENT_NO_SOURCE]
-        assert told == [f"not delivered, because it does not follow from an object of the host: {found['message']}"]
+        events = [text for reason, text in await world.events() if reason == names.EVENT_NO_SOURCE]
+        assert events == [f"not delivered, because it does not follow from an object of the host: {found['message']}"]
         assert world.members["m1"].line.writes("deployments") == []
 
 
@@ -165,5 +165,5 @@ async def test_a_deletion_that_takes_long_says_whether_a_member_refuses_it(is_re
         found = await world.until(condition)
         reason = names.REASON_ENSURE_DELETION_FAILED if is_refused else names.REASON_CHECK_CLUSTERS
         assert (found["reason"], found["message"]) == (reason, "deletion waits for clusters [m1]")
-        told = [text for reason, text in await world.events() if reason == names.EVENT_ENSURE_DELETION_FAILED]
-        assert bool(told) is is_refused
+        events = [text for reason, text in await world.events() if reason == names.EVENT_ENSURE_DELETION_FAILED]
+        assert bool(events) is is_refused
