@@ -53,12 +53,10 @@ class ImportGraph:
     def _users(self, name: str) -> Iterator[str]:
         yield from self._needed_by.get(name, ())
         folder, _, base = name.rpartition("/")
-        if base == "conftest.py":
-            yield from (test for test in self._files if test.startswith(f"{folder}/") and test.endswith(".py"))
+        if base in ("conftest.py", "__init__.py"):  # loaded before everything below
+            yield from (other for other in self._files if other.startswith(f"{folder}/") and other.endswith(".py"))
         elif not name.endswith(".py"):  # a template or generated file belongs to the modules beside it
             yield from (other for other in self._files if other.rpartition("/")[0] == folder and other.endswith(".py"))
-        elif base == "__init__.py":
-            yield from self._needed_by.get(folder, ())
 
     def _resolve(self, user: str, texts: Iterable[str]) -> Iterator[str]:
         for text in texts:

@@ -1,5 +1,7 @@
 """A change reaches the tests that need it, the closest first, and the limit leaves out the farthest."""
 
+import functools
+
 import pytest
 from tests.support.suite.affected import choose
 from tests.support.suite.costs import Record
@@ -10,38 +12,48 @@ UNIT = "tests/unit/planning/placement/test_replicas.py"
 SCENARIO = "tests/scenarios/test_first_propagation.py"
 
 
+@functools.cache
+def graph() -> ImportGraph:
+    """Return the graph of this checkout, read once."""
+    return ImportGraph()
+
+
 def test_a_changed_module_reaches_its_unit_test_before_a_whole_world() -> None:
-    distances = ImportGraph().distances([DIVISION])
+    distances = graph().distances([DIVISION])
     assert distances[UNIT] == 1 < distances[SCENARIO]
 
 
 @pytest.mark.slow("the import graph parses all files once")
 def test_a_page_reaches_the_test_that_runs_its_commands() -> None:
-    assert "tests/e2e/test_walkthroughs.py" in ImportGraph().distances(["docs/rollout.md"])
+    assert "tests/e2e/test_walkthroughs.py" in graph().distances(["docs/rollout.md"])
 
 
 def test_a_module_that_runs_as_a_process_reaches_the_tests_that_start_it() -> None:
-    assert "tests/e2e/test_demo.py" in ImportGraph().distances(["federation/cli/main.py"])
+    assert "tests/e2e/test_demo.py" in graph().distances(["federation/cli/main.py"])
 
 
 def test_a_plugin_reaches_tests_of_whole_worlds() -> None:
-    assert SCENARIO in ImportGraph().distances(["plugins/federation_plugins/taint_toleration.py"])
+    assert SCENARIO in graph().distances(["plugins/federation_plugins/taint_toleration.py"])
 
 
 def test_a_changed_conftest_reaches_every_test_of_its_folder() -> None:
-    distances = ImportGraph().distances(["tests/conformance/registry/conftest.py"])
+    distances = graph().distances(["tests/conformance/registry/conftest.py"])
     assert "tests/conformance/registry/test_create.py" in distances
     assert UNIT not in distances
 
 
+def test_a_changed_package_reaches_the_tests_of_its_modules() -> None:
+    assert UNIT in graph().distances(["federation/planning/placement/__init__.py"])
+
+
 def test_a_unit_test_of_another_package_is_not_reached() -> None:
-    reached = ImportGraph().distances(["federation/controllers/rollout/reconcile.py"])
+    reached = graph().distances(["federation/controllers/rollout/reconcile.py"])
     assert SCENARIO in reached
     assert UNIT not in reached
 
 
 def test_a_test_reaches_what_a_shared_fixture_imports_for_it() -> None:
-    reached = ImportGraph().distances(["tests/support/shared.py"])
+    reached = graph().distances(["tests/support/shared.py"])
     assert "tests/e2e/test_user_flows.py" in reached
     assert UNIT not in reached
 
