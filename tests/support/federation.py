@@ -289,19 +289,19 @@ def federation(
 @contextmanager
 def free_clusters(directory: Path, count: int, *, is_fresh: bool = False) -> Iterator[list[Path]]:
     """Run `count` simulated clusters outside of any federation during the block; yield their kubeconfigs."""
-    read, write = os.pipe()
-    with log_of(directory).open("a") as log, os.fdopen(read), os.fdopen(write, "w") as stdin:
-        arguments = ("--dir", str(directory), "--members", str(count))
-        process = start_process(SIMULATOR, arguments, stdin=read, stderr=log.fileno(), is_fresh=is_fresh)
-        assert process.stdout is not None
-        with process.stdout:
+    arguments = ("--dir", str(directory), "--members", str(count))
+    with log_of(directory).open("a") as log:
+        process = start_process(SIMULATOR, arguments, stdin=subprocess.PIPE, stderr=log.fileno(), is_fresh=is_fresh)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process.stdout:
+        try:
             lines = [json.loads(process.stdout.readline()) for _ in range(count)]
-            try:
-                yield sorted(Path(line["kubeconfig"]) for line in lines)
-            finally:
-                close_clients(directory)
-                stdin.close()  # which ends it
-                process.wait(30)
+            yield sorted(Path(line["kubeconfig"]) for line in lines)
+        finally:
+            close_clients(directory)
+            process.stdin.close()  # which ends it
+            process.wait(30)
 
 
 def eventually(

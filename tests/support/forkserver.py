@@ -34,9 +34,12 @@ _READ_AT_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_", "COVERAGE")
 class ForkedProcess:
     """A running process with the methods of `subprocess.Popen`."""
 
-    def __init__(self, arguments: Sequence[str], pid: int, status: int, stdout: IO[str] | None) -> None:
+    def __init__(
+        self, arguments: Sequence[str], pid: int, status: int, stdin: IO[str] | None, stdout: IO[str] | None
+    ) -> None:
         self.args = arguments
         self.pid = pid
+        self.stdin = stdin
         self.stdout = stdout
         self.returncode: int | None = None
         self._status = status
@@ -80,7 +83,7 @@ def start_process(
     arguments: Sequence[str],
     *,
     environment: Mapping[str, str] | None = None,
-    stdin: int | None = None,
+    stdin: int = subprocess.DEVNULL,
     stdout: int = subprocess.PIPE,
     stderr: int,
     folder: Path | None = None,
@@ -96,16 +99,20 @@ def start_process(
             [sys.executable, "-m", module, *arguments],
             env=environment,
             cwd=folder,
-            stdin=subprocess.DEVNULL if stdin is None else stdin,
+            stdin=stdin,
             stdout=stdout,
             stderr=stderr,
             text=True,
         )
     with contextlib.ExitStack() as opened:
-        if stdin is None:
+        writing = reading = None
+        if stdin == subprocess.DEVNULL:
             stdin = os.open(os.devnull, os.O_RDONLY)
             opened.callback(os.close, stdin)
-        reading = None
+        elif stdin == subprocess.PIPE:
+            stdin, write = os.pipe()
+            writing = os.fdopen(write, "w")
+            opened.callback(os.close, stdin)
         if stdout == subprocess.PIPE:
             read, stdout = os.pipe()
             reading = os.fdopen(read)
@@ -119,7 +126,7 @@ def start_process(
             "folder": str(folder or Path.cwd()),
         }
         pid = _server().request(request, [stdin, stdout, stderr, reported])
-    return ForkedProcess([module, *arguments], pid, status, reading)
+    return ForkedProcess([module, *arguments], pid, status, writing, reading)
 
 
 def _at_start(environment: Mapping[str, str]) -> dict[str, str]:

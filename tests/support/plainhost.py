@@ -5,12 +5,11 @@
 """
 
 import asyncio
-import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from federation.apimachinery.clock import SystemClock
 from federation.apiserver.server import APIServer, APIServerOptions
@@ -28,15 +27,12 @@ class PlainHost:
         self.kubectl = Kubectl(self.kubeconfig)
         self._port = "0"
         self._process: Process | None = None
-        self._stdin: IO[str] | None = None
 
     def start(self) -> None:
         """Start the server, on the port that it had before."""
-        read, write = os.pipe()
-        with log_of(self.directory).open("a") as log, os.fdopen(read):
-            self._stdin = os.fdopen(write, "w")
-            arguments = (str(self.directory), self._port)
-            self._process = start_process(__name__, arguments, stdin=read, stderr=log.fileno())
+        arguments = (str(self.directory), self._port)
+        with log_of(self.directory).open("a") as log:
+            self._process = start_process(__name__, arguments, stdin=subprocess.PIPE, stderr=log.fileno())
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line.startswith("ready "), log_of(self.directory).read_text()[-3000:]
@@ -47,7 +43,7 @@ class PlainHost:
         if self._process is not None:
             self._process.kill()
             self._process.wait(30)
-            for stream in (self._stdin, self._process.stdout):
+            for stream in (self._process.stdin, self._process.stdout):
                 assert stream is not None
                 stream.close()
             self._process = None
