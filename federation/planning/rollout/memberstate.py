@@ -154,33 +154,53 @@ def to_stepped(resource: Resource, rendered: Rendered, live: Mapping[str, Any] |
     """Return the member object with the step's replicas, pod template and limits.
 
     A member object that keeps its pod template keeps its update strategy, too. It is written only for other changes.
+    One that waits for its replicas and is otherwise as it was written is not written for a newer generation alone.
     """
     wanted = rendered.object
     is_scaled = step.scales_while_paused and wanted["spec"].get("paused") is True
-    if step.gets_template and step.limits is None and step.replicas == replicas_of(wanted) and not is_scaled:
+    is_waiting = step.replicas != replicas_of(wanted)
+    if step.gets_template and step.limits is None and not is_waiting and not is_scaled:
         return rendered
     counts = {} if resource == DAEMON_SETS else {"replicas": step.replicas}
     obj = {**wanted, "spec": {**wanted["spec"], **counts}}
     if is_scaled:
         del obj["spec"]["paused"]
-    annotations = dict(wanted["metadata"].get("annotations") or {})
     if step.limits is not None:
         obj = with_limits(resource, obj, step.limits)
-    if live is not None and not step.gets_template:
-        obj = with_strategy_of(resource, obj, live)
-        obj["spec"]["template"] = _spec(live).get("template")
-        held = live["metadata"].get("annotations") or {}
-        for name in (names.TEMPLATE_REVISION, names.SOURCE_GENERATION):
-            annotations.pop(name, None)
-            if name in held:
-                annotations[name] = held[name]
+    if live is None:
+        return finish(obj, {})
+    if not step.gets_template:
+        return _with_template_of(resource, obj, live)
+    if is_waiting:
+        kept = finish(_with_annotations_of(obj, live, names.SOURCE_GENERATION), {})
+        if kept.hash == _annotations(live).get(names.TEMPLATE_HASH):
+            return kept
+    return finish(obj, {})
+
+
+def _with_template_of(resource: Resource, obj: dict[str, Any], live: Mapping[str, Any]) -> Rendered:
+    """Return the object with the pod template and update strategy of the member; as it is if nothing else differs."""
+    obj = _with_annotations_of(obj, live, names.TEMPLATE_REVISION, names.SOURCE_GENERATION)
+    obj = with_strategy_of(resource, obj, live)
+    obj["spec"]["template"] = _spec(live).get("template")
+    annotations = obj["metadata"]["annotations"]
     annotations.pop(names.TEMPLATE_HASH, None)
-    obj["metadata"] = {**wanted["metadata"], "annotations": annotations}
-    if live is not None and not step.gets_template and is_subset(obj, live):
-        digest = (live["metadata"].get("annotations") or {}).get(names.TEMPLATE_HASH, "")
-        obj["metadata"]["annotations"] = {**annotations, names.TEMPLATE_HASH: digest}
+    if is_subset(obj, live):
+        digest = _annotations(live).get(names.TEMPLATE_HASH, "")
+        annotations[names.TEMPLATE_HASH] = digest
         return Rendered(obj, digest)
     return finish(obj, {})
+
+
+def _with_annotations_of(obj: Mapping[str, Any], live: Mapping[str, Any], *kept: str) -> dict[str, Any]:
+    """Return the object with the member's values of these annotations."""
+    annotations = {name: text for name, text in _annotations(obj).items() if name not in kept}
+    annotations |= {name: text for name, text in _annotations(live).items() if name in kept}
+    return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
+
+
+def _annotations(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    return obj["metadata"].get("annotations") or {}
 
 
 def to_departing(live: Mapping[str, Any], resource: Resource, replicas: int) -> Rendered:

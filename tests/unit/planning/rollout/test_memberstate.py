@@ -130,6 +130,29 @@ def test_a_cluster_that_waits_for_its_update_is_written_for_other_changes_only()
     assert scaled.hash not in (held.hash, wanted.hash)
 
 
+def of_generation(generation: str, replicas: int = 4, **metadata: Any) -> Rendered:
+    obj = {"metadata": {"name": "web", **metadata}, "spec": {"replicas": replicas, "template": {"image": "v1"}}}
+    return finish(obj, {names.TEMPLATE_REVISION: template_revision(obj), names.SOURCE_GENERATION: generation})
+
+
+def test_a_cluster_that_waits_for_its_replicas_is_not_written_for_a_newer_generation_alone() -> None:
+    present, wanted = of_generation("1").object, of_generation("2", 6)
+    assert (
+        to_stepped(DEPLOYMENTS, wanted, present, Step(4)).hash
+        == present["metadata"]["annotations"][names.TEMPLATE_HASH]
+    )
+    assert to_stepped(DEPLOYMENTS, wanted, present, Step(6)) is wanted
+    part = to_stepped(DEPLOYMENTS, wanted, present, Step(5))
+    assert part.object["spec"]["replicas"] == 5
+    assert part.object["metadata"]["annotations"][names.SOURCE_GENERATION] == "2"
+    # It is written for any other change at once.
+    labelled = of_generation("2", 6, labels={"tier": "web"})
+    other = to_stepped(DEPLOYMENTS, labelled, present, Step(4)).object["metadata"]
+    assert (other["labels"]["tier"], other["annotations"][names.SOURCE_GENERATION]) == ("web", "2")
+    without = to_stepped(DEPLOYMENTS, wanted, of_generation("1", labels={"tier": "web"}).object, Step(4)).object
+    assert without["metadata"]["annotations"][names.SOURCE_GENERATION] == "2"
+
+
 def test_smaller_limits_are_part_of_the_object_and_of_its_hash() -> None:
     stepped = to_stepped(DEPLOYMENTS, rendered(), live(OBSERVED), Step(4, limits=Limits(1, 0)))
     assert stepped.object["spec"]["strategy"] == {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
