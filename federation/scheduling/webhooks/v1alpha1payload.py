@@ -23,6 +23,7 @@ from federation.scheduling.framework.types import (
     SchedulingMode,
     SchedulingUnit,
 )
+from federation.scheduling.webhooks.expectedreports import expected_report
 
 _ALWAYS = frozenset({"apiVersion", "kind", "resource", "name", "schedulingMode", "currentClusters"})
 """Fields that are present even when empty."""
@@ -57,12 +58,12 @@ def unit_payload(unit: SchedulingUnit) -> dict[str, Any]:
 def cluster_bodies(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> list[bytes]:
     """Return the body of the filter or score call for each cluster."""
     head = b'{"schedulingUnit":' + orjson.dumps(unit_payload(unit)) + b',"cluster":'
-    return [head + orjson.dumps(cluster.source) + b"}" for cluster in clusters]
+    return [head + orjson.dumps(expected_report(unit, cluster)) + b"}" for cluster in clusters]
 
 
 def select_body(unit: SchedulingUnit, scored: Sequence[ClusterScore]) -> bytes:
     """Return the body of the select call."""
-    scores = [{"cluster": entry.cluster.source, "score": entry.score} for entry in scored]
+    scores = [{"cluster": expected_report(unit, entry.cluster), "score": entry.score} for entry in scored]
     return orjson.dumps({"schedulingUnit": unit_payload(unit), "clusterScores": scores})
 
 

@@ -15,6 +15,7 @@ import orjson
 from federation.scheduling.framework.capacity import rooms_of
 from federation.scheduling.framework.limits import limits_of
 from federation.scheduling.framework.types import Cluster, ClusterScore, SchedulingUnit
+from federation.scheduling.webhooks.expectedreports import expected_report
 from federation.scheduling.webhooks.responses import API_VERSION, REQUEST_KIND
 from federation.scheduling.webhooks.v1alpha1payload import affinity, placements, quantities, tolerations
 
@@ -42,7 +43,7 @@ class Payload:
         """Return the request's body."""
         envelope = {"apiVersion": API_VERSION, "kind": REQUEST_KIND, "uid": uid, "extensionPoint": point}
         head = orjson.dumps({**envelope, **self._arguments, "unit": self.unit(unit)})
-        listed = b",".join(self._cluster(cluster, extras.get(cluster.name)) for cluster in clusters)
+        listed = b",".join(self._cluster(unit, cluster, extras.get(cluster.name)) for cluster in clusters)
         return b'%s,"clusters":[%s]}' % (head[:-1], listed)
 
     def unit(self, unit: SchedulingUnit) -> dict[str, Any]:
@@ -64,13 +65,16 @@ class Payload:
         }
         return fields | {name: value() for name, value in declared.items() if name in self._unit_fields}
 
-    def _cluster(self, cluster: Cluster, extra: Mapping[str, int] | None) -> bytes:
-        known: bytes = cluster.memo.get(self) or cluster.memoize(self, orjson.dumps(self.cluster(cluster)))
-        return known[:-1] + b"," + orjson.dumps(extra)[1:] if extra else known
+    def _cluster(self, unit: SchedulingUnit, cluster: Cluster, extra: Mapping[str, int] | None) -> bytes:
+        report, known = expected_report(unit, cluster), cluster.memo.get(self)
+        if known is None or known[0] is not report:
+            known = cluster.memoize(self, (report, orjson.dumps(self.cluster(cluster, report))))
+        text: bytes = known[1]
+        return text[:-1] + b"," + orjson.dumps(extra)[1:] if extra else text
 
-    def cluster(self, cluster: Cluster) -> dict[str, Any]:
-        """Return a cluster's part of the request."""
-        metadata, status = cluster.source.get("metadata") or {}, cluster.source.get("status") or {}
+    def cluster(self, cluster: Cluster, report: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a cluster's part of the request, from this FederatedCluster."""
+        metadata, status = report.get("metadata") or {}, report.get("status") or {}
         resources = status.get("resources") or {}
         declared: dict[str, Callable[[], Any]] = {
             "labels": lambda: cluster.labels,
