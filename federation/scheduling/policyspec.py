@@ -14,7 +14,7 @@ import orjson
 from federation.api.selectors import ClusterTerms, compile_cluster_terms
 from federation.apimachinery.hashing import fnv1_32
 from federation.apimachinery.selectors import Selector, compile_label_selector
-from federation.planning.failover.tolerance import FailoverMode, FailoverRules
+from federation.planning.failover.tolerance import FailoverMode, FailoverRules, Returning
 from federation.planning.placement.topologydomains import SpreadConstraint
 from federation.planning.waves.waverules import to_annotation
 from federation.scheduling.framework.types import ReplicasStrategy, SchedulingMode, Toleration
@@ -253,8 +253,12 @@ def _failback(rules: Mapping[str, Any]) -> FailbackRules:
 
 
 def _failover(rules: Mapping[str, Any]) -> FailoverRules:
-    mode, grace_s = rules.get("mode"), rules.get("graceSeconds")
-    return FailoverRules(FailoverMode(mode) if mode else None, None if grace_s is None else float(grace_s))
+    mode, grace_s, returning = rules.get("mode"), rules.get("graceSeconds"), rules.get("returns")
+    return FailoverRules(
+        FailoverMode(mode) if mode else None,
+        None if grace_s is None else float(grace_s),
+        Returning(returning) if returning else None,
+    )
 
 
 def _resource_selector(entry: Mapping[str, Any]) -> ResourceSelector:

@@ -93,9 +93,15 @@ async def test_only_a_workload_with_volumes_waits_for_the_user_when_its_policy_n
             assert "volumeClaimTemplates do not move with it" in scheduled["message"]
 
 
-async def test_a_deployment_of_one_cluster_returns_home_after_a_failover() -> None:
+@pytest.mark.parametrize("returns", ["Always", None])
+async def test_a_deployment_of_one_cluster_returns_home_after_a_failover_if_its_policy_says_so(
+    returns: str | None,
+) -> None:
     async with a_world(toleration_s=0) as world:
-        await world.create(PROPAGATION_POLICIES, one_cluster("east", "north", "west"))
+        policy = one_cluster("east", "north", "west")
+        if returns:
+            policy["spec"]["failover"] = {"returns": returns}
+        await world.create(PROPAGATION_POLICIES, policy)
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=2))
         await world.until_available("web", 2)
         await world.settle()
@@ -108,7 +114,11 @@ async def test_a_deployment_of_one_cluster_returns_home_after_a_failover() -> No
         await world.until_ready(home)
         await world.pass_time(200)
         assert await _placed(world, "web") == away
-        await world.until_equal(lambda: _placed(world, "web"), {home})
+        if returns:
+            await world.until_equal(lambda: _placed(world, "web"), {home})
+        else:
+            await world.pass_time(400)
+            assert await _placed(world, "web") == away
 
 
 async def _is_away(world: World, home: str) -> bool:

@@ -96,6 +96,13 @@ class FailoverMode(StrEnum):
     NEVER = "Never"
 
 
+class Returning(StrEnum):
+    """Always lets replicas return to clusters that they left when these were lost or drained; Never keeps them away."""
+
+    ALWAYS = "Always"
+    NEVER = "Never"
+
+
 class Failover(Model):
     """Whether and when replicas leave clusters that are lost or drained. An extension of this project."""
 
@@ -105,6 +112,10 @@ class Failover(Model):
     ReadWriteOnce. Tolerations of the policy count in addition."""
     mode: FailoverMode | None = None
     """Whether replicas leave. Absent means Auto, and Never for workloads that do not tolerate two copies."""
+    returns: Returning | None = None
+    """Whether replicas return. Absent means Always, and Never where an object that may be in no more clusters
+    (`maxClusters`) would leave one in which it runs; a workload that does not tolerate two copies returns in
+    any case."""
 
 
 class RescheduleWhen(Model):

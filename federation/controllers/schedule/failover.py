@@ -33,14 +33,15 @@ from federation.planning.failover.failoveroptions import FailoverOptions
 from federation.planning.failover.halts import Halt
 from federation.planning.failover.pace import Pace
 from federation.planning.failover.podbudgets import unavailable_max
-from federation.planning.failover.returning import Returns, plan_returns
+from federation.planning.failover.returning import Returns, may_return, plan_returns
 from federation.planning.failover.tolerance import FailoverRules, Tolerance, tolerance_of
-from federation.planning.federatedobject.placements import departed_clusters
+from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 from federation.planning.guard.losses import lost_clusters
 from federation.planning.rollout.strategy import can_surge
 from federation.runtime.controller import Key, key_of
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
+from federation.scheduling.annotationoverrides import overrides_from_annotations
 from federation.scheduling.attempt import Annotations, Due
 from federation.scheduling.engine import Decision
 from federation.scheduling.policyspec import Policy
@@ -123,6 +124,8 @@ class Failover:
         record = eviction_record(federated)
         if not record.left or policy is None or policy.is_sticky:
             return Returns()
+        if not self._may_return(federated, policy):
+            return Returns()
         rules, migrates = policy.failback, policy.has_auto_migration
         type_ = self._objects.type_of(federated)
         replicas = type_.replicas(federated["spec"]["template"]) if type_ is not None else None
@@ -135,6 +138,19 @@ class Failover:
             stable_s=parse_duration(rules.stable_for) if migrates else self.options.stable_s,
             interval_s=self.options.interval_s,
         )
+
+    def _may_return(self, federated: Object, policy: Policy) -> bool:
+        overriding = overrides_from_annotations(federated["metadata"].get("annotations") or {})
+        return may_return(
+            policy.failover.returning,
+            has_state=bool(self._tolerance(federated, policy.failover).state),
+            clusters=len(effective_placement(federated)),
+            clusters_max=overriding.get("max_clusters", policy.max_clusters),
+        )
+
+    def _tolerance(self, federated: Object, rules: FailoverRules) -> Tolerance:
+        claims = ClaimModes(self._objects, federated["metadata"].get("namespace", ""))
+        return tolerance_of(federated["spec"]["template"], rules, claims)
 
     def ease(self, context: AttemptContext, due: Due, decision: Decision, snapshot: Snapshot) -> Eased:
         """Return what is written for a successful decision."""
@@ -233,9 +249,7 @@ class Failover:
     def _stays(self, context: AttemptContext, due: Due, leaving: Sequence[str], now: datetime) -> dict[str, Stay]:
         """Return why replicas stay in the clusters that they may not leave now, whatever the rate."""
         rules, halt = due.policy.failover, self._clusters.halt()
-        tolerance = tolerance_of(
-            context.federated["spec"]["template"], rules, ClaimModes(self._objects, context.key.namespace)
-        )
+        tolerance = self._tolerance(context.federated, rules)
         found = {name: self._stay(name, tolerance, rules, halt, now) for name in leaving}
         for name in leaving:
             evicting = self._clusters.by_name[name]

@@ -13,6 +13,7 @@ from typing import Any
 from federation.api import names
 from federation.planning.failover.evictionrecord import EvictionRecord
 from federation.planning.failover.halts import state_of
+from federation.planning.failover.tolerance import Returning
 
 _OURS = frozenset((names.TAINT_NOT_READY, names.TAINT_UNREACHABLE, names.TAINT_UNSCHEDULABLE, names.TAINT_DRAIN))
 
@@ -23,6 +24,16 @@ class Returns:
 
     allowed: Mapping[str, int] = field(default_factory=dict)
     wait_s: float | None = None
+
+
+def may_return(returning: Returning | None, *, has_state: bool, clusters: int, clusters_max: int | None) -> bool:
+    """Return whether an object that is in so many clusters may return to those that it left when they were lost.
+
+    Unless its policy says so, it takes no place from a cluster in which it runs. One with state has left it at home.
+    """
+    if returning is not None:
+        return returning is Returning.ALWAYS
+    return has_state or clusters_max is None or clusters < clusters_max
 
 
 def plan_returns(

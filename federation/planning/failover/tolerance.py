@@ -26,12 +26,20 @@ class FailoverMode(StrEnum):
     NEVER = "Never"
 
 
+class Returning(StrEnum):
+    """Whether replicas return to clusters that they left when these were lost or drained."""
+
+    ALWAYS = "Always"
+    NEVER = "Never"
+
+
 @dataclass(frozen=True, slots=True)
 class FailoverRules:
     """`spec.failover` of a policy; None is the default for the workload."""
 
     mode: FailoverMode | None = None
     grace_s: float | None = None
+    returning: Returning | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ import pytest
 from federation.api import names
 from federation.apimachinery.clock import to_rfc3339
 from federation.planning.failover.evictionrecord import EvictionRecord
-from federation.planning.failover.returning import Returns, plan_returns
+from federation.planning.failover.returning import Returns, may_return, plan_returns
+from federation.planning.failover.tolerance import Returning
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -54,3 +55,20 @@ def test_replicas_return_in_batches_and_only_after_the_old_copy_is_gone() -> Non
     assert _plan(a_cluster(), returned_s=59) == Returns({"east": 0}, 1.0)
     assert _plan(a_cluster(for_s=290), returned_s=59) == Returns({"east": 0}, 10.0)
     assert _plan(a_cluster(), departed=frozenset({"east"})) == Returns({"east": 0})
+
+
+@pytest.mark.parametrize(
+    ("returning", "has_state", "clusters", "clusters_max", "may"),
+    [
+        (None, False, 1, 1, False),  # it would leave the cluster in which it runs
+        (None, False, 1, 2, True),
+        (None, False, 2, None, True),
+        (None, True, 1, 1, True),  # its data is at home
+        (Returning.ALWAYS, False, 1, 1, True),
+        (Returning.NEVER, True, 1, None, False),
+    ],
+)
+def test_a_return_takes_no_place_from_a_live_cluster_unless_the_policy_says_so(
+    *, returning: Returning | None, has_state: bool, clusters: int, clusters_max: int | None, may: bool
+) -> None:
+    assert may_return(returning, has_state=has_state, clusters=clusters, clusters_max=clusters_max) is may
