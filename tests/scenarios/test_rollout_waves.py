@@ -219,6 +219,36 @@ async def test_copies_of_a_workload_roll_by_waves_and_scale_at_once() -> None:
         await world.until_equal(lambda: images(world), NEW)
 
 
+@pytest.mark.parametrize("replicas", [4, 5, 7])
+async def test_no_cluster_is_without_a_replica_while_another_has_two_in_the_middle_of_a_wave(replicas: int) -> None:
+    waves = {"waves": [{"name": "canary", "clusters": ["east"]}, {"name": "rest", "pause": True}]}
+    async with a_world() as world:
+        policy = a_policy(dict.fromkeys(("east", "north", "west"), 10))
+        await world.create(PROPAGATION_POLICIES, {**policy, "spec": {**policy["spec"], "rollout": waves}})
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        await world.until_available("web", 3)
+        await world.until_equal(lambda: state(world), "Complete")
+        await set_template(world, "nginx:1.28")
+        await world.until_equal(lambda: message(world), "wave rest waits for approval")
+        await world.merge(DEPLOYMENTS, "web", {"spec": {"replicas": replicas}})
+
+        async def counts() -> list[int]:
+            found = [await member.find(DEPLOYMENTS, "web") for member in world.members.values()]
+            return [int(copy["spec"]["replicas"]) for copy in found if copy is not None]
+
+        async def total() -> int:
+            return sum(await counts())
+
+        await world.until_equal(total, replicas)
+        placed = await counts()
+        assert len(placed) == 3
+        assert max(placed) - min(placed) <= 1
+        assert await images(world) == {**OLD, "east": "nginx:1.28"}
+        await steer(world, approvedWave={"revision": 1, "wave": "rest"})
+        await world.until_equal(lambda: state(world), "Complete")
+        await world.until_available("web", replicas)
+
+
 async def test_waves_cost_no_write_of_the_federated_object_before_the_first_change() -> None:
     async with a_world() as world:
         await start(world, CANARY)
