@@ -20,6 +20,7 @@ from federation.api.resources import (
     FEDERATED_TYPE_CONFIGS,
     PROPAGATION_POLICIES,
 )
+from federation.apimachinery import conditions
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, Object
@@ -40,6 +41,8 @@ from federation.scheduling.whatif.planresult import ObjectPlan
 from federation.scheduling.whatif.state import ObjectChange
 
 _POLL_S = 0.5
+_STILL_S = 10.0
+"""After this time without progress the objects that have not left are named."""
 _SHOWN_MAX = 20
 _NO_ROOM = "other clusters have no room"
 _EXPECTED = frozenset((StayReason.KEPT, StayReason.NEVER, StayReason.STATE))
@@ -55,6 +58,10 @@ class _Item:
     stay: str = ""
     is_expected: bool = True
 
+    def to_text(self, text: str) -> str:
+        """Return a line about the object; one without replicas, such as a Service, is named alone."""
+        return f"{self.name}: {to_count(self.replicas, 'replica')} {text}" if self.replicas else f"{self.name}: {text}"
+
 
 async def drain(context: KubeconfigContext, name: str, *, timeout_s: float) -> int:
     """Drain a member and print the progress; return 1 if something stays that should have left."""
@@ -63,7 +70,8 @@ async def drain(context: KubeconfigContext, name: str, *, timeout_s: float) -> i
     async with context.client() as host:
         types = await _types(host)
         clock, last = SystemClock(), ""
-        deadline_s = clock.monotonic() + timeout_s
+        changed_s = clock.monotonic()
+        deadline_s, is_named = changed_s + timeout_s, False
         while True:
             cluster = await host.get(FEDERATED_CLUSTERS, name)
             items = await _items(host, types, name)
@@ -71,13 +79,22 @@ async def drain(context: KubeconfigContext, name: str, *, timeout_s: float) -> i
             text = _progress(moving, halt_of(cluster))
             if text != last:
                 print(text)
-                last = text
+                last, changed_s, is_named = text, clock.monotonic(), False
+            elif not is_named and clock.monotonic() - changed_s >= _STILL_S:
+                is_named = True
+                for line in _shown([item.to_text("not gone yet") for item in moving]):
+                    print(f"  {line}")
             if not moving or clock.monotonic() >= deadline_s:
                 break
             await asyncio.sleep(_POLL_S)
     late = [_Item(item.name, item.replicas, f"did not leave within {timeout_s:g} s") for item in moving]
-    for item in _shown((*(item for item in items if item.stay), *late)):
-        print(item)
+    for line in _shown(
+        [
+            item.to_text(f"{'stay' if item.replicas > 1 else 'stays'}: {item.stay}")
+            for item in (*filter(_stays, items), *late)
+        ]
+    ):
+        print(line)
     has_failed = bool(late) or any(not item.is_expected for item in items)
     print(f'cluster "{name}" ' + ("is not empty" if has_failed else "is drained"))
     return 1 if has_failed else 0
@@ -104,14 +121,14 @@ async def preview(context: KubeconfigContext, name: str) -> int:
         item, why = _item(federated, type_, name), _obstacle(federated, policy, claims)
         metadata = federated["metadata"]
         staying, reason = _forecast(plans.get((metadata.get("namespace", ""), metadata["name"])), name, item.replicas)
-        if why or staying == item.replicas:
-            print(f"{item.name}: {to_count(item.replicas, 'replica')} would stay: {why or reason}")
+        if why or (reason and staying == item.replicas):
+            print(item.to_text(f"would stay: {why or reason}"))
         elif staying:
             print(
                 f"{item.name}: {item.replicas - staying} of {to_count(item.replicas, 'replica')} would leave: {reason}"
             )
         else:
-            print(f"{item.name}: {to_count(item.replicas, 'replica')} would leave")
+            print(item.to_text("would leave"))
         if not why and reason == _NO_ROOM:
             lacking, objects = lacking + staying, objects + 1
     if lacking:
@@ -163,10 +180,18 @@ def _item(federated: Object, type_: FederatedType, cluster: str) -> _Item:
     replicas = current_clusters(federated, type_).get(cluster, 0)
     if replicas is None:
         replicas = type_.replicas(template) or 0
-    stay = eviction_record(federated).stays.get(cluster)
-    if stay is None:
-        return _Item(f"{template['kind']} {where}", replicas)
-    return _Item(f"{template['kind']} {where}", replicas, stay.message, is_expected=stay.reason in _EXPECTED)
+    name, stay = f"{template['kind']} {where}", eviction_record(federated).stays.get(cluster)
+    if stay is not None:
+        return _Item(name, replicas, stay.message, is_expected=stay.reason in _EXPECTED)
+    scheduled = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED) or {}
+    if scheduled.get("status") == "False" and cluster in placement_of(federated, names.GLOBAL_SCHEDULER):
+        # Without a decision it keeps its placement, whatever happens to the cluster.
+        return _Item(name, replicas, str(scheduled.get("message") or scheduled.get("reason")), is_expected=False)
+    return _Item(name, replicas)
+
+
+def _stays(item: _Item) -> bool:
+    return bool(item.stay)
 
 
 def _progress(moving: Sequence[_Item], halt: str) -> str:
@@ -177,10 +202,9 @@ def _progress(moving: Sequence[_Item], halt: str) -> str:
     return f"{to_count(len(moving), 'object')} to leave{left}" + (f"; waiting: {halt}" if halt else "")
 
 
-def _shown(items: Iterable[_Item]) -> list[str]:
-    listed = [f"{item.name}: {to_count(item.replicas, 'replica')} stay: {item.stay}" for item in items]
-    more = len(listed) - _SHOWN_MAX
-    return [*listed[:_SHOWN_MAX], *([f"and {more} more"] if more > 0 else [])]
+def _shown(lines: Sequence[str]) -> list[str]:
+    more = len(lines) - _SHOWN_MAX
+    return [*lines[:_SHOWN_MAX], *([f"and {more} more"] if more > 0 else [])]
 
 
 async def _federated(host: Client) -> list[Object]:

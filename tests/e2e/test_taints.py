@@ -98,6 +98,24 @@ def test_a_drained_cluster_is_emptied_unless_a_budget_forbids_it(fed: Federation
     assert placement(fed) == {"frankfurt": 10}
 
 
+def test_a_drain_ends_with_the_reason_where_no_other_cluster_can_take_an_object(fed: Federation) -> None:
+    pinned = {**POLICY, "metadata": {"name": "in-oslo", "namespace": "pinned"}}
+    pinned["spec"] = {**POLICY["spec"], "schedulingMode": "Duplicate", "placement": [{"cluster": "oslo"}]}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key", "namespace": "pinned"}}
+    secret["metadata"] |= {"labels": {"kubeadmiral.io/propagation-policy-name": "in-oslo"}}
+    fed.kubectl("create", "namespace", "pinned")
+    fed.kubectl.apply(pinned, secret)
+    found = fed.api("pinned")
+    eventually(
+        lambda: found.find("federatedobjects", "key-secrets"), lambda seen: seen and seen["spec"].get("placements")
+    )
+    drained = run(fed, "drain", "oslo", "--timeout", "60")
+    assert "Secret pinned/key: stays: 0/2 clusters are available" in drained
+    assert 'cluster "oslo" is not empty' in drained
+    assert "did not leave within" not in drained
+    assert run(fed, "uncordon", "oslo") == 'cluster "oslo" uncordoned'
+
+
 def test_taints_have_the_syntax_of_kubectl(fed: Federation) -> None:
     assert run(fed, "taint", "oslo", "dedicated=gpu:NoSchedule", "dry:PreferNoSchedule") == 'cluster "oslo" tainted'
     assert run(fed, "taint", "oslo", "dedicated=gpu:NoSchedule") == 'cluster "oslo" unchanged'
