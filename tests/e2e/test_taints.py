@@ -103,6 +103,7 @@ def test_a_drain_ends_with_the_reason_where_no_other_cluster_can_take_an_object(
     pinned["spec"] = {**POLICY["spec"], "schedulingMode": "Duplicate", "placement": [{"cluster": "oslo"}]}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key", "namespace": "pinned"}}
     secret["metadata"] |= {"labels": {"kubeadmiral.io/propagation-policy-name": "in-oslo"}}
+    run(fed, "uncordon", "oslo")
     fed.kubectl("create", "namespace", "pinned")
     fed.kubectl.apply(pinned, secret)
     found = fed.api("pinned")
