@@ -23,7 +23,9 @@ help: ## Print the targets
 env: $(STAMP) ## Create the virtual environment with the versions in constraints.txt
 $(STAMP) $(BASE_STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "make: no Python >= 3.11 found; install one or run: make PYTHON=/path/to/python3"; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@# An environment without pip is what an interrupted creation leaves; uv needs none.
+	@{ test -x $(BIN)/python && { command -v uv || $(BIN)/python -m pip --version; }; } >/dev/null 2>&1 || \
+		$(PYTHON) -m venv --clear $(VENV)
 	@echo "Installing into $(VENV) (once) ..."
 	@$(BIN)/python tools/install.py $(if $(filter $(STAMP),$@),test)
 	@touch $@
