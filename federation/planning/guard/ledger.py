@@ -49,8 +49,8 @@ class Cause:
 
 def parse_cause(text: str) -> Cause:
     """Return the cause of its text; ValueError for a malformed one."""
-    kind, separator, path = text.partition(" ")
-    if not separator or not path:
+    kind, _, path = text.partition(" ")
+    if not path:
         raise ValueError(f"{text!r} is not a kind and a name")
     namespace, _, name = path.rpartition("/")
     return Cause(kind, namespace, name)

@@ -213,6 +213,16 @@ async def test_watches_are_limited_in_all_and_per_user_and_counted_until_they_en
         await anext(none.open())
 
 
+async def test_a_cluster_without_the_selected_name_is_not_watched() -> None:
+    watching = Watching((200, [event("ADDED", a_configmap("a"))]))
+    async with opened(watching, field_selector="metadata.name=m2-a", timeout_s=0.01) as watch:
+        assert await anext(watch, None) is None
+    assert watching.member.targets == []
+    async with opened(watching, field_selector="metadata.name=m1-a") as watch:
+        assert await watching.names(watch, 1) == [("ADDED", "a")]
+    assert "fieldSelector=metadata.name%3Da" in watching.member.targets[0]
+
+
 async def test_initial_events_are_refused() -> None:
     with pytest.raises(Invalid, match="list first"):
         await anext(Watching().open(send_initial_events=True))

@@ -90,6 +90,19 @@ def test_a_decision_counts_before_it_is_observed() -> None:
     assert sum(decide(ledger, a_web(10)).placements.values()) == 5
 
 
+def test_what_is_observed_after_a_decision_counts_in_its_place() -> None:
+    ledger, other, decided = a_ledger(pods="5"), ("default", "other"), Charge({}, {"east": 3})
+    ledger.assume("default", other, decided)
+    assert ledger.observe("default", other, decided)
+    assert not ledger.observe("default", other, decided)
+    assert ledger.observe("default", other, Charge({}, {"east": 1}))
+    assert sum(decide(ledger, a_web(10)).placements.values()) == 4
+    ledger.wait("default", other, is_short=True)
+    assert ledger.observe("default", other, None)
+    assert ledger.waiting("default") == frozenset()
+    assert not ledger.observe("default", other, None)
+
+
 def test_usage_is_known_by_cluster() -> None:
     ledger = a_ledger(cpu="5", price="1")
     ledger.observe("default", WEB, Charge({"cpu": 500}, {"east": 2, "west": 1}))

@@ -1,5 +1,6 @@
 """Single steps of sync that good histories do not reach: leaving clusters, incomplete caches, federated objects with wrong names."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -113,6 +114,29 @@ async def test_a_departed_object_is_removed_only_where_it_has_our_label(label: s
         await world.restart()
         await world.until_statuses({"m1": "OK"})
         assert (await world.members["m2"].deployment() is None) is (label == "true")
+
+
+async def _run(world: World, cluster: str) -> int:
+    """Act as the member's Deployment controller: run all replicas, and return their number."""
+    deployment = await world.members[cluster].deployment()
+    count = 0 if deployment is None else deployment["spec"]["replicas"]
+    if deployment is not None:
+        await world.members[cluster].report(replicas=count, updatedReplicas=count, availableReplicas=count)
+    return int(count)
+
+
+async def test_a_departed_cluster_keeps_its_replicas_until_others_run() -> None:
+    async with member_world(2) as world:
+        await _converged(world, {"m1": 2, "m2": 1})
+        seen = [(await _run(world, "m1"), await _run(world, "m2"))]
+        await world.patch({"spec": placed({"m2": 3})})
+        while seen[-1][0]:
+            await world.pass_time(1)
+            if seen[-1][0] == 2:
+                assert await world.statuses() == {"m1": "WaitingForReplicas", "m2": "WaitingForReplicas"}
+            seen.append((await _run(world, "m1"), await _run(world, "m2")))
+        assert all(departing + before >= 3 for (_, before), (departing, _) in pairwise(seen)), seen
+        assert await world.members["m1"].deployment() is None
 
 
 async def test_a_federated_object_without_a_source_is_not_delivered_and_says_so_once() -> None:

@@ -84,6 +84,29 @@ def test_moves_of_many_policies_count_for_the_cluster_that_they_leave() -> None:
     assert (judgement.verdict, judgement.cause) == (Verdict.HOLD, EAST)
 
 
+def test_the_first_of_several_exceeded_causes_is_named() -> None:
+    ledger: Ledger[int] = Ledger(OPTIONS)
+    for key in range(10):
+        ledger.record(key, [POLICY, EAST], 0.0)
+    judgement = ledger.propose(10, {POLICY: 20, EAST: 20, OTHER: 20}, 0.0)
+    assert (judgement.verdict, judgement.cause) == (Verdict.HOLD, POLICY)
+
+
+@pytest.mark.parametrize("earlier", ["held", "proposed", "moved"])
+def test_a_move_that_is_taken_back_leaves_the_others_of_its_cause(earlier: str) -> None:
+    ledger: Ledger[int] = Ledger(GuardOptions(count=1, share=0.0))
+    match earlier:
+        case "held":
+            ledger.hold(0, POLICY)
+        case "proposed":
+            ledger.propose(0, {POLICY: 20}, 0.0)
+        case "moved":
+            ledger.record(0, [POLICY], 0.0)
+    assert ledger.propose(1, {POLICY: 20}, 0.0).verdict is Verdict.HOLD
+    ledger.withdraw(1)
+    assert ledger.propose(2, {POLICY: 20}, 0.0).verdict is Verdict.HOLD
+
+
 def test_held_moves_that_are_taken_back_do_not_count() -> None:
     ledger: Ledger[int] = Ledger(OPTIONS)
     _verdicts(ledger, range(50), {POLICY: 60}, 0.0)
@@ -91,6 +114,14 @@ def test_held_moves_that_are_taken_back_do_not_count() -> None:
         ledger.withdraw(key)
     _verdicts(ledger, range(45, 50), {POLICY: 60}, 5.0)
     assert set(_verdicts(ledger, range(45, 50), {POLICY: 60}, 6.0)) == {Verdict.GO}
+
+
+def test_a_move_counts_no_longer_for_a_cause_that_it_lost() -> None:
+    ledger: Ledger[int] = Ledger(GuardOptions(count=1, share=0.0))
+    ledger.propose(0, {POLICY: 20, EAST: 20}, 0.0)
+    ledger.propose(0, {EAST: 20}, 0.0)
+    ledger.withdraw(0)
+    assert ledger.propose(1, {POLICY: 20}, 0.0).verdict is Verdict.WAIT
 
 
 @given(

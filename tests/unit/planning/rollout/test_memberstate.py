@@ -113,6 +113,31 @@ def test_a_terminating_object_has_no_pods_to_count_on() -> None:
     assert (target.replicas, target.pods, target.available) == (0, 4, 0)
 
 
+@pytest.mark.parametrize(
+    ("is_steered", "keeps_replicas", "is_leaving", "expected"),
+    [
+        (True, False, False, True),
+        (True, True, False, False),
+        # Its successor gets the replicas that the scheduler decides.
+        (True, True, True, True),
+        (False, False, False, False),
+        (False, True, False, False),
+        (False, True, True, False),
+    ],
+)
+def test_replicas_of_an_autoscaler_are_not_steered(
+    is_steered: bool, keeps_replicas: bool, is_leaving: bool, expected: bool
+) -> None:
+    present = live(OBSERVED, 7)
+    if is_leaving:
+        present["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    target = to_target(
+        DEPLOYMENTS, "a", rendered(), present, is_steered=is_steered, keeps_replicas=keeps_replicas, is_written=True
+    )
+    assert target.is_steered is expected
+    assert target.wanted == (7 if keeps_replicas and not is_leaving else 4)
+
+
 def test_the_last_step_is_the_rendered_object_itself() -> None:
     wanted = rendered()
     assert to_stepped(DEPLOYMENTS, wanted, live(OBSERVED, 2), Step(4)) is wanted

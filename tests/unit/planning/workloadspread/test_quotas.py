@@ -13,12 +13,17 @@ EVERY = frozenset(TWO)
 
 
 def plan(
-    spread: SubsetSpread, total: int, current: Mapping[str, int] | None = None, free: Mapping[str, int] | None = None
+    spread: SubsetSpread,
+    total: int,
+    current: Mapping[str, int] | None = None,
+    free: Mapping[str, int] | None = None,
+    *,
+    avoid_disruption: bool = True,
 ) -> dict[str, dict[str, int]]:
     """Return the quotas by subset and cluster of two clusters with equal weights."""
     steps: Steps = []
     preferences = {name: Preference(1) for name in TWO}
-    demand = Demand(total, TWO, preferences, "default/web", current or {}, avoid_disruption=True)
+    demand = Demand(total, TWO, preferences, "default/web", current or {}, avoid_disruption=avoid_disruption)
     plan_quotas(spread, free or {}, plan_nearest, demand, steps)
     return {name: dict(own) for name, own in planned_quotas(steps).items() if own}
 
@@ -67,6 +72,34 @@ def test_a_cluster_that_does_not_answer_keeps_replicas_that_wait_there() -> None
     spread = SubsetSpread("web", (OWN, MORE), {"own": {"east": 5}}, frozenset({"east"}), {"east": {"own": 2}})
     assert plan(spread, 5, {"east": 5}) == {"own": {"east": 5}}
     assert plan(spread, 7, {"east": 5}) == {"own": {"east": 5}, "more": {"north": 2}}
+
+
+@pytest.mark.parametrize(
+    ("frozen", "avoid_disruption", "expected"),
+    [
+        ((), False, {"east": 2, "north": 2}),
+        ((), True, {"east": 4}),
+        (("east",), False, {"east": 4}),
+        (("north",), False, {"east": 4}),
+    ],
+)
+def test_a_new_division_moves_no_replicas_from_or_to_a_cluster_that_does_not_answer(
+    frozen: tuple[str, ...], avoid_disruption: bool, expected: Mapping[str, int]
+) -> None:
+    spread = SubsetSpread("web", (BOTH,), {"both": {"east": 4}}, frozenset(frozen))
+    assert plan(spread, 4, {"east": 4}, avoid_disruption=avoid_disruption) == {"both": expected}
+
+
+@pytest.mark.parametrize(
+    ("avoid_disruption", "expected"),
+    [(True, {"own": {"east": 3}, "more": {"north": 2}}), (False, {"own": {"east": 5}})],
+)
+def test_only_a_new_division_fills_the_first_subset_from_the_others(
+    avoid_disruption: bool, expected: Mapping[str, Mapping[str, int]]
+) -> None:
+    current = {"east": 3, "north": 2}
+    spread = SubsetSpread("web", (OWN, MORE), {"own": {"east": 3}, "more": {"north": 2}})
+    assert plan(spread, 5, current, avoid_disruption=avoid_disruption) == expected
 
 
 @pytest.mark.parametrize(
