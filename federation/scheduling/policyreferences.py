@@ -47,6 +47,15 @@ def _of_terms(at: str, terms: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str
                     yield f"{at}[{index}].matchFields[{place}]", str(name)
 
 
+def _is_resolved(field: str) -> bool:
+    """Return whether a name in the field that exists only in lower case means that cluster (`Snapshot.resolve`)."""
+    return field.endswith(".cluster") or ".targetClusters.clusters[" in field
+
+
+def _hint(name: str, clusters: AbstractSet[str]) -> str:
+    return f"; did you mean {name.lower()!r}?" if name.lower() in clusters else ""
+
+
 def reference_warnings(
     policy: Mapping[str, Any], clusters: AbstractSet[str], kinds: Kinds, others: Iterable[Mapping[str, Any]] = ()
 ) -> list[str]:
@@ -56,9 +65,9 @@ def reference_warnings(
     compared with; it may be among them.
     """
     found = [
-        f"{field}: there is no FederatedCluster {name!r}"
+        f"{field}: there is no FederatedCluster {name!r}{_hint(name, clusters)}"
         for field, name in named_clusters(policy)
-        if name not in clusters
+        if name not in clusters and not (_is_resolved(field) and name.lower() in clusters)
     ]
     for index, selector in enumerate((policy.get("spec") or {}).get("resourceSelectors") or ()):
         api_version, kind = str(selector.get("apiVersion")), str(selector.get("kind"))

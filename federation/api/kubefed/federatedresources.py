@@ -29,8 +29,8 @@ class ClusterOverride(Model):
 
     op: Operation | None = None
     """add, remove or replace; replace by default."""
-    path: Annotated[str, Field(pattern="^/([^~]|~[01])*$")]
-    """A JSON pointer (RFC 6901) to the field, for example /spec/template/spec/containers/0/image."""
+    path: Annotated[str, Field(pattern=r"^(/([^~]|~[01])*|[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)*)$")]
+    """A JSON pointer (RFC 6901) to the field, for example /spec/template/spec/containers/0/image, or spec.replicas."""
     value: AnyValue = None
     """The value to add or to set."""
 

@@ -21,8 +21,10 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object
 from federation.planning.convert.fieldreader import FieldReader, to_title
 from federation.planning.convert.model import Conversion, Note
-from federation.planning.kubefed.nativeform import REPLICAS_PATH, derive
+from federation.planning.kubefed.nativeform import REPLICAS_PATH, derive, to_pointer
 
+_OTHER_DOMAIN = ".kubefed.k8s.io"
+"""Published manifests have it in place of `.kubefed.io`."""
 _IDENTITY = ("name", "namespace", "creationTimestamp")
 _INSTEAD = {
     "KubeFedCluster": "join the cluster with `fedctl join`",
@@ -87,8 +89,8 @@ def _read(manifest: Object, preference: Object | None, notes: list[Note]) -> Non
         for patch in override.children("clusterOverrides"):
             patch.text("op")
             patch.any("value")
-            path = patch.text("path")
-            if not path.startswith("/"):
+            path = to_pointer(patch.text("path"))
+            if path == "/":
                 raise patch.refuse("path", "must be a JSON pointer such as /spec/replicas; correct the manifest")
             if preference is not None and path == REPLICAS_PATH:
                 patch.note("path", "is left out: the ReplicaSchedulingPreference divides the replicas")
@@ -161,7 +163,8 @@ def _required(reader: FieldReader, key: str) -> str:
 
 
 def _group(manifest: Object) -> str:
-    return str(manifest.get("apiVersion", "")).rpartition("/")[0]
+    group = str(manifest.get("apiVersion", "")).rpartition("/")[0]
+    return group.replace(_OTHER_DOMAIN, ".kubefed.io") if group.endswith(_OTHER_DOMAIN) else group
 
 
 def _target(manifest: Object) -> _Target:

@@ -134,14 +134,19 @@ def _policy_labels(federated: Mapping[str, Any], kind: FederatedKind, *, has_ove
     return {propagation: name, **({override: name} if has_overrides else {})}
 
 
+def to_pointer(path: str) -> str:
+    """Return the JSON pointer of a path, which may have dots instead: spec.replicas is /spec/replicas."""
+    return path if path.startswith("/") else "/" + path.replace(".", "/")
+
+
 def override_rules(federated: Mapping[str, Any], *, is_divided: bool) -> list[Object]:
     """Return the overrides as rules of an override policy; a division replaces those of the replicas."""
     rules = []
     for entry in (federated.get("spec") or {}).get("overrides") or ():
         patches = [
-            {"path": each["path"], "operator": each.get("op") or "replace", **_value(each)}
+            {"path": to_pointer(each["path"]), "operator": each.get("op") or "replace", **_value(each)}
             for each in entry.get("clusterOverrides") or ()
-            if not (is_divided and each["path"] == REPLICAS_PATH)
+            if not (is_divided and to_pointer(each["path"]) == REPLICAS_PATH)
         ]
         if patches:
             rules.append({"targetClusters": {"clusters": [entry["clusterName"]]}, "overriders": {"jsonpatch": patches}})

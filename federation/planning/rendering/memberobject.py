@@ -102,6 +102,9 @@ class Renderer:
 
     def _finish(self, obj: Object) -> Rendered:
         annotations = {names.TEMPLATE_REVISION: template_revision(obj)} if self._has_revisions else {}
+        if generation := self._base["metadata"]["annotations"].get(names.SOURCE_GENERATION):
+            # An override of annotations replaces all of them.
+            annotations[names.SOURCE_GENERATION] = generation
         return finish(obj, annotations)
 
     def subject(self, cluster: str) -> Rendered | None:
@@ -227,7 +230,7 @@ def finish(obj: Object, annotations: Mapping[str, str]) -> Rendered:
     metadata["labels"] = {**(metadata.get("labels") or {}), names.MANAGED_LABEL: "true"}
     if finalizers := metadata.get("finalizers"):
         metadata["finalizers"] = list(dict.fromkeys(finalizers))
-    kept = _without(metadata.get("annotations") or {}, (names.TEMPLATE_HASH,))
+    kept = _without(metadata.get("annotations") or {}, (names.TEMPLATE_HASH, *_ANNOTATIONS_DROPPED))
     metadata["annotations"] = {**kept, **annotations}
     result = {**obj, "metadata": metadata}
     digest = content_hash(result)

@@ -36,6 +36,17 @@ def test_clusters_that_do_not_exist_are_named_with_their_field() -> None:
     ]
 
 
+def test_names_in_another_case_are_found_where_they_are_resolved() -> None:
+    policy = _policy(
+        placement=[{"cluster": "East"}],
+        overrideRules=[{"targetClusters": {"clusters": ["EAST"]}}],
+        rollout={"waves": [{"name": "canary", "clusters": ["East"]}]},
+    )
+    assert _warnings(policy) == [
+        "spec.rollout.waves[0].clusters[0]: there is no FederatedCluster 'East'; did you mean 'east'?"
+    ]
+
+
 def test_a_star_is_no_cluster_that_is_missing() -> None:
     assert reference_warnings({"spec": {"placement": [{"cluster": "*"}]}}, frozenset(), frozenset()) == []
 

@@ -53,6 +53,15 @@ def test_the_example_is_converted() -> None:
     assert conversion.objects[-1]["spec"]["replicas"] == 9
 
 
+def test_other_spellings_that_are_published_are_converted() -> None:
+    override = {"clusterName": "east", "clusterOverrides": [{"path": "spec.replicas", "value": 5}]}
+    published = {**a_deployment(overrides=[override]), "apiVersion": "types.kubefed.k8s.io/v1beta1"}
+    conversion = convert([published])
+    assert [obj["kind"] for obj in conversion.objects] == ["PropagationPolicy", "OverridePolicy", "Deployment"]
+    (rule,) = conversion.objects[1]["spec"]["overrideRules"]
+    assert rule["overriders"]["jsonpatch"] == [{"path": "/spec/replicas", "operator": "replace", "value": 5}]
+
+
 def test_other_manifests_stay_as_they_are() -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}
     assert convert([service]).objects == [service]
@@ -130,7 +139,7 @@ def test_what_is_not_expressed_is_noted(manifests: list[Object], field: str, mes
         ),
         (a_deployment(overrides=[{}]), r"spec.overrides\[0\].clusterName: is missing"),
         (
-            a_deployment(overrides=[{"clusterName": "a", "clusterOverrides": [{"path": "spec.replicas"}]}]),
+            a_deployment(overrides=[{"clusterName": "a", "clusterOverrides": [{"value": 5}]}]),
             r"spec.overrides\[0\].clusterOverrides\[0\].path: must be a JSON pointer",
         ),
         (a_preference(targetKind="Deployment"), "spec.targetKind: must be FederatedDeployment or FederatedReplicaSet"),

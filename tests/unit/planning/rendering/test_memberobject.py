@@ -53,6 +53,18 @@ def test_identity_status_and_bookkeeping_are_not_sent() -> None:
     assert "status" not in rendered.object
 
 
+def test_an_override_of_all_annotations_sends_no_bookkeeping_and_keeps_ours() -> None:
+    annotations = {wellknown.LAST_APPLIED_CONFIGURATION: "{}", wellknown.DEPLOYMENT_REVISION: "3", "team": "blue"}
+    replaced = override(names.OVERRIDE_CONTROLLER, "/metadata/annotations", {**annotations, "cost": "low"})
+    rendered = renderer(deployment(generation=4, annotations=annotations), overrides=[replaced]).render("m1")
+    assert rendered.object["metadata"]["annotations"] == {
+        "team": "blue",
+        "cost": "low",
+        names.SOURCE_GENERATION: "4",
+        names.TEMPLATE_HASH: rendered.hash,
+    }
+
+
 def test_the_hash_depends_on_content_only() -> None:
     first = renderer(deployment(labels={"a": "1", "b": "2"})).render("m1")
     same = renderer(deployment(labels={"b": "2", "a": "1"})).render("m2")
