@@ -1,13 +1,15 @@
 """Admission of KubeFed's kinds: they allow no user more than the native kinds do.
 
-The control plane writes the native object and its policies with its own rights. So the author of a federated object
-needs the permissions to create and to update the object and the policies of that name, `delete` for an empty list of
-clusters, and `escalate` for a role. The author of a ReplicaSchedulingPreference needs permission to update its target
-and the target's policy. A changed template is submitted to the host's admission as a dry run by a user without rights,
-as overrides are, so that its errors are reported at once.
+The control plane writes the native object and its policies as the author of the federated object, when the author is
+gone. So he needs the permissions to create and to update the object and the policies of that name, `delete` for an
+empty list of clusters, and `escalate` for a role. The author of a ReplicaSchedulingPreference needs permission to
+update its target and the target's policy. What the control plane will do is tried as a dry run of the author, so that
+refusals of the host's quotas and admission are reported at once. A changed template is also submitted to the host's
+admission by a user without rights, as overrides are.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+import contextlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from federation.admission.federatedobjects import forbidden
@@ -22,30 +24,31 @@ from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery.errors import AlreadyExists, BadRequest, Invalid, cause, invalid
 from federation.apimachinery.resources import CLUSTER_ROLES, NAMESPACES, REPLICA_SETS, Object, Resource
 from federation.apiserver.admission.requests import AdmissionRequest
+from federation.apiserver.auth.identity import AUTHENTICATED
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
+from federation.client.client import Client
 from federation.planning.kubefed.nativeform import policy_kinds, policy_name, to_native
+from federation.runtime.onbehalf import apply_for
 
-Review = Callable[[Resource, Object], Awaitable[Any]]
-"""Submits an object to the host's admission as a dry run; ApiError when it is refused."""
 _Permission = tuple[tuple[str, ...], AccessCheck]
 """Verbs of which one must be allowed, and on what."""
 _CHANGE = ("update", "patch")
 _IDENTITY = frozenset({"/kind", "/apiVersion", "/metadata/name", "/metadata/namespace", "/metadata/generateName"})
 _NOT_REVIEWED = (CLUSTER_ROLES, NAMESPACES, REPLICA_SETS)
-"""A role is refused to a user without rights, a namespace that exists is only labelled, and the user of dry runs may
+"""A role is refused to a user without rights, a namespace that exists is only labelled, and the user without rights may
 create only kinds with a shipped FederatedTypeConfig."""
 
 
 class KubeFedAdmission:
-    """An `AdmissionPlugin`. It lives as long as the API server and keeps no state."""
+    """An `AdmissionPlugin`. It lives as long as the API server and keeps no state; `client` makes dry runs."""
 
     resources = frozenset(
         resource.group_resource
         for resource in (REPLICA_PREFERENCES, *(kind.resource for kind in FEDERATED_KINDS.values()))
     )
 
-    def __init__(self, review: Review) -> None:
-        self._review = review
+    def __init__(self, client: Client) -> None:
+        self._client = client
 
     def mutate(self, request: AdmissionRequest) -> Object:
         """Change nothing."""
@@ -64,17 +67,23 @@ class KubeFedAdmission:
         if causes := list(_problems(obj, kind, request.namespace)):
             raise invalid(request.resource.kind, request.resource.group, request.shown_name, causes)
         _require(request, access, _checks(obj, kind, request.namespace))
-        if kind.target not in _NOT_REVIEWED and (old is None or _template(old) != _template(obj)):
-            await self._check_template(request, to_native(obj, kind))
-
-    async def _check_template(self, request: AdmissionRequest, native: Object) -> None:
-        kind = FEDERATED_KINDS[request.resource.kind]
-        if request.namespace:
+        native = to_native(obj, kind)
+        if kind.target.namespaced:
             native["metadata"]["namespace"] = request.namespace
+        has_changed = old is None or _template(old) != _template(obj)
+        await self._try(request, kind.target, native, is_reviewed=has_changed and kind.target not in _NOT_REVIEWED)
+
+    async def _try(self, request: AdmissionRequest, target: Resource, native: Object, *, is_reviewed: bool) -> None:
+        """Raise what the host answers if the native object is applied: as a user without rights, and as the author."""
+        nobody: Object = {"username": names.OVERRIDE_POLICY_USER, "groups": [AUTHENTICATED]}
         try:
-            await self._review(kind.target, native)
-        except AlreadyExists:
-            return  # an API server over HTTP answers this after validation and admission
+            if is_reviewed:
+                with contextlib.suppress(AlreadyExists):  # an API server over HTTP answers this after admission
+                    await self._client.review(target, native, user=nobody)
+            if target != NAMESPACES:
+                await apply_for(
+                    [request.user], self._client, target, native, field_manager=names.KUBEFED_MANAGER, dry_run=True
+                )
         except BadRequest as error:
             causes = [cause("FieldValueInvalid", f"Invalid value: {error.message}", "spec.template")]
             raise invalid(request.resource.kind, request.resource.group, request.shown_name, causes) from error

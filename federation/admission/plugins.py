@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
+from federation.admission.authors import AuthorAdmission
 from federation.admission.autoscalers import AutoscalerAdmission
 from federation.admission.cronautoscalers import CronAutoscalerAdmission
 from federation.admission.federatedobjects import FederatedObjectAdmission, FindResource
@@ -12,14 +13,13 @@ from federation.admission.placementholds import PlacementHoldAdmission
 from federation.admission.policyselectors import PolicyAdmission
 from federation.admission.typeconfigs import TypeConfigAdmission
 from federation.admission.uniteddeployments import UnitedDeploymentAdmission
-from federation.api import names
-from federation.api.resources import FEDERATED_TYPE_CONFIGS
+from federation.api.resources import FEDERATED_TYPE_CONFIGS, TOPOLOGY_SPREAD_PLANS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.publicaddresses import Network
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.admission.plugins import AdmissionPlugin
-from federation.client.client import Client
+from federation.client.client import Client, UserInfo
 from federation.planning.workloadspread.specvalidation import SpreadRules
 
 
@@ -44,17 +44,18 @@ def admission_plugins(
         except NotFound:
             return None
 
-    async def review(resource: Resource, obj: Object) -> None:
-        await client.review(resource, obj, user=names.OVERRIDE_POLICY_USER)
+    async def review(resource: Resource, obj: Object, user: UserInfo) -> None:
+        await client.review(resource, obj, user=user)
 
     return [
-        FederatedObjectAdmission(find),
-        KubeFedAdmission(review),
+        AuthorAdmission(FederatedObjectAdmission(find)),
+        AuthorAdmission(KubeFedAdmission(client)),
         PlacementHoldAdmission(clock),
-        PolicyAdmission(find, list_objects, gate_networks),
+        AuthorAdmission(PolicyAdmission(find, list_objects, gate_networks)),
         AutoscalerAdmission(list_objects),
-        CronAutoscalerAdmission(),
-        UnitedDeploymentAdmission(list_objects),
+        AuthorAdmission(CronAutoscalerAdmission(find)),
+        AuthorAdmission(UnitedDeploymentAdmission(list_objects, review)),
+        AuthorAdmission(resources=[TOPOLOGY_SPREAD_PLANS.group_resource]),
         WorkloadSpreadAdmission(find, list_objects, read_object, spread_rules),
         TypeConfigAdmission(find, partial(list_objects, FEDERATED_TYPE_CONFIGS)),
     ]

@@ -179,6 +179,12 @@ HAND_WRITTEN = _OURS + "hand-written"
 """On a federated object: "true" if a user with permission wrote it, so that it need not follow from a source object.
 Only admission can set it (federation/admission)."""
 
+AUTHORS = _OURS + "authors"
+"""On a kind whose wish the control plane carries out: JSON list of {user, wrote} (planning/authors.py). Only admission
+can set it."""
+OVERRIDE_AUTHORS = _OURS + "override-authors"
+"""On a federated object: JSON list of the users who wrote the policies behind its overrides."""
+
 EVICTION = _OURS + "eviction"
 """On a federated object whose replicas left a cluster by a taint of ours, or wait to: JSON
 (planning/failover/evictionrecord.py)."""
@@ -278,6 +284,7 @@ EVENT_ROLLED_BACK = "RolledBack"
 # Users under whose name the control plane submits overridden objects to the host's admission; they have no credentials
 OVERRIDE_POLICY_USER = "federation:override-policy"
 CLUSTER_OVERRIDE_POLICY_USER = "system:federation:cluster-override-policy"
+REVIEWERS = (OVERRIDE_POLICY_USER, CLUSTER_OVERRIDE_POLICY_USER)
 
 # Member service account (useServiceAccount)
 MEMBER_SERVICE_ACCOUNT = "kubeadmiral-member"

@@ -62,6 +62,8 @@ class ObjectPage(NamedTuple):
 WatchBatch = list[WatchEvent]
 Objects = list[Object]
 Watch = AsyncGenerator[WatchBatch, None]
+UserInfo = Mapping[str, Any]
+"""Kubernetes' UserInfo: username, groups, uid and extra."""
 Verb = Literal["get", "list", "create", "update", "patch", "apply", "delete", "watch"]
 
 
@@ -89,8 +91,10 @@ class Request(NamedTuple):
     grace_period_s: int | None = None
     timeout_s: int = 0
     """How long the server keeps a watch open; 0 leaves it to the server."""
-    reviewed_for: str = ""
-    """The user that creates the object in the server's eyes, in a dry run: see `Client.review`."""
+    user: UserInfo | None = None
+    """The user that the server authorizes, admits and charges, None for ourselves: see `Client.patch`."""
+    is_review: bool = False
+    """Whether a creation in a dry run asks for validation and admission only: see `Client.review`."""
 
 
 class Transport(Protocol):
@@ -197,17 +201,17 @@ class Client:
             Request("create", resource, namespace, body=orjson.dumps(obj), field_manager=field_manager)
         )
 
-    async def review(self, resource: Resource, obj: Object, *, user: str) -> Object:
+    async def review(self, resource: Resource, obj: Object, *, user: UserInfo) -> Object:
         """Return the object as it would be stored if the user created it; ApiError when the server refuses that.
 
         The server validates and admits the object and stores nothing; it does not check the user's permissions. A
         registry in process answers although the name is taken; over HTTP the answer is AlreadyExists then, and comes
-        after validation and admission. Over HTTP we need permission to impersonate the user, and the user permission to
-        create. The user has no groups but system:authenticated.
+        after validation and admission. Over HTTP only the users in `names.REVIEWERS` are impersonated, who need
+        permission to create; other reviews are as ourselves there.
         """
         namespace, body = obj["metadata"].get("namespace", ""), orjson.dumps(obj)
         return await self.transport.request(
-            Request("create", resource, namespace, body=body, dry_run=True, reviewed_for=user)
+            Request("create", resource, namespace, body=body, dry_run=True, user=user, is_review=True)
         )
 
     async def update(self, resource: Resource, obj: Object, *, subresource: str = "") -> Object:
@@ -229,10 +233,13 @@ class Client:
         field_manager: str = "",
         force: bool = False,
         dry_run: bool = False,
+        user: UserInfo | None = None,
     ) -> Object:
         """Patch the object, or its subresource, and return it; APPLY needs `field_manager` and honours `force`.
 
-        With `dry_run` the server checks, defaults and admits, and stores nothing.
+        With `dry_run` the server checks, defaults and admits, and stores nothing. With `user` the write is that user's:
+        his rights, quotas and admission decide. A server over HTTP, which does not let us act as everybody, decides
+        about ourselves.
         """
         return await self.transport.request(
             Request(
@@ -246,6 +253,7 @@ class Client:
                 field_manager,
                 force,
                 dry_run,
+                user=user,
             )
         )
 
@@ -280,8 +288,12 @@ class Client:
         uid: str = "",
         resource_version: str = "",
         grace_period_s: int | None = None,
+        user: UserInfo | None = None,
     ) -> None:
-        """Request the deletion; Conflict when uid or resourceVersion, the preconditions, do not hold."""
+        """Request the deletion; Conflict when uid or resourceVersion, the preconditions, do not hold.
+
+        `user` as in `patch`.
+        """
         await self.transport.request(
             Request(
                 "delete",
@@ -292,6 +304,7 @@ class Client:
                 uid=uid,
                 resource_version=resource_version,
                 grace_period_s=grace_period_s,
+                user=user,
             )
         )
 

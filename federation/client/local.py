@@ -4,7 +4,6 @@ Callers receive objects of their own, parsed from the stored bytes, as over the 
 caller's object. It passes the same conformance suite as `HTTPTransport` and lives as long as the registry.
 """
 
-from functools import partial
 from typing import assert_never
 from urllib.parse import parse_qsl, urlsplit
 
@@ -12,15 +11,16 @@ import orjson
 
 from federation.apimachinery.errors import ApiError, Bug, ClusterUnreachable, MethodNotAllowed
 from federation.apimachinery.resources import Object, Resource
-from federation.apiserver.auth.identity import AUTHENTICATED
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.store.fencing import Fence, fenced
-from federation.apiserver.verbs.requestoptions import DeleteOptions, ListOptions, WriteOptions, own_user
+from federation.apiserver.verbs.requestoptions import DeleteOptions, ListOptions, Requester, WriteOptions, own_user
 from federation.client.client import Client, Request, Watch, WatchEvent, WatchEventType
 from federation.client.listdocument import Items, Text
 from federation.client.localraw import get_raw
 
+_VERBS = {"apply": "patch", **{verb: verb for verb in ("get", "list", "watch", "create", "update", "patch", "delete")}}
+"""The verb that a request needs permission for."""
 _TYPES = {type_.value: type_ for type_ in WatchEventType}
 
 
@@ -48,6 +48,8 @@ class LocalTransport:
     async def _call(self, request: Request) -> Object:
         verb, resource, namespace, name, subresource = request[:5]
         info, registry = self._info(resource), self._registry
+        if request.user is not None and not request.is_review:
+            registry.check_access(info, _VERBS[verb], namespace, name, request.user, subresource=subresource)
         if verb == "get":  # the most frequent verb, and the only one for which the dispatch is measurable
             return _parse(await registry.get(info, namespace, name))
         match verb:
@@ -141,8 +143,8 @@ class LocalTransport:
             force=request.force,
             dry_run=request.dry_run,
             user_agent=self._user_agent,
-            user=partial(_user, request.reviewed_for) if request.reviewed_for else own_user,
-            ignores_taken_name=bool(request.reviewed_for),
+            user=_requester(request),
+            ignores_taken_name=request.is_review,
         )
 
 
@@ -153,14 +155,14 @@ class LocalClient(Client):
         super().__init__(LocalTransport(registry, user_agent=user_agent, fence=fence))
 
 
-def _user(name: str) -> Object:
-    """Return the UserInfo of an impersonated user, as a server builds it from the request's headers."""
-    return {"username": name, "groups": [AUTHENTICATED]}
+def _requester(request: Request) -> Requester:
+    user = request.user
+    return own_user if user is None else lambda: dict(user)
 
 
 def _delete_options(request: Request) -> DeleteOptions:
     return DeleteOptions(
-        user=own_user,
+        user=_requester(request),
         propagation_policy=request.propagation_policy,
         grace_period_s=request.grace_period_s,
         uid=request.uid,

@@ -51,10 +51,7 @@ def host_manifests(tenant_rules: Rules) -> list[Object]:
     """Return the objects without the definitions; `tenant_rules` are added to the default roles of these names."""
     account = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": names.SYSTEM_NAMESPACE}
     everybody = {"kind": "Group", "apiGroup": _RBAC, "name": _EVERYBODY}
-    reviewed = [
-        {"kind": "User", "apiGroup": _RBAC, "name": name}
-        for name in (names.OVERRIDE_POLICY_USER, names.CLUSTER_OVERRIDE_POLICY_USER)
-    ]
+    reviewed = [{"kind": "User", "apiGroup": _RBAC, "name": name} for name in names.REVIEWERS]
     return [
         _object("v1", "Namespace", names.SYSTEM_NAMESPACE),
         _object("v1", "ServiceAccount", ACCOUNT, namespace=names.SYSTEM_NAMESPACE),
@@ -105,7 +102,7 @@ def account_rules() -> list[Object]:
         _rule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
         {
             **_rule("", ("users",), ("impersonate",)),
-            "resourceNames": [names.OVERRIDE_POLICY_USER, names.CLUSTER_OVERRIDE_POLICY_USER],
+            "resourceNames": list(names.REVIEWERS),
         },
         {"nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", "/version", "/readyz"], "verbs": ["get"]},
     ]

@@ -109,6 +109,10 @@ def a_webhook(kind: str = "ValidatingWebhookConfiguration", **fields: Any) -> Ob
     return {**named(kind, "guard"), "webhooks": [webhook]}
 
 
+def nobody(name: str) -> Object:
+    return {"username": name, "groups": ["system:authenticated"]}
+
+
 async def begin(world: World, *clusters: str, override: Object | None = None) -> None:
     """Create a Deployment that goes to all clusters and what a tenant overrides in it."""
     policy = a_policy(dict.fromkeys(clusters or ("east", "west"), 1), schedulingMode="Duplicate")
@@ -215,7 +219,7 @@ async def test_policies_see_a_user_without_any_group_of_administrators() -> None
         await forbid(world, conditions=exempt)
         await begin(world, override=an_override("east", HOST_PID, value=True))
         await until_admitted(world, names.REASON_ADMISSION_REFUSED)
-        assert [request.reviewed_for for request in world.host_line.reviews] == [names.OVERRIDE_POLICY_USER]
+        assert [request.user for request in world.host_line.reviews] == [nobody(names.OVERRIDE_POLICY_USER)]
         await world.user.delete(OVERRIDE_POLICIES, "special", "default")
         await until_admitted(world, names.REASON_ADMITTED)
 
@@ -229,7 +233,7 @@ async def test_a_cluster_wide_override_is_judged_as_a_user_of_its_own() -> None:
         await world.create(CLUSTER_OVERRIDE_POLICIES, override)
         await begin(world)
         await world.until_equal(lambda: host_pid(world, "east"), True)
-        assert [request.reviewed_for for request in world.host_line.reviews] == [names.CLUSTER_OVERRIDE_POLICY_USER]
+        assert [request.user for request in world.host_line.reviews] == [nobody(names.CLUSTER_OVERRIDE_POLICY_USER)]
         # A tenant's policy for the same object takes the exemption away.
         await world.create(OVERRIDE_POLICIES, an_override("east", "/spec/minReadySeconds", 5, name="mine"))
         message = await until_admitted(world, names.REASON_ADMISSION_REFUSED)
@@ -292,7 +296,7 @@ async def test_a_webhook_is_asked_once_for_fifty_clusters() -> None:
         await world.settle()
         assert all([await host_pid(world, cluster) for cluster in clusters])
         (judged,) = desk.judged()
-        assert judged["userInfo"] == {"username": names.OVERRIDE_POLICY_USER, "groups": ["system:authenticated"]}
+        assert judged["userInfo"] == nobody(names.OVERRIDE_POLICY_USER)
         assert (judged["operation"], judged["name"], judged["namespace"]) == ("CREATE", "web", "default")
         assert judged["object"]["spec"]["template"]["spec"]["hostPID"] is True
 

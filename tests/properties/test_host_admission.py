@@ -3,6 +3,7 @@
 import copy
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -29,9 +30,10 @@ from federation.planning.rendering.verdicts import (
     ADMITTED,
     Outcome,
     Verdict,
+    combine,
     compile_concerns,
     plan_report,
-    requester_of,
+    requesters_of,
     to_verdict,
 )
 
@@ -117,7 +119,36 @@ def test_only_cluster_wide_policies_alone_have_a_user_of_their_own(policies: lis
     annotations = {names.OVERRIDE_POLICIES: ",".join(policies)} | ({names.HAND_WRITTEN: "true"} if is_by_hand else {})
     is_cluster_wide = bool(policies) and not any("/" in policy for policy in policies) and not is_by_hand
     expected = names.CLUSTER_OVERRIDE_POLICY_USER if is_cluster_wide else names.OVERRIDE_POLICY_USER
-    assert requester_of(a_federated(**annotations)) == expected
+    assert requesters_of(a_federated(**annotations)) == [{"username": expected, "groups": ["system:authenticated"]}]
+
+
+def test_the_authors_of_overrides_and_of_an_object_written_by_hand_must_be_admitted() -> None:
+    ann, bob = {"username": "ann", "groups": ["tenants"]}, {"username": "bob", "groups": []}
+    annotations = {
+        names.OVERRIDE_AUTHORS: orjson.dumps([ann]).decode(),
+        names.AUTHORS: orjson.dumps([{"user": bob, "wrote": []}, {"user": ann, "wrote": []}]).decode(),
+    }
+    assert requesters_of(a_federated(**annotations))[1:] == [ann]
+    assert requesters_of(a_federated(**annotations, **{names.HAND_WRITTEN: "true"}))[1:] == [ann, bob]
+
+
+REFUSED, UNANSWERED = Verdict(Outcome.REFUSED, "no"), Verdict(Outcome.UNANSWERED, "who?")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        ([ADMITTED, ADMITTED], ADMITTED),
+        ([ADMITTED, REFUSED], REFUSED),
+        ([None, REFUSED], REFUSED),
+        ([UNANSWERED, REFUSED], REFUSED),
+        ([ADMITTED, None], None),
+        ([UNANSWERED, None], None),
+        ([ADMITTED, UNANSWERED], UNANSWERED),
+    ],
+)
+def test_all_users_must_be_admitted(verdicts: list[Verdict | None], expected: Verdict | None) -> None:
+    assert combine(verdicts) == expected
 
 
 TAKEN = 'deployments.apps "web" already exists'

@@ -9,7 +9,7 @@ control. `controllers` act on it: namespaces, garbage collection, removed defini
 processes on one database all need the caches, and one runs the controllers.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from federation.apimachinery.clock import Clock
@@ -47,7 +47,7 @@ from federation.apiserver.verbs.requestoptions import (
 )
 from federation.apiserver.verbs.subresources import Subresources
 from federation.apiserver.verbs.watches import WatchBatch, Watcher
-from federation.apiserver.verbs.writes import Writer
+from federation.apiserver.verbs.writes import Writer, check_access
 
 Loops = Sequence[tuple[str, Callable[[], Awaitable[None]]]]
 
@@ -122,6 +122,19 @@ class Registry:
     def set_authorizer(self, authorize: Authorize) -> None:
         """Set the function behind `authorizer` in admission's CEL expressions."""
         self._context.authorize = authorize
+
+    def check_access(
+        self,
+        info: KindInfo,
+        verb: str,
+        namespace: str,
+        name: str,
+        user: Mapping[str, Any],
+        *,
+        subresource: str = "",
+    ) -> None:
+        """Raise Forbidden unless the user (a UserInfo) has permission. The verbs do not check it; their callers do."""
+        check_access(self._context, info, verb, namespace, name, user, subresource=subresource)
 
     def set_flow_control(self, configure: Configure) -> None:
         """Pass all flow control objects to `configure`, now and after every change."""

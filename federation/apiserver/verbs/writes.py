@@ -5,9 +5,10 @@ that changes nothing returns the live object and is not stored. Removing the las
 removes the object. Read `preparation.py` for the changes to the object, `patching.py` for the patch types.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from federation.apimachinery.errors import (
     AlreadyExists,
@@ -224,22 +225,9 @@ class Writer:
 
     def _check_may_create(self, info: KindInfo, namespace: str, name: str, options: WriteOptions) -> None:
         """Raise Forbidden when an update or apply would create an object that its user may not create."""
-        authorize, user = self._context.authorize, options.user
-        if authorize is None or user is None or user is own_user:
-            return
-        resource = info.resource
-        # The authorizer counts a Namespace as being in its own namespace.
-        scope = name if info.prefix == "/core/namespaces/" else namespace
-        requester = user()
-        decision = authorize(requester, AccessCheck("create", resource.group, resource.plural, "", scope, name))
-        if not decision.is_allowed:
-            where = f'in the namespace "{scope}"' if scope else "at the cluster scope"
-            raise Forbidden(
-                f'{info.group_resource} "{name}" is forbidden: User "{requester["username"]}" cannot create resource'
-                f' "{resource.plural}" in API group "{resource.group}" {where}'
-                + (f": {decision.reason}" if decision.reason else ""),
-                details=status_details(info, name),
-            )
+        user = options.user
+        if user is not None and user is not own_user:
+            check_access(self._context, info, "create", namespace, name, user())
 
     def _with_creation_finalizers(self, info: KindInfo, obj: Object, now: datetime) -> Object:
         context = self._context
@@ -251,9 +239,13 @@ class Writer:
     async def _insert(
         self, info: KindInfo, namespace: str, obj: Object, generate_name: str, options: WriteOptions
     ) -> bytes:
-        if options.dry_run and options.ignores_taken_name:
-            return encoding.to_bytes_without_revision(encoding.encode(info.head, obj))
         context, metadata = self._context, obj["metadata"]
+        if options.dry_run and options.ignores_taken_name:
+            # What the holder of the name uses of a quota is not asked for again.
+            taken = await context.store.get(info.key(namespace, metadata["name"]))
+            old = encoding.decode(taken.value) if taken is not None else None
+            await context.check_charge(info, obj, old, 0, options)
+            return encoding.to_bytes_without_revision(encoding.encode(info.head, obj))
         hook = context.hooks.get(info.prefix)
         if hook is not None:
             await hook.before_create(obj, dry_run=options.dry_run)
@@ -371,6 +363,35 @@ class Writer:
                     ],
                 },
             )
+
+
+def check_access(
+    context: VerbContext,
+    info: KindInfo,
+    verb: str,
+    namespace: str,
+    name: str,
+    requester: Mapping[str, Any],
+    *,
+    subresource: str = "",
+) -> None:
+    """Raise Forbidden unless the authorizer, if there is one, lets the user do that."""
+    if context.authorize is None:
+        return
+    resource = info.resource
+    # The authorizer counts a Namespace as being in its own namespace.
+    scope = name if info.prefix == "/core/namespaces/" else namespace
+    check = AccessCheck(verb, resource.group, resource.plural, subresource, scope, name)
+    decision = context.authorize(requester, check)
+    if not decision.is_allowed:
+        where = f'in the namespace "{scope}"' if scope else "at the cluster scope"
+        plural = f"{resource.plural}/{subresource}" if subresource else resource.plural
+        raise Forbidden(
+            f'{info.group_resource} "{name}" is forbidden: User "{requester["username"]}" cannot {verb} resource'
+            f' "{plural}" in API group "{resource.group}" {where}'
+            + (f": {decision.reason}" if decision.reason else ""),
+            details=status_details(info, name),
+        )
 
 
 def _check_no_uid(info: KindInfo, name: str, obj: Object) -> None:

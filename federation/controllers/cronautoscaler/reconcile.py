@@ -1,6 +1,7 @@
 """The steps for one CronFederatedHPA: run the rules that are due, write the status, wait for the next time.
 
-A run is idempotent: if the status is not written after it, it is repeated with the same result.
+A run is idempotent: if the status is not written after it, it is repeated with the same result. It is a request of the
+user who wrote the rules last.
 """
 
 from collections.abc import Mapping
@@ -11,12 +12,14 @@ from federation.api.resources import CRON_AUTOSCALERS, UNITED_DEPLOYMENTS
 from federation.apimachinery.clock import Clock, from_rfc3339
 from federation.apimachinery.errors import ApiError, BadRequest, NotFound
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object, Resource
-from federation.client.client import Client
+from federation.client.client import Client, UserInfo
+from federation.planning.authors import authors_of
 from federation.planning.autoscaling.cronrules import Due, due_rules, next_histories
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informer import Informer
+from federation.runtime.onbehalf import writer_of
 
 _TYPE: Object = {"apiVersion": CRON_AUTOSCALERS.api_version, "kind": CRON_AUTOSCALERS.kind}
 _LIMITS = {"targetMinReplicas": "minReplicas", "targetMaxReplicas": "maxReplicas"}
@@ -55,7 +58,7 @@ class Reconciler:
     async def _run(self, key: Key, scaler: Object, due: Due) -> tuple[Due, Mapping[str, Any], str]:
         """Run one rule; return what it applied, or the error."""
         try:
-            applied = await self._apply(key, scaler["spec"]["scaleTargetRef"], due.rule)
+            applied = await self._apply(key, scaler, due.rule)
         except ApiError as error:
             if error.retryable:
                 raise
@@ -67,22 +70,30 @@ class Reconciler:
         self._recorder.event({**_TYPE, **scaler}, NORMAL, names.EVENT_CRON_RULE_APPLIED, text)
         return due, applied, ""
 
-    async def _apply(self, key: Key, target: Mapping[str, Any], rule: Mapping[str, Any]) -> dict[str, int]:
+    async def _apply(self, key: Key, scaler: Object, rule: Mapping[str, Any]) -> dict[str, int]:
+        target, writer = scaler["spec"]["scaleTargetRef"], writer_of(authors_of(scaler))
         resource = self._resource(target)
         if resource == HORIZONTAL_POD_AUTOSCALERS:
             limits = {field: rule[given] for given, field in _LIMITS.items() if given in rule}
             if not limits:
                 raise BadRequest("targetReplicas is for workloads; give targetMinReplicas or targetMaxReplicas")
-            await self._patch(resource, target["name"], key.namespace, limits)
+            await self._patch(resource, target["name"], key.namespace, limits, writer)
             return {f"applied{field[0].upper()}{field[1:]}": value for field, value in limits.items()}
         if "targetReplicas" not in rule:
             raise BadRequest("targetMinReplicas and targetMaxReplicas are for autoscalers; give targetReplicas")
         replicas = {"replicas": rule["targetReplicas"]}
-        await self._patch(resource, target["name"], key.namespace, replicas, subresource="scale")
+        await self._patch(resource, target["name"], key.namespace, replicas, writer, subresource="scale")
         return {"appliedReplicas": rule["targetReplicas"]}
 
     async def _patch(
-        self, resource: Resource, name: str, namespace: str, spec: Object, *, subresource: str = ""
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        spec: Object,
+        writer: UserInfo | None,
+        *,
+        subresource: str = "",
     ) -> None:
         await self._client.patch(
             resource,
@@ -91,6 +102,7 @@ class Reconciler:
             namespace=namespace,
             subresource=subresource,
             field_manager=names.AUTOSCALER_MANAGER,
+            user=writer,
         )
 
     def _resource(self, target: Mapping[str, Any]) -> Resource:

@@ -1,8 +1,8 @@
 """The steps for one federated object of KubeFed: write what stands for it, remove the rest, report the status.
 
-Everything written has the federated object as its controlling owner, so deletion follows it, and
-`kubectl delete --cascade=orphan` leaves the native form behind. What another owner controls is neither changed nor
-removed.
+Everything is written on behalf of the authors of the federated object (`runtime/onbehalf.py`). It has the federated
+object as its controlling owner, so deletion follows it, and `kubectl delete --cascade=orphan` leaves the native form
+behind. What another owner controls is neither changed nor removed.
 """
 
 import contextlib
@@ -15,13 +15,15 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, Conflict, NotFound
 from federation.apimachinery.ownerreferences import controller_of, controller_reference
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
-from federation.client.client import Client, PatchType
+from federation.client.client import Client
+from federation.planning.authors import authors_of
 from federation.planning.kubefed.nativeform import Derivation, derive, policy_name
 from federation.planning.kubefed.propagationstatus import Problem, plan_status
 from federation.runtime.controller import DONE, Result
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informer import Informer
+from federation.runtime.onbehalf import apply_for, writer_of
 
 _RETRY_S = 15.0
 """Pause after a refusal, whose cause may lie in another object."""
@@ -100,15 +102,8 @@ class Reconciler:
         if resource != NAMESPACES:  # an object in a namespace cannot own the namespace
             owner = controller_reference(federated, kind.resource.api_version, kind.resource.kind)
             metadata["ownerReferences"] = [owner]
-        return await self._client.patch(
-            resource,
-            metadata["name"],
-            {**wanted, "metadata": metadata},
-            patch_type=PatchType.APPLY,
-            namespace=metadata.get("namespace", ""),
-            field_manager=names.KUBEFED_MANAGER,
-            force=True,
-        )
+        body = {**wanted, "metadata": metadata}
+        return await apply_for(authors_of(federated), self._client, resource, body, field_manager=names.KUBEFED_MANAGER)
 
     async def _remove(self, federated: Object, resource: Resource, name: str) -> None:
         namespace = federated["metadata"].get("namespace", "") if resource.namespaced else ""
@@ -116,7 +111,8 @@ class Reconciler:
             held = await self._client.get(resource, name, namespace)
             owner = controller_of(held) or {}
             if owner.get("uid") == federated["metadata"]["uid"] and not held["metadata"].get("deletionTimestamp"):
-                await self._client.delete(resource, name, namespace, uid=held["metadata"]["uid"])
+                writer = writer_of(authors_of(federated))
+                await self._client.delete(resource, name, namespace, uid=held["metadata"]["uid"], user=writer)
 
     async def _divided_replicas(self, federated: Object, kind: FederatedKind) -> int | None:
         """Return the total of the native object if its policy divides, which a lost preference does not end."""

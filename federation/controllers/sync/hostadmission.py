@@ -1,16 +1,18 @@
-"""The verdicts of the host's admission about overridden objects, asked once per content and remembered.
+"""The verdicts of the host's admission about overridden objects, asked once per content and user, and remembered.
 
 Users override with the federation's rights, so an overridden object leaves only after the host has admitted its
-creation in a dry run, as a user without rights. `is_active` is False while no admission is configured on the host:
-nothing else is computed then. A verdict holds until the configuration changes, at most for five minutes, because what
-webhooks, parameters and namespace labels decide changes unseen (`verdictcache.py`). The decisions are in
-`planning/rendering/verdicts.py`. It lives as long as the controller.
+creation in a dry run, as a user without rights and as each author of the overrides. `is_active` is False while no
+admission is configured on the host: nothing else is computed then. A verdict holds until the configuration changes, at
+most for five minutes, because what webhooks, parameters and namespace labels decide changes unseen (`verdictcache.py`).
+The decisions are in `planning/rendering/verdicts.py`. It lives as long as the controller.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+
+import orjson
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, ClusterError, RequestTimeout
@@ -23,7 +25,7 @@ from federation.apimachinery.resources import (
     VALIDATING_WEBHOOKS,
     Object,
 )
-from federation.client.client import Client
+from federation.client.client import Client, UserInfo
 from federation.controllers.sync.propagation import Propagation
 from federation.controllers.sync.verdictcache import Question, VerdictCache, VerdictCacheOptions
 from federation.dispatch.status import ClusterStatus
@@ -33,8 +35,9 @@ from federation.planning.rendering.verdicts import (
     ADMITTED,
     Concerns,
     Verdict,
+    combine,
     compile_concerns,
-    requester_of,
+    requesters_of,
     to_mutation_verdict,
     to_verdict,
 )
@@ -107,12 +110,11 @@ class HostAdmission:
         subject = propagation.renderer.subject(cluster)
         if subject is None:
             return ADMITTED
-        known = self._verdicts.get(self._question(propagation, subject), self._clock.monotonic())
-        if known is None:
-            return None
-        verdict, remaining_s = known
-        if verdict is not ADMITTED:
-            propagation.recheck(remaining_s)
+        now_s = self._clock.monotonic()
+        known = [self._verdicts.get(question, now_s) for question in self._questions(propagation, subject)]
+        verdict = combine([None if each is None else each[0] for each in known])
+        if verdict is not None and verdict is not ADMITTED:
+            propagation.recheck(min(each[1] for each in known if each is not None))
         return verdict
 
     async def ask(self, propagation: Propagation, clusters: Iterable[str]) -> bool:
@@ -120,10 +122,13 @@ class HostAdmission:
 
         Later ones requeue the object. A slow webhook must not occupy the workers of objects that it does not concern.
         """
-        tasks = set()
+        tasks, now_s = set(), self._clock.monotonic()
         for cluster in clusters:
-            if (subject := propagation.renderer.subject(cluster)) is not None:
-                tasks.add(self._start(propagation, subject))
+            if (subject := propagation.renderer.subject(cluster)) is None:
+                continue
+            for question in self._questions(propagation, subject):
+                if self._verdicts.get(question, now_s) is None:
+                    tasks.add(self._start(propagation, subject, question))
         if not tasks:
             return True
         answers = asyncio.ensure_future(asyncio.wait(tasks))
@@ -169,14 +174,15 @@ class HostAdmission:
         """Forget an object that is gone or being deleted."""
         self._held.pop(key, None)
 
-    def _question(self, propagation: Propagation, subject: Rendered) -> Question:
+    def _questions(self, propagation: Propagation, subject: Rendered) -> list[Question]:
+        """Return a question for each user who must be admitted, the one without rights first."""
         is_mutated = self._mutated.include(propagation.type_.resource)
         source = propagation.renderer.source_subject().hash if is_mutated else ""
-        return Question(subject.hash, requester_of(propagation.federated), source)
+        users = requesters_of(propagation.federated)
+        return [Question(subject.hash, orjson.dumps(user).decode(), source) for user in users]
 
-    def _start(self, propagation: Propagation, subject: Rendered) -> "asyncio.Task[None]":
+    def _start(self, propagation: Propagation, subject: Rendered, question: Question) -> "asyncio.Task[None]":
         """Return the task that asks the question; there is one at a time."""
-        question = self._question(propagation, subject)
         task = self._asking.get(question)
         if task is None:
             task = asyncio.create_task(self._ask(propagation, subject, question), name="sync-admission")
@@ -192,10 +198,10 @@ class HostAdmission:
     async def _ask(self, propagation: Propagation, subject: Rendered, question: Question) -> None:
         async with self._slots:
             configuration = self._verdicts.configuration
-            verdict = await self._request(propagation, subject.object, question.user)
+            verdict = await self._request(propagation, subject.object, orjson.loads(question.user))
         self._verdicts.put(question, verdict, configuration, self._clock.monotonic())
 
-    async def _request(self, propagation: Propagation, obj: Object, user: str) -> Verdict:
+    async def _request(self, propagation: Propagation, obj: Object, user: UserInfo) -> Verdict:
         resource, timeout_s = propagation.type_.resource, self._options.answer_timeout_s
         name = obj["metadata"]["name"]
         try:

@@ -25,7 +25,7 @@ class VerdictCacheOptions:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The hash of the object to judge, the user, and the hash of the source if the verdict depends on it."""
+    """The hash of the object to judge, the user as JSON, and the hash of the source if the verdict depends on it."""
 
     subject: str
     user: str

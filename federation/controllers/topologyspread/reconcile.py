@@ -12,6 +12,7 @@ from federation.apimachinery.errors import ApiError, NotFound
 from federation.apimachinery.resources import STATEFUL_SETS, Object
 from federation.client.client import Client, PatchType
 from federation.dispatch.spreadobserver import SpreadObserver, in_slices
+from federation.planning.authors import authors_of
 from federation.planning.shardtopology import report
 from federation.planning.shardtopology.check import Violation, changes
 from federation.planning.shardtopology.constraints import build_constraints, has_constraints
@@ -23,6 +24,7 @@ from federation.planning.shardtopology.planner import Plan
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.informer import Informer
+from federation.runtime.onbehalf import writer_of
 
 _CACHE_WAIT_S = 5.0
 """Interval of attempts while the cache of a member is incomplete."""
@@ -141,6 +143,7 @@ class Reconciler:
                     patch_type=PatchType.APPLY,
                     namespace=key.namespace,
                     field_manager=names.TOPOLOGY_FIELD_MANAGER,
+                    user=writer_of(authors_of(obj)),
                 )
             except ApiError as error:
                 if error.retryable:

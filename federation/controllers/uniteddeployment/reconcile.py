@@ -13,7 +13,7 @@ from federation.api import names
 from federation.api.resources import UNITED_DEPLOYMENTS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.conditions import Condition, find, set_condition
-from federation.apimachinery.errors import FederationError, NotFound
+from federation.apimachinery.errors import FederationError, Forbidden, Invalid, NotFound
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.controllers.uniteddeployment.children import Children
@@ -40,6 +40,8 @@ from federation.runtime.informer import Informer
 
 _TIMER_SLACK_S = 0.01
 """Added to delays: a limit that ends now has not passed yet."""
+_REFUSED_S = 15.0
+"""Pause after a refusal, whose cause may lie in another object."""
 _UNREACHABLE_RECHECK_S = 5.0
 """Interval while pods are not known: a cache that is current again sends no event."""
 
@@ -114,9 +116,11 @@ class Reconciler:
         await self._writer.label_pods(key.namespace, plan.pod_labels)
         status = await self._write_status(work, plan.outcomes)
         await self._writer.trim_revisions(work.united, status)
-        if failures:
-            raise failures[0]
-        delay_s = soonest((plan.requeue_after_s, _UNREACHABLE_RECHECK_S if work.unreachable else None))
+        for failure in failures:
+            if not _is_refusal(failure):
+                raise failure
+        recheck_s = _UNREACHABLE_RECHECK_S if work.unreachable else None
+        delay_s = soonest((plan.requeue_after_s, recheck_s, _REFUSED_S if failures else None))
         return DONE if delay_s is None else Result(delay_s + _TIMER_SLACK_S)
 
     async def _begin(self, united: Object, kind: WorkloadKind) -> _Work:
@@ -247,6 +251,11 @@ class Reconciler:
         metadata = united["metadata"]
         body = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "spec": {"replicas": replicas}}
         await self._client.patch(UNITED_DEPLOYMENTS, metadata["name"], body, namespace=metadata["namespace"])
+
+
+def _is_refusal(failure: FederationError) -> bool:
+    """Return whether quotas, admission or rights refuse the write to the author, who reads it in the status."""
+    return isinstance(failure, Forbidden | Invalid)
 
 
 def _subsets(united: Object) -> Sequence[Object]:

@@ -12,12 +12,14 @@ from typing import Any
 from federation.api import names
 from federation.apimachinery.errors import AlreadyExists, FederationError, NotFound
 from federation.apimachinery.resources import CONTROLLER_REVISIONS, Object
-from federation.client.client import Client, PatchType
+from federation.client.client import Client
 from federation.controllers.uniteddeployment.children import Children
+from federation.planning.authors import authors_of
 from federation.planning.corerules import PatchPod
 from federation.planning.uniteddeployment.subsettemplate import Target, render_workload
 from federation.planning.uniteddeployment.templaterevisions import RevisionPlan, surplus_revisions
 from federation.planning.uniteddeployment.workloadkinds import WorkloadKind
+from federation.runtime.onbehalf import apply_for
 
 Operation = Callable[[], Awaitable[None]]
 
@@ -53,17 +55,10 @@ class SubsetWriter:
     async def write(
         self, united: Object, subset: Mapping[str, Any], kind: WorkloadKind, target: Target, name: str = ""
     ) -> None:
-        """Create the workload of a subset, or update the one with this name, by server-side apply."""
+        """Create the workload of a subset, or update the one with this name, on behalf of the authors."""
         workload = render_workload(united, subset, kind, target, self._patch_pod, name=name)
-        metadata = workload["metadata"]
-        written = await self._client.patch(
-            kind.resource,
-            metadata["name"],
-            workload,
-            patch_type=PatchType.APPLY,
-            namespace=metadata["namespace"],
-            field_manager=names.UNITED_DEPLOYMENT_MANAGER,
-            force=True,
+        written = await apply_for(
+            authors_of(united), self._client, kind.resource, workload, field_manager=names.UNITED_DEPLOYMENT_MANAGER
         )
         await self._children.wait_for(kind, written["metadata"]["resourceVersion"])
 

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from federation.api import names
+from federation.planning.authors import override_authors, to_annotation
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import (
     Part,
@@ -71,11 +72,17 @@ def plan_override_patch(
     failures: dict[str, OverrideError] = {}
     overrides = compute_overrides(federated["spec"]["template"], policies, clusters, failures)
     applied = applied_policies(policies, [cluster for cluster in clusters if cluster.name in overrides])
+    authors = [author for policy in policies if policy.reference in applied for author in policy.authors]
     if unchanged := failures.keys() | set(kept):
         stored = overrides_of(federated, names.OVERRIDE_CONTROLLER)
         overrides = {cluster: patches for cluster, patches in overrides.items() if cluster not in unchanged}
         overrides |= {cluster: [dict(patch) for patch in stored[cluster]] for cluster in unchanged if cluster in stored}
-    further = {**(guarded or {}), names.OVERRIDE_ROLLOUT: _rollout(federated, policies)}
+        authors += override_authors(federated)
+    further = {
+        **(guarded or {}),
+        names.OVERRIDE_ROLLOUT: _rollout(federated, policies),
+        names.OVERRIDE_AUTHORS: to_annotation(authors),
+    }
     patch = plan_overrides(federated, names.OVERRIDE_CONTROLLER, overrides, stages, applied, failures, further)
     return OverridePlan(patch, _describe(failures))
 

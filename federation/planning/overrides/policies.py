@@ -10,6 +10,7 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery.selectors import Labels
+from federation.planning.authors import UserInfo, authors_of
 from federation.planning.overrides.containers import compute_command_patches, compute_env_patches
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.image import compute_image_patches
@@ -54,6 +55,7 @@ class Policy:
     rules: tuple[Rule, ...]
     rollout: str | None = None
     """The annotation with its rollout rules, None without any."""
+    authors: tuple[UserInfo, ...] = ()
 
     @property
     def display(self) -> str:
@@ -75,7 +77,7 @@ def compile_policy(policy: Mapping[str, Any]) -> Policy:
     reference = PolicyReference(metadata.get("namespace", ""), metadata.get("name", ""))
     kind = "OverridePolicy" if reference.namespace else "ClusterOverridePolicy"
     rollout = to_annotation(f"{kind} {reference}", spec.get("rollout"))
-    return Policy(reference, compile_rules(spec.get("overrideRules")), rollout)
+    return Policy(reference, compile_rules(spec.get("overrideRules")), rollout, tuple(authors_of(policy)))
 
 
 def compile_rules(rules: Iterable[Mapping[str, Any]] | None) -> tuple[Rule, ...]:

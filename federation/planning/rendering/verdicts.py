@@ -1,7 +1,8 @@
 """The host's admission of rendered objects: which kinds it concerns, what an answer means, what a user reads. Pure.
 
 A user may override in a member what the host would refuse. Therefore the host judges an overridden object, as the
-creation of that object in a dry run, before it leaves. `Renderer.subject` builds the object to judge;
+creation of that object in a dry run, before it leaves: as a user without rights, and as each author of the overrides.
+`Renderer.subject` builds the object to judge;
 `controllers/sync/hostadmission.py` asks and remembers the verdicts.
 
 Reference: docs/reference/admission.md.
@@ -15,6 +16,7 @@ from typing import Any
 from federation.api import names
 from federation.apimachinery.errors import AlreadyExists, ApiError, FederationError
 from federation.apimachinery.resources import Resource
+from federation.planning.authors import UserInfo, authors_of, override_authors
 from federation.planning.federatedobject.provenance import is_hand_written
 from federation.planning.overrides.policies import PolicyReference, stored_policies
 
@@ -23,6 +25,7 @@ _CLUSTERS_SHOWN_MAX = 10
 _GROUPS_SHOWN_MAX = 5
 _PATHS_SHOWN_MAX = 5
 _ANY = "*"
+AUTHENTICATED = "system:authenticated"
 
 
 class Outcome(StrEnum):
@@ -134,17 +137,32 @@ def _pairs(rules: Sequence[Mapping[str, Any]] | None) -> set[tuple[str, str]]:
 # -- who asks, and what a user reads
 
 
-def requester_of(federated: Mapping[str, Any]) -> str:
-    """Return the user that admission sees.
+def requesters_of(federated: Mapping[str, Any]) -> list[UserInfo]:
+    """Return the users that admission sees one after the other; all must be admitted.
 
-    Only overrides that come from ClusterOverridePolicies alone, which administrators write, have a user of their own.
-    An override of unknown origin is a tenant's.
+    The first stands for the control plane and has no rights: overrides that come from ClusterOverridePolicies alone,
+    which administrators write, have a user of their own; an override of unknown origin is a tenant's. The others are
+    the recorded authors of the override policies, and of an object that was written by hand.
     """
-    policies = stored_policies(federated)
-    is_cluster_wide = bool(policies) and not any(policy.namespace for policy in policies)
-    if is_cluster_wide and not is_hand_written(federated):
-        return names.CLUSTER_OVERRIDE_POLICY_USER
-    return names.OVERRIDE_POLICY_USER
+    policies, by_hand = stored_policies(federated), is_hand_written(federated)
+    is_cluster_wide = bool(policies) and not any(policy.namespace for policy in policies) and not by_hand
+    name = names.CLUSTER_OVERRIDE_POLICY_USER if is_cluster_wide else names.OVERRIDE_POLICY_USER
+    users: list[UserInfo] = [{"username": name, "groups": [AUTHENTICATED]}]
+    for author in [*override_authors(federated), *(authors_of(federated) if by_hand else ())]:
+        if author not in users:
+            users.append(author)
+    return users
+
+
+def combine(verdicts: Sequence[Verdict | None]) -> Verdict | None:
+    """Return the verdict of all users together: the first refusal, None if one of the answers is missing."""
+    held = [verdict for verdict in verdicts if verdict is not None and verdict.outcome is not Outcome.ADMITTED]
+    refused = [verdict for verdict in held if verdict.outcome is Outcome.REFUSED]
+    if refused:
+        return refused[0]
+    if None in verdicts:
+        return None
+    return held[0] if held else ADMITTED
 
 
 @dataclass(frozen=True, slots=True)

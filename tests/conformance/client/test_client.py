@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from federation.api import names
 from federation.apimachinery.errors import (
     AlreadyExists,
     ApiError,
@@ -301,23 +302,24 @@ async def test_a_closed_client_refuses(client: Client) -> None:
 
 
 RBAC = "rbac.authorization.k8s.io"
+REVIEWER = {"username": names.OVERRIDE_POLICY_USER, "groups": ["system:authenticated"]}
 
 
 async def allow_reviews(client: Client) -> None:
-    """Give the user "root" every permission, which a server over HTTP asks for, and wait until the server knows it."""
+    """Give the reviewer every permission, which a server over HTTP asks for, and wait until the server knows it."""
     role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "all"}}
     rules = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
     roles = Resource(RBAC, "v1", "ClusterRole", "clusterroles", namespaced=False)
     await client.create(roles, {**role, "rules": rules})
     binding = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "all"}}
-    subjects = [{"kind": "User", "apiGroup": RBAC, "name": "root"}]
+    subjects = [{"kind": "User", "apiGroup": RBAC, "name": REVIEWER["username"]}]
     reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": "all"}
     bindings = Resource(RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
     await client.create(bindings, {**binding, "roleRef": reference, "subjects": subjects})
     async with asyncio.timeout(10):
         while True:
             try:
-                await client.review(CONFIGMAPS, a_configmap("probe"), user="root")
+                await client.review(CONFIGMAPS, a_configmap("probe"), user=REVIEWER)
             except Forbidden:
                 await asyncio.sleep(0)
                 continue
@@ -326,14 +328,14 @@ async def allow_reviews(client: Client) -> None:
 
 async def test_a_review_stores_nothing_and_tells_what_would_be_stored(client: Client) -> None:
     await allow_reviews(client)
-    reviewed = await client.review(DEPLOYMENTS, a_deployment(), user="root")
+    reviewed = await client.review(DEPLOYMENTS, a_deployment(), user=REVIEWER)
     assert reviewed["spec"]["strategy"]["type"] == "RollingUpdate"  # a default
     with pytest.raises(NotFound):
         await client.get(DEPLOYMENTS, "web", "default")
     broken = a_deployment()
     broken["spec"]["selector"] = {"matchLabels": {"app": "other"}}
     with pytest.raises(Invalid, match="selector"):
-        await client.review(DEPLOYMENTS, broken, user="root")
+        await client.review(DEPLOYMENTS, broken, user=REVIEWER)
 
 
 async def test_a_review_of_a_taken_name_ends_after_admission(client: Client) -> None:
@@ -341,10 +343,10 @@ async def test_a_review_of_a_taken_name_ends_after_admission(client: Client) -> 
     await allow_reviews(client)
     await client.create(CONFIGMAPS, a_configmap())
     with contextlib.suppress(AlreadyExists):
-        await client.review(CONFIGMAPS, a_configmap(), user="root")
+        await client.review(CONFIGMAPS, a_configmap(), user=REVIEWER)
     broken = {**a_configmap(), "immutable": "yes"}
     with pytest.raises((Invalid, BadRequest)):
-        await client.review(CONFIGMAPS, broken, user="root")
+        await client.review(CONFIGMAPS, broken, user=REVIEWER)
 
 
 async def test_admission_of_a_review_sees_its_user(client: Client) -> None:
@@ -363,5 +365,5 @@ async def test_admission_of_a_review_sees_its_user(client: Client) -> None:
     bound = {"policyName": "no", "validationActions": ["Deny"]}
     binding = {"apiVersion": group, "kind": ADMISSION_POLICY_BINDINGS.kind, "metadata": {"name": "no"}, "spec": bound}
     await client.create(ADMISSION_POLICY_BINDINGS, binding)
-    with pytest.raises(ApiError, match="denied request: root"):
-        await client.review(CONFIGMAPS, a_configmap(), user="root")
+    with pytest.raises(ApiError, match=f"denied request: {REVIEWER['username']}"):
+        await client.review(CONFIGMAPS, a_configmap(), user=REVIEWER)

@@ -31,7 +31,7 @@ async def create(cron: dict[str, Any]) -> dict[str, Any]:
     clock = ManualClock()
     registry = Registry(MemoryStore(clock=clock), clock=clock)
     await registry.install_crds(crd_manifests())
-    registry.add_admission_plugin(CronAutoscalerAdmission())
+    registry.add_admission_plugin(CronAutoscalerAdmission(lambda *_: None))
     info = registry.kinds.lookup(CRON_AUTOSCALERS.group, CRON_AUTOSCALERS.version, CRON_AUTOSCALERS.plural)
     created: dict[str, Any] = orjson.loads(
         await registry.create(info, "default", cron, WriteOptions(user=lambda: {"username": "alice"}))

@@ -1,5 +1,6 @@
 """Reviews, delegated authentication and delegated authorization, with a real API server as the host."""
 
+import base64
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -160,7 +161,18 @@ async def test_a_federated_object_of_a_user_is_marked_as_hand_written(endpoint: 
     del obj["metadata"]["annotations"]
     answer = await review(endpoint, MUTATE, obj, ADMIN)
     assert answer["patchType"] == "JSONPatch"
-    assert "patch" not in await review(endpoint, MUTATE, federated(), ADMIN)
+    assert names.HAND_WRITTEN in base64.b64decode(answer["patch"]).decode()
+    answer = await review(endpoint, MUTATE, federated(), ADMIN)
+    assert names.HAND_WRITTEN not in base64.b64decode(answer["patch"]).decode()
+
+
+async def test_the_author_is_on_record_whatever_the_client_sends(endpoint: Endpoint) -> None:
+    forged = policy(3)
+    forged["metadata"]["annotations"] = {names.AUTHORS: '[{"user":{"username":"root"},"wrote":[]}]'}
+    answer = await review(endpoint, MUTATE, forged, TENANT)
+    patched = base64.b64decode(answer["patch"]).decode()
+    assert TENANT["username"] in patched
+    assert "root" not in patched
 
 
 async def test_our_own_writes_are_admitted(endpoint: Endpoint) -> None:
