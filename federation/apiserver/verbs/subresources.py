@@ -25,6 +25,7 @@ from federation.apimachinery.mergepatch import apply_merge_patch
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import compile_label_selector, format_label_selector
 from federation.apiserver.semantics.encoding import encoding
+from federation.apiserver.semantics.fieldownership.apply import apply
 from federation.apiserver.semantics.kinds.kinds import KindInfo, ScalePaths
 from federation.apiserver.store.interface import Entry
 from federation.apiserver.verbs.context import VerbContext, object_modified, status_details
@@ -89,6 +90,8 @@ class Subresources:
             raise MethodNotAllowed(f"patch is not supported on {info.resource.plural}/{subresource}")
 
         def patched(live: Object) -> tuple[Object, bool]:
+            if patch.is_apply:
+                return self._applied_scale(info, name, live, patch, options), patch.pins_revision
             scale = to_scale(info, live)
             scale["spec"].setdefault("replicas", 0)  # a JSON patch may replace or test it
             wanted = _patched_scale(scale, patch)
@@ -96,12 +99,47 @@ class Subresources:
                 raise object_modified(info, name)
             return with_replicas(info, live, _wanted_replicas(name, wanted)), patch.pins_revision
 
-        return await self._change_scale(info, namespace, name, patched, options)
+        return await self._change_scale(info, namespace, name, patched, options, is_apply=patch.is_apply)
+
+    def _applied_scale(self, info: KindInfo, name: str, live: Object, patch: Patch, options: WriteOptions) -> Object:
+        """Return the parent after a server-side apply of its Scale: an apply of its replicas, with their owners.
+
+        Conflict when another manager owns the replicas with another value.
+        """
+        scale = patch.as_new()
+        if _part("Scale", scale, "metadata").get("resourceVersion", "") not in {
+            "",
+            live["metadata"]["resourceVersion"],
+        }:
+            raise object_modified(info, name)
+        resource = info.resource
+        config: Object = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}}
+        if _part("Scale", scale, "spec").get("replicas") is not None:
+            config = with_replicas(info, config, _wanted_replicas(name, scale))
+        return apply(
+            info.schema,
+            live,
+            config,
+            manager=options.field_manager,
+            force=options.force,
+            api_version=resource.api_version,
+            subresource="scale",
+            now=self._context.clock.now(),
+        )
 
     async def _change_scale(
-        self, info: KindInfo, namespace: str, name: str, change: Any, options: WriteOptions
+        self,
+        info: KindInfo,
+        namespace: str,
+        name: str,
+        change: Any,
+        options: WriteOptions,
+        *,
+        is_apply: bool = False,
     ) -> bytes:
-        value = await self._writer.change(info, namespace, name, change, options, subresource="scale")
+        value = await self._writer.change(
+            info, namespace, name, change, options, subresource="scale", is_apply=is_apply
+        )
         return orjson.dumps(to_scale(info, encoding.decode(value)))
 
     async def _finalize(self, info: KindInfo, name: str, obj: Object, options: WriteOptions) -> bytes:
@@ -292,8 +330,8 @@ def with_replicas(info: KindInfo, obj: Object, replicas: int) -> Object:
 def _patched_scale(scale: Object, patch: Patch) -> Object:
     if patch.type == JSON:
         patched: Object = apply_json_patch(scale, patch.body)
-    elif patch.type in {MERGE, STRATEGIC} or patch.is_apply:
-        # A Scale has no lists, so the strategic patch and the apply of it are plain merges.
+    elif patch.type in {MERGE, STRATEGIC}:
+        # A Scale has no lists, so the strategic patch of it is a plain merge.
         patched = apply_merge_patch(scale, patch.body)
     else:
         raise UnsupportedMediaType(f"a Scale cannot be patched with {patch.type}")

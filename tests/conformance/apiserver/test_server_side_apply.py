@@ -176,3 +176,57 @@ def test_an_unknown_field_cannot_be_applied(api: Api) -> None:
     with pytest.raises(Refused, match=r"\.spec\.nonsense: field not declared in schema") as caught:
         api.apply("deployments", a_deployment(nonsense=1))
     assert caught.value.code in {400, 500}
+
+
+def scaled(api: Api, replicas: int, manager: str, **options: Any) -> dict[str, Any]:
+    scale = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": {"name": "web"},
+        "spec": {"replicas": replicas},
+    }
+    url = api.url("deployments", "web", "scale")
+    answer = api.send("PATCH", url, scale, type_=APPLY, fieldManager=manager, **options)
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+REPLICAS = {"f:spec": {"f:replicas": {}}}
+
+
+def owners_of_replicas(api: Api) -> list[tuple[str, str, str]]:
+    found = api.get("deployments", "web")
+    return sorted(
+        (entry["manager"], entry["operation"], entry.get("subresource", ""))
+        for entry in found["metadata"]["managedFields"]
+        if "f:replicas" in entry["fieldsV1"].get("f:spec", {})
+    )
+
+
+def test_apply_of_a_scale_conflicts_with_the_manager_of_the_replicas(api: Api) -> None:
+    api.apply("deployments", {"apiVersion": "apps/v1", "kind": "Deployment", **a_deployment("web", replicas=2)})
+    with refused(409, "Conflict", 'conflict with "one": .spec.replicas') as caught:
+        scaled(api, 3, "two")
+    assert caught.value.causes[0]["field"] == ".spec.replicas"
+    assert api.get("deployments", "web")["spec"]["replicas"] == 2
+
+
+def test_apply_of_a_scale_shares_equal_replicas_and_takes_others_with_force(api: Api) -> None:
+    api.apply("deployments", {"apiVersion": "apps/v1", "kind": "Deployment", **a_deployment("web", replicas=2)})
+    assert scaled(api, 2, "two")["spec"]["replicas"] == 2
+    assert owners_of_replicas(api) == [("one", "Apply", ""), ("two", "Apply", "scale")]
+    assert scaled(api, 3, "two", force="true")["spec"]["replicas"] == 3
+    assert owners_of_replicas(api) == [("two", "Apply", "scale")]
+    assert fields(api.get("deployments", "web"), "two") == REPLICAS
+    with refused(409, "Conflict", 'conflict with "two" with subresource "scale": .spec.replicas'):
+        api.apply("deployments", {"apiVersion": "apps/v1", "kind": "Deployment", **a_deployment("web", replicas=2)})
+
+
+def test_an_update_of_the_scale_takes_the_replicas_over(api: Api) -> None:
+    api.apply("deployments", {"apiVersion": "apps/v1", "kind": "Deployment", **a_deployment("web", replicas=2)})
+    api.patch("deployments", "web", {"spec": {"replicas": 4}}, "scale", fieldManager="autoscaler")
+    assert owners_of_replicas(api) == [("autoscaler", "Update", "scale")]
+    with refused(
+        409, "Conflict", 'conflict with "autoscaler" with subresource "scale" using autoscaling/v1: .spec.replicas'
+    ):
+        scaled(api, 3, "two")

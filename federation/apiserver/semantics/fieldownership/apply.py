@@ -31,6 +31,7 @@ from federation.apiserver.semantics.schema.model import Schema
 from federation.apiserver.semantics.schema.valuevalidation import to_json
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_SCALE_VERSION: Final = "autoscaling/v1"
 _KUBECTL: Final = "kubectl"
 _NOTHING: Final[frozenset[str]] = frozenset()
 
@@ -118,14 +119,14 @@ def _check_conflicts(
         allowed = _last_applied_fields(schema, live)
         conflicts = [(entry, rest) for entry, shared in conflicts if (rest := difference(shared, allowed))]
     if conflicts:
-        raise _conflict(conflicts)
+        raise _conflict(conflicts, _SCALE_VERSION if field_manager.subresource == "scale" else "")
 
 
-def _conflict(conflicts: list[tuple[Entry, FieldSet]]) -> Conflict:
+def _conflict(conflicts: list[tuple[Entry, FieldSet]], version: str) -> Conflict:
     causes = []
     by_manager: dict[str, list[str]] = {}
     for entry, shared in conflicts:
-        shown = _format_manager(entry)
+        shown = _format_manager(entry, version)
         for path in paths(shared):
             causes.append(cause("FieldManagerConflict", f"conflict with {shown}", path))
             by_manager.setdefault(shown, []).append(path)
@@ -139,13 +140,13 @@ def _conflict(conflicts: list[tuple[Entry, FieldSet]]) -> Conflict:
     return Conflict(text, details={"causes": causes})
 
 
-def _format_manager(entry: Entry) -> str:
-    """Return a manager in the format of conflict messages."""
+def _format_manager(entry: Entry, version: str) -> str:
+    """Return a manager in the format of conflict messages; `version` is shown in place of its own."""
     shown = to_json(entry.get("manager") or "")
     if entry.get("subresource"):
         shown += f" with subresource {to_json(entry['subresource'])}"
     if entry.get("operation") == UPDATE:
-        shown += f" using {entry.get('apiVersion')}"
+        shown += f" using {version or entry.get('apiVersion')}"
     return shown
 
 
