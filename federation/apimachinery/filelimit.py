@@ -1,6 +1,7 @@
 """The process's limit of open files: each connection needs one. Usual soft limits are far below what a server needs."""
 
 import resource
+import sys
 
 
 def raise_file_limit() -> int:
@@ -15,10 +16,19 @@ def raise_file_limit() -> int:
     return hard
 
 
-def file_limit_problem(limit: int, needed: int) -> str:
+def file_limit() -> int:
+    """Return how many files the process may open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft in (resource.RLIM_INFINITY, -1) else soft
+
+
+def files_needed(members: int) -> int:
+    """Return how many files a control plane needs: connections of 8,192 clients, those to members, and files."""
+    return 10_240 + 16 * members
+
+
+def file_limit_problem(limit: float, needed: int) -> str:
     """Return what is wrong with a limit of open files, "" if it is enough."""
     if limit in (resource.RLIM_INFINITY, -1) or limit >= needed:
         return ""
-    return (
-        f"the process may open {limit} files; connections of many clients need {needed}: raise LimitNOFILE or ulimit -n"
-    )
+    return f"the control plane may open {limit:,.0f} files, and connections of many clients need {needed:,}"

@@ -19,7 +19,7 @@ import structlog
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ConfigurationError, FederationError
-from federation.apimachinery.filelimit import file_limit_problem, raise_file_limit
+from federation.apimachinery.filelimit import file_limit_problem, files_needed, raise_file_limit
 from federation.apimachinery.tasks import Supervisor
 from federation.assembly import ControlPlane
 from federation.cli import joining
@@ -48,8 +48,6 @@ _JOINS_MAX = 8
 """Members that join at the same time: light ones share one core, and each step of a join has a deadline."""
 _PODS_PER_NODE = 5000
 """What a node of a member takes: people try out large workloads."""
-_FILES_MIN = 10_000
-"""The connections of the listener, those to members, and files."""
 _log = structlog.get_logger(__name__)
 
 
@@ -71,8 +69,8 @@ async def serve(settings: Settings, spread_webhooks: Sequence[str] = (), profile
 
     With a `profile`, write a CPU profile of the process to that file.
     """
-    if problem := file_limit_problem(raise_file_limit(), _FILES_MIN):
-        _log.warning("too few open files", problem=problem)
+    if problem := file_limit_problem(raise_file_limit(), files_needed(0)):
+        _log.warning("too few open files", problem=problem, remedy="raise LimitNOFILE or ulimit -n")
     work = _serve(settings, _to_mounts(spread_webhooks))
     if profile is not None:
         from federation.cli import profiling

@@ -39,7 +39,7 @@ class SharedPort:
             port=0,
             tls=self._tls,
             on_started=started,
-            options=ServingOptions(connections_max=_CONNECTIONS_MAX),
+            options=ServingOptions(connections_max=_CONNECTIONS_MAX, unknown_percent_max=100, source_percent_max=100),
         )
 
     def url(self, member: str) -> str:

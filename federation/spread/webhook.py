@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 from fastapi import FastAPI, Request, Response
+from starlette.requests import ClientDisconnect
 
 from federation.apimachinery import metrics
 from federation.apimachinery.errors import ApiError, BadRequest
@@ -41,18 +42,23 @@ def to_app(reviews: Reviews, paths: dict[str, str]) -> FastAPI:
 
 def _endpoint(reviews: Reviews, handler: str) -> Any:
     async def review(request: Request) -> Response:
-        body = bytearray()
+        return _json(200, await reviews.answer(handler, await _read(request)))
+
+    return review
+
+
+async def _read(request: Request) -> Any:
+    body = bytearray()
+    try:
         async for chunk in request.stream():
             body += chunk
             if len(body) > BODY_BYTES_MAX:
                 raise BadRequest(f"the body is larger than {BODY_BYTES_MAX} bytes")
-        try:
-            parsed = orjson.loads(bytes(body))
-        except orjson.JSONDecodeError as error:
-            raise BadRequest(f"the body is not JSON: {error}") from error
-        return _json(200, await reviews.answer(handler, parsed))
-
-    return review
+        return orjson.loads(bytes(body))
+    except ClientDisconnect as error:
+        raise BadRequest("the connection ended before the body") from error
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"the body is not JSON: {error}") from error
 
 
 def _json(status: int, value: Any) -> Response:

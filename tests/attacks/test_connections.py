@@ -2,19 +2,30 @@
 
 import asyncio
 import resource
-from contextlib import AsyncExitStack
+import socket
+import ssl
+from contextlib import AsyncExitStack, ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
+import wsproto
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.apiserver import api_server
 from tests.unit.apiserver.http.test_serving import client, echo, serving
+from uvicorn.server import ServerState
+from wsproto.events import Ping
 
 from federation.apimachinery.filelimit import file_limit_problem, raise_file_limit
+from federation.apiserver.auth.identity import ANONYMOUS, MASTERS, SERVICE_ACCOUNT_PREFIX, User
 from federation.apiserver.auth.pki import PKI, ensure_pki
 from federation.apiserver.http.asgi import Disconnected, Request
-from federation.apiserver.http.connectionshares import ConnectionShares
+from federation.apiserver.http.connectionshares import SEAT, SYSTEM, ConnectionShares, Seat, ShareLimits, to_owner
 from federation.apiserver.http.serving import ServingOptions
+from federation.apiserver.http.websocketconnection import WebSocketConnection
 
 POST = b"POST /ui/login HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000\r\n\r\nx"
 
@@ -58,33 +69,229 @@ async def test_a_body_that_comes_is_read_to_its_end(pki: PKI) -> None:
 
 
 @pytest.mark.real_time
-async def test_one_address_without_certificate_gets_its_share_and_administrators_the_rest(pki: PKI) -> None:
+async def test_a_new_connection_of_an_address_ends_its_oldest_without_a_user(pki: PKI) -> None:
     async with serving(pki.serving, echo, options=ServingOptions(connections_max=8)) as (port, _):
         url = f"https://127.0.0.1:{port}/"
         async with AsyncExitStack() as held:
-            for _ in range(2):
-                one = await held.enter_async_context(client(pki, has_certificate=False))
-                assert (await one.get(url)).status_code == 200
-            async with client(pki, has_certificate=False) as third:
-                assert (await third.get(url)).status_code == 503
-            async with client(pki, has_certificate=True) as administrator:
-                assert (await administrator.get(url)).status_code == 200
-        async with asyncio.timeout(30):
-            while True:  # the server sees the end of the connections a moment later
-                async with client(pki, has_certificate=False) as later:
-                    if (await later.get(url)).status_code == 200:
-                        break
+            administrator = await held.enter_async_context(client(pki, has_certificate=True))
+            assert (await administrator.get(url)).status_code == 200
+            [kept] = administrator._transport._pool.connections  # type: ignore[attr-defined]
+            lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+            async with asyncio.timeout(30):
+                assert await lines[0][0].read() == b""
+            assert not lines[1][0].at_eof()
+            assert (await administrator.get(url)).status_code == 200
+            assert administrator._transport._pool.connections == [kept]  # type: ignore[attr-defined]
+            for _, writer in lines:
+                writer.close()
 
 
-def test_many_addresses_leave_a_reserve() -> None:
-    shares = ConnectionShares(total_max=6, source_max=2)
-    admitted = [source for source in "aaabbbcccddd" if shares.admit(source)]
-    assert admitted == list("aabbcc")
-    shares.release("a")
-    assert shares.admit("d")
-    for source in "abbccd":
-        shares.release(source)
-    assert (shares.total, shares.by_source) == (0, {})
+@pytest.mark.real_time
+async def test_a_handshake_has_a_deadline(pki: PKI) -> None:
+    async with serving(pki.serving, options=ServingOptions(handshake_s=0.05)) as (port, _), asyncio.timeout(30):
+        for sent in (b"", b"\x16\x03\x01\x02\x00\x01"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent)
+            assert await reader.read() == b""
+            writer.close()
+
+
+@pytest.mark.parametrize("is_socket", [False, True], ids=["http", "websocket"])
+def test_a_connection_with_a_token_stays_beside_any_number_without(tmp_path: Path, is_socket: bool) -> None:
+    """A token makes a connection known, whatever it was upgraded to."""
+    with api_server(tmp_path, serving=ServingOptions(connections_max=8, graceful_stop_s=1)) as parts:
+        token = parts.token_file.add(user="admin", groups=["system:masters"])
+        address = ("127.0.0.1", int(parts.server.rpartition(":")[2]))
+        context = ssl.create_default_context(cafile=str(parts.pki.ca_certificate))
+        head = (
+            f"GET /api/v1/namespaces?watch=true&resourceVersion=0 HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {token}"
+        )
+        if is_socket:
+            head += "\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13"
+            head += "\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="
+        with ExitStack() as stack:
+            known = stack.enter_context(
+                context.wrap_socket(socket.create_connection(address, 30), server_hostname="127.0.0.1")
+            )
+            known.sendall(head.encode() + b"\r\n\r\n")
+            assert known.recv(1000).split()[1] == (b"101" if is_socket else b"200")
+            others = [stack.enter_context(socket.create_connection(address, 30)) for _ in range(12)]
+            assert others[0].recv(1) == b""  # closed for the others
+            known.settimeout(0.2)
+            with suppress(TimeoutError):
+                while True:
+                    assert known.recv(100_000), "closed for connections without a user"
+
+
+@pytest.mark.real_time
+async def test_websockets_without_a_user_count() -> None:
+    async def accept(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await receive()
+        await receive()
+
+    upgrade = b"upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\n"
+    head = b"GET /?watch=1 HTTP/1.1\r\nhost: a\r\n%bsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n" % upgrade
+    async with serving(None, accept, options=ServingOptions(connections_max=8)) as (port, _), asyncio.timeout(30):
+        lines = []
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(head)
+            lines.append((reader, writer))
+            assert b"101" in await reader.readline()
+        await lines[0][0].read()
+        for _, writer in lines:
+            writer.close()
+
+
+async def test_a_head_of_many_small_headers_is_refused_before_its_end() -> None:
+    """Each of 30,000 headers would take 130 bytes for half a minute."""
+    async with serving(None) as (port, _), asyncio.timeout(30):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\n" + b"a:\r\n" * 2_000)
+        assert b" 431 " in await reader.readline()
+        writer.close()
+
+
+def test_a_client_that_pings_and_does_not_read_is_disconnected() -> None:
+    class Transport(asyncio.Transport):
+        written = b""
+        is_aborted = False
+
+        def write(self, data: Any) -> None:
+            self.written += data
+
+        def abort(self) -> None:
+            self.is_aborted = True
+
+    seats = ConnectionShares(LIMITS, lambda: None)
+    config = uvicorn.Config(echo, ws=WebSocketConnection, log_config=None)
+    state = {SEAT: seats.admit("a", lambda: None)}
+    connection = WebSocketConnection(
+        config=config, server_state=ServerState(), app_state=state, _loop=asyncio.new_event_loop()
+    )
+    connection.transport = transport = Transport()
+    connection.conn = wsproto.Connection(wsproto.ConnectionType.SERVER)  # type: ignore[assignment]  # after the handshake
+    connection.handle_ping(Ping())
+    assert transport.written
+    assert not transport.is_aborted
+    connection.pause_writing()
+    connection.handle_ping(Ping())
+    assert transport.is_aborted
+    connection.loop.close()
+
+
+LIMITS = ShareLimits(total=10, unknown=5, source=2, known=4, owner=2, held_bytes=100_000)
+ADMINISTRATOR, USER = User("a", (MASTERS,)), User("u")
+ACCOUNTS = [User(f"{SERVICE_ACCOUNT_PREFIX}n:{name}") for name in "abc"]
+
+
+class Connections:
+    """Connections in the order of their arrival, and those that were closed."""
+
+    def __init__(self) -> None:
+        self.closed: list[str] = []
+        self.shares = ConnectionShares(LIMITS, lambda: None)
+
+    def open(self, source: str, name: str = "", user: User = ANONYMOUS) -> Seat | None:
+        seat = self.shares.admit(source, lambda: self.closed.append(name or source))
+        if seat is not None:
+            seat.recognize(user)
+        return seat
+
+
+def test_the_oldest_connection_without_a_user_makes_room() -> None:
+    door = Connections()
+    for number, source in enumerate("aaabccd"):
+        door.open(source, f"{source}{number}")
+    assert door.closed == ["a0", "a1"]
+    assert door.shares.total == 5
+    door.shares.shed()
+    assert door.closed == ["a0", "a1", "a2"]
+
+
+def test_no_number_of_users_and_strangers_refuses_an_administrator() -> None:
+    door = Connections()
+    for number in range(50):
+        door.open(f"s{number}", user=User(f"u{number // 5}"))
+        door.open(f"t{number}")
+    seats = [door.open("admin", user=ADMINISTRATOR) for _ in range(6)]
+    assert all(seat is not None and seat.owner for seat in seats)
+    assert "admin" not in door.closed
+    assert door.shares.total == 10
+    # Only those with the same rights can take the reserve.
+    assert door.open("admin", user=ADMINISTRATOR) is None
+
+
+@pytest.mark.parametrize("users", [[USER] * 3, ACCOUNTS], ids=["one-user", "accounts-of-one-namespace"])
+def test_a_user_has_a_share_and_his_further_connections_count_as_unknown(users: list[User]) -> None:
+    door = Connections()
+    seats = [door.open("a", user=user) for user in users]
+    assert [bool(seat and seat.owner) for seat in seats] == [True, True, False]
+    first, _, third = seats
+    assert first is not None
+    assert third is not None
+    first.leave()
+    third.recognize(users[2])
+    assert third.owner
+    first.leave()
+    assert door.shares.total == 2
+
+
+@pytest.mark.parametrize(
+    ("user", "owner"),
+    [
+        (ADMINISTRATOR, SYSTEM),
+        (User("system:federation:agent:east"), SYSTEM),
+        (User(f"{SERVICE_ACCOUNT_PREFIX}kube-system:x"), SYSTEM),
+        (USER, "user:u"),
+        (ACCOUNTS[0], "system:serviceaccount:n"),
+        (User("x", ("system:serviceaccounts",)), "user:x"),
+    ],
+)
+def test_connections_count_against_their_owner(user: User, owner: str) -> None:
+    assert to_owner(user) == owner
+
+
+def test_unfinished_requests_share_a_budget_of_memory() -> None:
+    door = Connections()
+    seats = [door.open(name) for name in "abcd"]
+    for seat, size in zip(seats, (10_000, 60_000, 30_000, 50_000), strict=True):
+        assert seat is not None
+        seat.hold(size)
+    assert door.closed == ["b"], "the oldest that holds much"
+    seats[2].hold(0)  # type: ignore[union-attr]
+    seats[3].hold(80_000)  # type: ignore[union-attr]
+    assert door.closed == ["b"]
+    seats[3].recognize(USER)  # type: ignore[union-attr]
+    seats[2].hold(90_000)  # type: ignore[union-attr]
+    assert door.closed == ["b"], "a known connection does not count"
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abc"), st.sampled_from([ANONYMOUS, USER, ADMINISTRATOR, *ACCOUNTS]), st.integers(0, 9)
+        ),
+        max_size=60,
+    )
+)
+def test_counts_are_those_of_the_connections_that_are_open(steps: list[tuple[str, User, int]]) -> None:
+    door = Connections()
+    seats: dict[str, Seat] = {}
+    for number, (source, user, leaving) in enumerate(steps):
+        seat = door.open(source, str(number), user)
+        if seat is not None:
+            seats[str(number)] = seat
+            seat.hold(number * 1_000)
+        for name in door.closed:
+            seats.pop(name, None)
+        if len(seats) > leaving:
+            seats.pop(list(seats)[leaving]).leave()
+        assert door.shares.total == len(seats) <= LIMITS.total
+    for seat in seats.values():
+        seat.leave()
+    assert door.shares.total == 0
 
 
 def test_the_limit_of_open_files_is_raised_and_a_low_one_is_reported() -> None:
@@ -95,5 +302,5 @@ def test_the_limit_of_open_files_is_raised_and_a_low_one_is_reported() -> None:
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == hard
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert "may open 1024 files" in file_limit_problem(1024, 10_000)
+    assert "may open 1,024 files" in file_limit_problem(1024, 10_000)
     assert file_limit_problem(10_000, 10_000) == file_limit_problem(resource.RLIM_INFINITY, 10_000) == ""

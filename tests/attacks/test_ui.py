@@ -1,6 +1,6 @@
 """Attacks on the web UI: forged requests, markup in objects, addresses of other sites, sessions and links of others."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
@@ -11,6 +11,7 @@ from urllib.parse import quote
 import httpx
 import orjson
 import pytest
+from structlog.testing import capture_logs
 from tests.support.apiserver import Parts
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import a_world
@@ -204,6 +205,24 @@ async def test_another_site_can_neither_log_in_nor_out(
         answer = await browser.post("/ui/logout", data={"form_key": "guessed"})
         assert answer.status_code == 403
         assert "set-cookie" not in answer.headers
+
+
+async def test_a_form_that_ends_early_is_no_failure(parts: Parts) -> None:
+    """A thousand connections would otherwise fill the log with traces."""
+    messages = iter([{"type": "http.request", "body": b"token=", "more_body": True}, {"type": "http.disconnect"}])
+
+    async def receive() -> MutableMapping[str, Any]:
+        return next(messages)
+
+    async def send(_: MutableMapping[str, Any]) -> None:
+        pass
+
+    headers = [(b"host", b"api"), (b"origin", b"https://api"), (b"content-type", b"application/x-www-form-urlencoded")]
+    scope = {"type": "http", "method": "POST", "path": "/ui/login", "raw_path": b"/ui/login", "scheme": "https"}
+    scope |= {"root_path": "", "query_string": b"", "headers": headers, "http_version": "1.1"}
+    with capture_logs() as logs:
+        await parts.app(scope, receive, send)
+    assert logs == []
 
 
 async def test_a_form_needs_the_key_of_its_session(parts: Parts, admin: httpx.AsyncClient) -> None:

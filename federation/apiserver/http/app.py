@@ -204,6 +204,7 @@ class App:
             await self._paths.serve(request, root)
             return
         request.user = await self._authenticator.authenticate(request.peer, headers.get(b"authorization", b""))
+        request.recognize()
         if request.trail is not None:
             await request.trail.received()
         if b"impersonate-user" in headers or b"impersonate-group" in headers or b"impersonate-uid" in headers:

@@ -18,6 +18,7 @@ from federation.apimachinery.errors import ApiError, BadRequest, FederationError
 from federation.apimachinery.textcache import cache_short
 from federation.apiserver.auth.clientcertificates import Peer
 from federation.apiserver.auth.identity import ANONYMOUS, User
+from federation.apiserver.http.connectionshares import SEAT
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -103,6 +104,12 @@ class Request:
         """The subject of the verified client certificate."""
         state = self.scope.get("state")
         return state.get("peer") if state else None
+
+    def recognize(self) -> None:
+        """Count the connection against the user, who has been authenticated."""
+        state = self.scope.get("state")
+        if state and (seat := state.get(SEAT)) is not None:
+            seat.recognize(self.user)
 
     def header(self, name: bytes) -> str:
         """Return a header's text, "" when it is missing."""

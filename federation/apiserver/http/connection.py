@@ -17,16 +17,14 @@ from uvicorn.server import ServerState
 
 from federation.apimachinery.errors import FederationError
 from federation.apiserver.auth.clientcertificates import Peer, to_peer
+from federation.apiserver.auth.identity import User
+from federation.apiserver.http.accepting import Admitted
 from federation.apiserver.http.asgi import ABORT, WHOLE_RESPONSE, Header
-from federation.apiserver.http.connectionshares import ConnectionShares
+from federation.apiserver.http.connectionshares import SEAT, Seat
 
 _stalled = Counter(
     "federation_server_connections_stalled_total", "Connections dropped because the client stopped reading"
 )
-_refused = Counter(
-    "federation_server_connections_refused_total", "Connections without a client certificate beyond their share"
-)
-_NO_ROOM = STATUS_LINE[503] + b"retry-after: 5\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _BODY_BYTES_MIN = 64 * 1024
 _CLOSE: Header = (b"connection", b"close")
 _HEADERS_MAX = 1000
@@ -42,7 +40,7 @@ class _Refused(FederationError):
     """Raised inside a parser callback: httptools reports a parser error, and uvicorn responds and closes."""
 
 
-class Connection(HttpToolsProtocol):
+class Connection(HttpToolsProtocol, Admitted):
     """One connection: adds the peer to every request's state and limits size and duration of a request's head.
 
     A client that does not read its response is disconnected after `stall_s`, which frees the write buffer.
@@ -56,7 +54,6 @@ class Connection(HttpToolsProtocol):
     keep_alive_s: ClassVar[float]
     stall_s: ClassVar[float]
     body_s: ClassVar[float]
-    shares: ClassVar[ConnectionShares]
 
     def __init__(
         self,
@@ -66,6 +63,7 @@ class Connection(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self._seat: Seat = app_state[SEAT]
         self._is_in_head = False
         self._piece_bytes = 0
         self._head_bytes = 0
@@ -80,8 +78,8 @@ class Connection(HttpToolsProtocol):
         self._body_deadline: asyncio.TimerHandle | None = None
         self._body_bytes = 0
         """Bytes of the body since the deadline was set."""
-        self._source = ""
-        """The address that the connection counts against; "" with a client certificate."""
+        self._piece_bytes_max = 0
+        """The largest piece so far: buffers of TLS keep its size."""
         self._framing_bytes = 0
         """Bytes after a head that are not body: chunk extensions and trailers."""
 
@@ -94,33 +92,24 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         tls = transport.get_extra_info("ssl_object")
         peer: Peer | None = to_peer(tls.getpeercert(), tls.getpeercert(True)) if tls is not None else None
-        self.app_state = {"peer": peer}
-        if tls is not None and peer is None and not self._is_admitted(transport):
-            _refused.inc()
-            transport.write(_NO_ROOM)
-            transport.close()
-            return
+        self.app_state = {**self.app_state, "peer": peer}
+        self._seat.close = transport.abort
+        if peer is not None:
+            self._seat.recognize(User(peer.user, peer.groups))
         self._head_deadline = self.loop.call_later(self.head_s, transport.close)
         self._idle_check = self.loop.call_later(self.keep_alive_s, self._close_when_idle)
 
-    def _is_admitted(self, transport: asyncio.Transport) -> bool:
-        address = transport.get_extra_info("peername") or ("",)
-        source = str(address[0]) or "unknown"
-        if not self.shares.admit(source):
-            return False
-        self._source = source
-        return True
-
-    def _leave(self) -> None:
-        """Stop the timers, and count the connection no longer."""
-        self._stop_timers()
-        if self._source:
-            self.shares.release(self._source)
-            self._source = ""
-
     def connection_lost(self, exc: Exception | None) -> None:
-        self._leave()
+        self._stop_timers()
         super().connection_lost(exc)
+        if self.is_idle:
+            self.cycle = None  # type: ignore[assignment]  # as before the first request
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Give up the seat and all references in a circle: garbage of a thousand connections would stop the process."""
+        self._seat.leave()
+        self.parser = None
 
     def _stop_timers(self) -> None:
         self._clear_head_deadline()
@@ -135,8 +124,10 @@ class Connection(HttpToolsProtocol):
         elif self.cycle is not None and self.cycle.more_body:
             self._framing_bytes += len(data)  # reset by `on_body` when the data holds body
         super().data_received(data)
+        if not self._seat.owner:
+            self._hold(len(data))
         if self._is_in_head and not self.transport.is_closing():
-            if self._head_bytes > self.head_bytes_max:
+            if self._head_bytes > self.head_bytes_max or len(self.headers) > _HEADERS_MAX:
                 self._refusal = 431
                 self.send_400_response(_TOO_LARGE)
             elif self._head_deadline is None:
@@ -146,6 +137,12 @@ class Connection(HttpToolsProtocol):
         # httptools parses chunk extensions and trailers silently, so an endless one would never be refused.
         if self._framing_bytes > self.head_bytes_max + len(data):
             self.transport.abort()
+
+    def _hold(self, size: int) -> None:
+        """Count the memory of a connection without a user."""
+        self._piece_bytes_max = max(self._piece_bytes_max, size)
+        body_bytes = len(self.cycle.body) if self.cycle is not None else 0
+        self._seat.hold(self._piece_bytes_max + body_bytes + (self._head_bytes if self._is_in_head else 0))
 
     def send_400_response(self, msg: str) -> None:
         """Respond to a request that cannot be parsed or exceeds the limits of its head, and close."""
@@ -198,8 +195,8 @@ class Connection(HttpToolsProtocol):
         """Log nothing: clients could fill the log, and who tries SPDY gets an answer that says what works."""
 
     def handle_websocket_upgrade(self) -> None:
-        """Hand the connection over to uvicorn's WebSocket protocol, whose connections these timers do not limit."""
-        self._leave()
+        """Hand the connection and its seat over to uvicorn's WebSocket protocol, which these timers do not limit."""
+        self._stop_timers()
         super().handle_websocket_upgrade()
 
     def on_message_complete(self) -> None:
@@ -221,6 +218,8 @@ class Connection(HttpToolsProtocol):
             super().on_response_complete()
             return
         self.server_state.total_requests += 1
+        # They refer to the cycle, which refers to them: garbage of each request.
+        self.cycle.scope["extensions"].clear()
         if not self.transport.is_closing():
             self.flow.resume_reading()
             self._idle_since_s = self.loop.time()
@@ -293,11 +292,10 @@ def limited(
     body_s: float,
     keep_alive_s: float,
     stall_s: float,
-    shares: ConnectionShares,
 ) -> type[Connection]:
     """Return the connection class with these limits: bytes and seconds of a head, idle seconds, stalled seconds.
 
     A body must bring 64 KiB in each `body_s` seconds, or end.
     """
     limits = {"head_bytes_max": head_bytes_max, "head_s": head_s, "keep_alive_s": keep_alive_s, "stall_s": stall_s}
-    return type("LimitedConnection", (Connection,), {**limits, "body_s": body_s, "shares": shares})
+    return type("LimitedConnection", (Connection,), {**limits, "body_s": body_s})

@@ -15,15 +15,21 @@ from typing import Any, Protocol
 
 import structlog
 import uvicorn
+from prometheus_client import Counter
 
 from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.filelimit import file_limit
 from federation.apiserver.auth.pki import TLSFiles
+from federation.apiserver.http.accepting import Admitted, Deadlines, accept
 from federation.apiserver.http.asgi import ASGIApp
 from federation.apiserver.http.connection import Connection, limited
-from federation.apiserver.http.connectionshares import ConnectionShares
+from federation.apiserver.http.connectionshares import SEAT, ConnectionShares, Seat, ShareLimits
 from federation.apiserver.http.websockets import with_websockets
 
 _log = structlog.get_logger(__name__)
+_refused = Counter(
+    "federation_server_connections_refused_total", "Connections closed for others because there were too many"
+)
 _TLS12_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """Forward secrecy and authenticated encryption only. TLS 1.3 has no other ciphers, and this does not change them."""
 _FRAME_BYTES_MAX = 256 * 1024
@@ -46,10 +52,21 @@ class ServingOptions:
     """A client that reads nothing for this long while data waits for it is disconnected; watches too."""
     backlog: int = 4096
     connections_max: int = 8192
-    unknown_percent_max: int = 75
-    """Percentage of them without a client certificate; the others are a reserve for administrators and agents."""
+    """At most four fifths of the files that the process may open."""
+    unknown_percent_max: int = 50
+    """Percentage of connections whose user is unknown, because they have neither certificate nor token yet."""
     source_percent_max: int = 25
-    """Percentage of them without a client certificate from one address."""
+    """Percentage of such connections from one address."""
+    known_percent_max: int = 40
+    """Percentage of connections of known users; the rest is a reserve for administrators, agents and the system."""
+    user_percent_max: int = 10
+    """Percentage of connections of one user, or of all ServiceAccounts of one namespace."""
+    held_bytes_max: int = 128 * 1024 * 1024
+    """Memory of unfinished requests of unknown users."""
+    handshake_s: float = 10.0
+    """From the connection to the end of the TLS handshake."""
+    tls_shutdown_s: float = 5.0
+    """How long a closed connection waits for the client's end of TLS."""
     graceful_stop_s: int = 5
     """Time for requests in flight at shutdown; watches end at once."""
     tls_reload_s: float = 60.0
@@ -98,10 +115,6 @@ async def serve(
             head_bytes_max=options.request_head_bytes_max,
             head_s=options.request_head_s,
             body_s=options.request_body_s,
-            shares=ConnectionShares(
-                options.connections_max * options.unknown_percent_max // 100,
-                options.connections_max * options.source_percent_max // 100,
-            ),
             keep_alive_s=options.keep_alive_s,
             stall_s=options.write_stall_s,
         ),
@@ -115,17 +128,15 @@ async def serve(
         server_header=False,
         proxy_headers=False,
         backlog=options.backlog,
-        limit_concurrency=options.connections_max,
         timeout_keep_alive=options.keep_alive_s,
         timeout_graceful_shutdown=options.graceful_stop_s,
     )
     config.load()
-    # uvicorn has no option for an SSLContext of ours, which can be reloaded.
-    config.ssl = context
-    server = _Server(config)
+    server = _Server(config, context, options)
     try:
-        await server.startup(sockets=[listener])
+        server.started = True
         async with asyncio.TaskGroup() as group:
+            group.create_task(server.accept(listener), name="accept")
             if context is not None and tls is not None:
                 group.create_task(_reload_on_change(context, tls, options.tls_reload_s), name="tls-reload")
             if on_started is not None:
@@ -141,18 +152,46 @@ async def serve(
 
 
 def _websocket(**arguments: Any) -> asyncio.Protocol:
-    """Return uvicorn's protocol of a WebSocket connection; its import waits for the first one."""
-    from uvicorn.protocols.websockets.wsproto_impl import WSProtocol  # noqa: PLC0415  # it builds tables of 64 KB
+    """Return the protocol of a WebSocket connection; its import waits for the first one."""
+    from federation.apiserver.http.websocketconnection import WebSocketConnection  # noqa: PLC0415  # it builds tables
 
-    return WSProtocol(**arguments)
+    return WebSocketConnection(**arguments)
+
+
+def _to_limits(options: ServingOptions) -> ShareLimits:
+    total = min(options.connections_max, file_limit() * 4 // 5)
+    return ShareLimits(
+        total=total,
+        unknown=total * options.unknown_percent_max // 100,
+        source=total * options.source_percent_max // 100,
+        known=total * options.known_percent_max // 100,
+        owner=total * options.user_percent_max // 100,
+        held_bytes=options.held_bytes_max,
+    )
 
 
 class _Server(uvicorn.Server):
-    """A server without uvicorn's signal handlers and lifespan: its caller owns the event loop and stops it."""
+    """A server without uvicorn's signal handlers and lifespan: its caller owns the event loop and stops it.
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    It accepts connections itself, to count them and to limit their handshakes.
+    """
+
+    def __init__(self, config: uvicorn.Config, context: ssl.SSLContext | None, options: ServingOptions) -> None:
         super().__init__(config)
         self.lifespan = config.lifespan_class(config)
+        self.servers = []
+        self._context = context
+        self._shares = ConnectionShares(_to_limits(options), _refused.inc)
+        self._deadlines = Deadlines(options.handshake_s, options.tls_shutdown_s)
+
+    async def accept(self, listener: socket.socket) -> None:
+        """Accept connections until cancelled."""
+        await accept(listener, self._context, self._deadlines, self._shares, self._connect)
+
+    def _connect(self, seat: Seat) -> Admitted:
+        make: Any = self.config.http_protocol_class
+        protocol: Admitted = make(config=self.config, server_state=self.server_state, app_state={SEAT: seat})
+        return protocol
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop without waiting for idle clients to acknowledge the end of TLS; some never do."""

@@ -4,6 +4,7 @@
 does not work or is about to stop, and a warning when somebody should look at it.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import parse_rfc3339
+from federation.apimachinery.filelimit import file_limit_problem, files_needed
 
 DAY_S = 86_400.0
 _SKEW_S = 5.0
@@ -22,6 +24,7 @@ _SKEW_S = 5.0
 _SKEW_S_MAX = 60.0
 _EXPIRY_S, _AUTHORITY_EXPIRY_S = 14 * DAY_S, 180 * DAY_S
 _QUEUE_S = 60.0
+_OPEN_FILES_SHARE_MAX = 0.8
 MEMBER_VERSION_MIN, MEMBER_VERSION_MAX = (1, 30), (1, 36)
 """The first and the last Kubernetes version that members may have, as in README.md."""
 
@@ -117,6 +120,17 @@ def _host(facts: Facts) -> _Problems:
             yield Level.ERROR, line[3:], "the text names the cause; the log of `fedctl serve` has more"
         elif line.startswith("[!]"):
             yield Level.WARNING, line.removeprefix("[!]warning: "), ""
+    yield from _open_files(facts)
+
+
+def _open_files(facts: Facts) -> _Problems:
+    remedy = "raise LimitNOFILE of the service, or `ulimit -n`, and restart the control plane"
+    files_max = next((value for _, value in facts.values("process_max_fds")), math.inf)
+    if problem := file_limit_problem(files_max, files_needed(len(facts.clusters))):
+        yield Level.WARNING, problem, remedy
+    for _, count in facts.values("process_open_fds"):
+        if count > _OPEN_FILES_SHARE_MAX * files_max:
+            yield Level.WARNING, f"{count:,.0f} of {files_max:,.0f} files are open", remedy
 
 
 def _store(facts: Facts) -> _Problems:

@@ -16,6 +16,7 @@ import orjson
 from federation.apimachinery.errors import ApiError, from_status
 from federation.apimachinery.jsonobject import parse_object
 from federation.apiserver.http.asgi import ASGIApp, Scope
+from federation.apiserver.http.connectionshares import SEAT
 from federation.apiserver.http.nonresource import HOLD
 from federation.apiserver.http.streams import End, HeldStream
 from federation.web.ui.credentials import Credentials
@@ -144,7 +145,7 @@ class UserAPI:
             "root_path": "",
             "query_string": urlencode(query).encode(),
             "headers": headers,
-            "state": {"peer": self._credentials.peer} if self._credentials.peer is not None else {},
+            "state": {"peer": self._credentials.peer, SEAT: (self._outer.get("state") or {}).get(SEAT)},
         }
 
 

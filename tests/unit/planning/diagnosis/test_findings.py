@@ -35,6 +35,9 @@ HEALTHY = Facts(
 )
 
 
+OPEN_FILES = {"process_max_fds": [Sample({}, 65_536)], "process_open_fds": [Sample({}, 60_000)]}
+
+
 def problems(facts: Facts) -> list[tuple[Level, str]]:
     return [(finding.level, finding.area) for finding in diagnose(facts) if finding.level is not Level.OK]
 
@@ -54,6 +57,8 @@ def test_a_healthy_federation_has_one_line_per_area() -> None:
     [
         (replace(HEALTHY, readiness="[-]store failed: no space"), (Level.ERROR, "host")),
         (replace(HEALTHY, readiness="[!]warning: encryption is off"), (Level.WARNING, "host")),
+        (with_sample("process_max_fds", 1_024), (Level.WARNING, "host")),
+        (replace(HEALTHY, samples=HEALTHY.samples | OPEN_FILES), (Level.WARNING, "host")),
         (with_sample("federation_store_damaged_entries", 2), (Level.ERROR, "store")),
         (with_sample("federation_store_pending_writes", 5_000), (Level.WARNING, "store")),
         (
