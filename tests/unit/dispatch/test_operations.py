@@ -217,6 +217,14 @@ async def test_a_silent_member_is_no_answer(action: str) -> None:
     assert (await member.ensure(live=await member.live())).is_unanswered
 
 
+@pytest.mark.parametrize("finalizer", ["orphan", "foregroundDeletion"])
+async def test_a_deletion_does_not_wait_for_dependents_and_leaves_none(finalizer: str) -> None:
+    member = Member()
+    uid = (await member.begin(**OURS, finalizers=[finalizer]))["metadata"]["uid"]
+    assert (await member.writer.remove(member.client, KEY, uid)).status is WAITING
+    assert (await member.admin.list(CONFIGMAPS, KEY.namespace)).items == []
+
+
 async def test_an_object_with_a_finalizer_that_is_deleted_already_needs_no_second_deletion() -> None:
     member = Member()
     uid = (await member.begin(**OURS, finalizers=["a.io/b"]))["metadata"]["uid"]

@@ -31,27 +31,35 @@ def obj(revision: int, generation: int = 1, uid: str = "u") -> Object:
 
 
 def test_an_unready_cluster_that_may_hold_the_object_keeps_its_entry() -> None:
-    decision = decide(ClusterState("m1", ready=False), is_selected=False, is_recorded=True, observed=UNKNOWN_OBJECT)
+    decision = decide(
+        ClusterState("m1", ready=False), is_selected=False, is_recorded=True, observed=UNKNOWN_OBJECT, is_kept=False
+    )
     assert decision.status is ClusterStatus.CLUSTER_NOT_READY
 
 
 def test_nothing_is_done_without_a_cache() -> None:
     for is_selected in (True, False):
-        decision = decide(ClusterState("m1"), is_selected=is_selected, is_recorded=True, observed=UNKNOWN_OBJECT)
+        decision = decide(
+            ClusterState("m1"), is_selected=is_selected, is_recorded=True, observed=UNKNOWN_OBJECT, is_kept=False
+        )
         assert decision.operation is None
         assert decision.status is ClusterStatus.CACHED_RETRIEVAL_FAILED
 
 
 def test_a_missing_finalizer_is_rechecked() -> None:
     decision = decide(
-        ClusterState("m1", has_finalizer=False), is_selected=True, is_recorded=False, observed=ABSENT_OBJECT
+        ClusterState("m1", has_finalizer=False),
+        is_selected=True,
+        is_recorded=False,
+        observed=ABSENT_OBJECT,
+        is_kept=False,
     )
     assert decision.recheck_after_s == 10.0
 
 
 def test_a_terminating_object_is_waiting_for_removal() -> None:
     going = ObservedObject(exists=True, terminating=True)
-    decision = decide(ClusterState("m1"), is_selected=False, is_recorded=True, observed=going)
+    decision = decide(ClusterState("m1"), is_selected=False, is_recorded=True, observed=going, is_kept=False)
     assert decision.status is ClusterStatus.WAITING_FOR_REMOVAL
     assert decision.operation is None
 

@@ -213,6 +213,19 @@ async def test_watches_are_limited_in_all_and_per_user_and_counted_until_they_en
         await anext(none.open())
 
 
+async def test_an_event_without_a_revision_does_not_change_where_the_watch_goes_on() -> None:
+    bare: dict[str, Any] = {"metadata": {"name": "", "annotations": {}}}
+    watching = Watching(
+        (200, [event("ADDED", a_configmap("a", 7)), event("BOOKMARK", bare)]), (200, [event("ADDED", a_configmap("b"))])
+    )
+    async with opened(watching) as watch:
+        assert await watching.names(watch, 1) == [("ADDED", "a")]
+        later = asyncio.ensure_future(watching.names(watch, 1))
+        while not later.done():
+            await watching.clock.advance(0.5)
+    assert revisions(watching.member)[:2] == ["4", "7"]
+
+
 async def test_a_cluster_without_the_selected_name_is_not_watched() -> None:
     watching = Watching((200, [event("ADDED", a_configmap("a"))]))
     async with opened(watching, field_selector="metadata.name=m2-a", timeout_s=0.01) as watch:

@@ -118,6 +118,14 @@ BREACHES: dict[str, tuple[dict[str, Any], dict[str, int], str]] = {
 }
 
 
+def test_a_scale_down_moves_none_even_where_the_policy_allows_more() -> None:
+    unit = a_divided_unit(4, current={"e1": 3, "e2": 2}, max_replicas={"e1": 9, "e2": 2})
+    most = limits_of(unit, snapshot().clusters).most
+    assert {name: bound.most for name, bound in most.items()} == {"e1": 3, "e2": 2, "u1": 0, "x": 0}
+    assert "avoidDisruption" in most["e1"].because
+    assert most["e2"].because == "maxReplicas"
+
+
 @pytest.mark.parametrize(("fields", "replicas", "reason"), list(BREACHES.values()), ids=list(BREACHES))
 def test_a_division_that_violates_a_limit_fails_with_cluster_and_limit(
     fields: dict[str, Any], replicas: dict[str, int], reason: str

@@ -10,6 +10,7 @@ from federation.api.federatedtype import FederatedType, PathDefinition
 from federation.api.selectors import compile_cluster_terms
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS
 from federation.planning.placement.failback import Offers
+from federation.planning.preemption.yielding import Yield, yields_to_text
 from federation.scheduling.annotationoverrides import ignored_annotations
 from federation.scheduling.framework.testing import a_cluster
 from federation.scheduling.framework.types import AutoMigration, SchedulingMode, Taint, Toleration
@@ -168,6 +169,27 @@ def test_a_star_stands_for_the_clusters_without_an_entry() -> None:
 )
 def test_disruption_is_avoided_unless_the_policy_says_otherwise(policy: Any, expected: bool) -> None:
     assert unit_of(policy).avoid_disruption is expected
+
+
+@pytest.mark.parametrize(
+    ("applied", "kept", "limits"),
+    [
+        (None, None, None),
+        ({"east": 3}, None, {"east": 3}),
+        (None, {"west": 1}, {"west": 1}),
+        ({"east": 3, "west": 3}, {"east": 5, "west": 1}, {"east": 3, "west": 1}),
+    ],
+)
+def test_the_smaller_limit_of_a_migration_and_of_giving_way_counts(
+    applied: dict[str, int] | None, kept: dict[str, int] | None, limits: dict[str, int] | None
+) -> None:
+    annotations: dict[str, Any] = {}
+    if applied is not None:
+        annotations[names.APPLIED_MIGRATION_CONFIGURATION] = json.dumps({"limitedCapacity": applied})
+    if kept is not None:
+        annotations[names.GIVES_WAY] = yields_to_text({name: Yield(count, 1, "a/b") for name, count in kept.items()})
+    custom = unit_of({}, annotations).custom_migration
+    assert (None if custom is None else dict(custom.limited_capacity)) == limits
 
 
 def test_feedback_counts_only_with_auto_migration() -> None:

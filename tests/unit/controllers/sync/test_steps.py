@@ -7,7 +7,7 @@ import pytest
 from tests.support.member_world import World, a_deployment, member_world, placed
 
 from federation.api import names
-from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, LEFTOVERS
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.client.client import PatchType
@@ -70,6 +70,21 @@ async def test_a_leaving_cluster_gets_no_new_objects_and_no_status_of_them() -> 
         condition = (await world.federated("new"))["status"]["conditions"][0]
         assert (condition["status"], condition["reason"]) == ("False", names.REASON_CHECK_CLUSTERS)
         assert "m2" in condition["message"]
+
+
+@pytest.mark.parametrize("is_forced", [True, False])
+async def test_a_cluster_that_is_removed_by_force_leaves_a_record_of_what_it_may_hold(is_forced: bool) -> None:
+    async with member_world(2) as world:
+        await _converged(world, {"m1": 2, "m2": 1})
+        world.members["m2"].line.mode = "down"
+        if is_forced:
+            reason = {"metadata": {"annotations": {names.FORCED_REMOVAL: "it burnt"}}}
+            await world.host.patch(FEDERATED_CLUSTERS, "m2", reason, patch_type=PatchType.MERGE)
+        await world.host.delete(FEDERATED_CLUSTERS, "m2")
+        await world.pass_time(3)
+        records = [leftover["spec"] for leftover in (await world.host.list(LEFTOVERS)).items]
+        assert [(each["cluster"], each["name"]) for each in records] == ([("m2", "web")] if is_forced else [])
+        assert all("it burnt" in str(each) for each in records)
 
 
 async def _change(world: World, label: str) -> Object:

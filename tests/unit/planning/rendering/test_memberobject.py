@@ -136,6 +136,7 @@ def test_a_jobs_generated_selector_is_the_members_own() -> None:
     spec = renderer(template, JOBS).render("m1").object["spec"]
     assert "selector" not in spec
     assert spec["template"]["metadata"]["labels"] == {"app": "a"}
+    assert renderer({**template, "spec": None}, JOBS).render("m1").object["spec"] is None
     manual = {**template, "spec": {**template["spec"], "manualSelector": True}}  # type: ignore[dict-item]
     assert renderer(manual, JOBS).render("m1").object["spec"]["selector"]
 

@@ -41,5 +41,13 @@ def test_a_lost_subset_without_a_count_keeps_its_replicas_beside_those_with_one(
     assert allocate(a_spec(2, {}, {}), {"b": LOST}) == {"a": 0, "b": 3}
 
 
+def test_percentages_of_everything_divide_everything_unless_openkruise_rounds() -> None:
+    spec = a_spec(4, {"replicas": "33%"}, {"replicas": "33%"}, {"replicas": "34%"})
+    assert allocate(spec, {}) == {"a": 1, "b": 1, "c": 2}
+    with pytest.raises(AllocationError) as raised:
+        allocate(spec, {}, is_strict=True)
+    assert raised.value.problem == Problem.SUM_TOO_SMALL
+
+
 def test_a_status_without_subsets_has_no_maps() -> None:
     assert v1alpha1_fields({"updatedRevision": "web-1"}) == {"updateStatus": {"updatedRevision": "web-1"}}
