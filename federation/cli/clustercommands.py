@@ -78,6 +78,9 @@ def unjoin_command(
     name: Annotated[
         str, typer.Argument(metavar="NAME", autocompletion=completion.clusters, help="Name of the member.")
     ],
+    remove: Annotated[
+        bool, typer.Option("--remove/--keep", help="Delete its objects, or leave them running in it [--keep].")
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Remove it although it does not answer; needs --reason.")
     ] = False,
@@ -90,7 +93,7 @@ def unjoin_command(
 ) -> None:
     """Remove a cluster from the federation.
 
-    Its workloads keep running, unless the FederatedCluster is annotated for cascading deletion.
+    Its workloads keep running in it, beside what replaces them in other clusters. With --remove they are deleted.
 
     A cluster that is lost can only leave by force: nothing is cleaned up in it. `fedctl leftovers` lists what it holds;
     if it joins again, that is managed again or removed.
@@ -99,7 +102,10 @@ def unjoin_command(
 
     if force is not bool(reason.strip()):
         raise typer.BadParameter("--force and --reason TEXT belong together")
-    execute(clusters.unjoin(KubeconfigContext(kubeconfig, context), name, reason=reason.strip(), timeout_s=timeout))
+    if force and remove:
+        raise typer.BadParameter("--force removes nothing in the cluster; leave out --remove")
+    target = KubeconfigContext(kubeconfig, context)
+    execute(clusters.unjoin(target, name, is_removing=remove, reason=reason.strip(), timeout_s=timeout))
 
 
 def leftovers_command(

@@ -1,10 +1,13 @@
 """The commands `fedctl join`, `unjoin` and `kubeconfig`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ConfigurationError
 from federation.cli import joining, membercredentials
+from federation.cli.draining import Item, items_in
 from federation.cli.joining import JoinRequest
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.client.kubeconfig import load_kubeconfig
@@ -48,13 +51,24 @@ async def update_credentials(
         print(f"the previous token expires: {replaced.previous_expires}; to revoke it now, add --kubeconfig FILE")
 
 
-async def unjoin(context: KubeconfigContext, name: str, *, reason: str, timeout_s: float) -> None:
-    """Remove a member, by force with a `reason`, and print the result."""
+async def unjoin(context: KubeconfigContext, name: str, *, is_removing: bool, reason: str, timeout_s: float) -> None:
+    """Remove a member, by force with a `reason`, and print the result and what stays in it."""
     async with context.client() as host:
-        await joining.unjoin(host, name, SystemClock(), timeout_s, reason=reason)
+        items = await items_in(host, name)
+        is_emptied = await joining.unjoin(host, name, SystemClock(), timeout_s, is_removing=is_removing, reason=reason)
     print(f'cluster "{name}" left the federation')
     if reason:
         print(f"what it holds stays there; see: fedctl leftovers --cluster {name}")
+    elif items and is_emptied:
+        print(f"{_counted(items)} removed from it")
+    elif items:
+        print(f"{_counted(items)} left running in it, beside what replaces them in other clusters")
+
+
+def _counted(items: Sequence[Item]) -> str:
+    replicas = sum(item.replicas for item in items)
+    objects = to_count(len(items), "object")
+    return f"{objects} with {to_count(replicas, 'replica')}" if replicas else objects
 
 
 def print_kubeconfig(directory: Path, *, is_raw: bool = False) -> None:

@@ -50,7 +50,7 @@ _EXPECTED = frozenset((StayReason.KEPT, StayReason.NEVER, StayReason.STATE))
 
 
 @dataclass(frozen=True, slots=True)
-class _Item:
+class Item:
     """An object that is in the cluster: its name, what it has there, and why it stays, "" while it may leave."""
 
     name: str
@@ -74,7 +74,7 @@ async def drain(context: KubeconfigContext, name: str, *, timeout_s: float) -> i
         deadline_s, is_named = changed_s + timeout_s, False
         while True:
             cluster = await host.get(FEDERATED_CLUSTERS, name)
-            items = await _items(host, types, name)
+            items = await items_in(host, name, types)
             moving = [item for item in items if not item.stay]
             text = _progress(moving, halt_of(cluster))
             if text != last:
@@ -87,7 +87,7 @@ async def drain(context: KubeconfigContext, name: str, *, timeout_s: float) -> i
             if not moving or clock.monotonic() >= deadline_s:
                 break
             await asyncio.sleep(_POLL_S)
-    late = [_Item(item.name, item.replicas, f"did not leave within {timeout_s:g} s") for item in moving]
+    late = [Item(item.name, item.replicas, f"did not leave within {timeout_s:g} s") for item in moving]
     for line in _shown(
         [
             item.to_text(f"{'stay' if item.replicas > 1 else 'stays'}: {item.stay}")
@@ -163,9 +163,9 @@ def _obstacle(federated: Object, policy: Policy, claims: Mapping[tuple[str, str]
     return "" if tolerance.may_leave else tolerance.state or "its policy says failover.mode: Never"
 
 
-async def _items(host: Client, types: Sequence[FederatedType], cluster: str) -> list[_Item]:
+async def items_in(host: Client, cluster: str, types: Sequence[FederatedType] | None = None) -> list[Item]:
     """Return what the scheduler has placed in the cluster, and what is still being removed there."""
-    found = []
+    types, found = await _types(host) if types is None else types, []
     for federated in await _federated(host):
         type_ = _type_of(federated, types)
         is_placed = cluster in placement_of(federated, names.GLOBAL_SCHEDULER)
@@ -174,7 +174,7 @@ async def _items(host: Client, types: Sequence[FederatedType], cluster: str) -> 
     return found
 
 
-def _item(federated: Object, type_: FederatedType, cluster: str) -> _Item:
+def _item(federated: Object, type_: FederatedType, cluster: str) -> Item:
     template = federated["spec"]["template"]
     where = "/".join(filter(None, (federated["metadata"].get("namespace"), template["metadata"]["name"])))
     replicas = current_clusters(federated, type_).get(cluster, 0)
@@ -182,19 +182,19 @@ def _item(federated: Object, type_: FederatedType, cluster: str) -> _Item:
         replicas = type_.replicas(template) or 0
     name, stay = f"{template['kind']} {where}", eviction_record(federated).stays.get(cluster)
     if stay is not None:
-        return _Item(name, replicas, stay.message, is_expected=stay.reason in _EXPECTED)
+        return Item(name, replicas, stay.message, is_expected=stay.reason in _EXPECTED)
     scheduled = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED) or {}
     if scheduled.get("status") == "False" and cluster in placement_of(federated, names.GLOBAL_SCHEDULER):
         # Without a decision it keeps its placement, whatever happens to the cluster.
-        return _Item(name, replicas, str(scheduled.get("message") or scheduled.get("reason")), is_expected=False)
-    return _Item(name, replicas)
+        return Item(name, replicas, str(scheduled.get("message") or scheduled.get("reason")), is_expected=False)
+    return Item(name, replicas)
 
 
-def _stays(item: _Item) -> bool:
+def _stays(item: Item) -> bool:
     return bool(item.stay)
 
 
-def _progress(moving: Sequence[_Item], halt: str) -> str:
+def _progress(moving: Sequence[Item], halt: str) -> str:
     replicas = sum(item.replicas for item in moving)
     if not moving:
         return "nothing more leaves"

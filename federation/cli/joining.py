@@ -8,6 +8,7 @@ joined, and a member of another federation are rejected with one line.
 
 import asyncio
 import base64
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -362,19 +363,27 @@ async def wait_ready(host: Client, cluster: str, clock: Clock, timeout_s: float)
         await clock.sleep(0.1)
 
 
-async def unjoin(host: Client, cluster: str, clock: Clock, timeout_s: float, *, reason: str = "") -> None:
+async def unjoin(
+    host: Client, cluster: str, clock: Clock, timeout_s: float, *, is_removing: bool = False, reason: str = ""
+) -> bool:
     """Delete the FederatedCluster, wait until the member is cleaned up, and delete its Secret.
 
-    With a `reason` the member is given up: the control plane cleans up what answers, and records the rest.
+    With `is_removing` the member's objects are deleted, too. With a `reason` the member is given up: the control plane
+    cleans up what answers, and records the rest. Returns whether its objects were deleted: its annotation may say so.
     """
     try:
-        uid = (await host.get(FEDERATED_CLUSTERS, cluster))["metadata"]["uid"]
-        if reason:
-            forced = {"metadata": {"uid": uid, "annotations": {names.FORCED_REMOVAL: reason}}}
-            await host.patch(FEDERATED_CLUSTERS, cluster, forced, field_manager="fedctl")
+        state = await host.get(FEDERATED_CLUSTERS, cluster)
+        uid, annotations = state["metadata"]["uid"], state["metadata"].get("annotations") or {}
+        wanted = {names.FORCED_REMOVAL: reason} if reason else {}
+        if is_removing:
+            wanted[names.CASCADING_DELETE] = "true"
+        if wanted:
+            marked = {"metadata": {"uid": uid, "annotations": wanted}}
+            await host.patch(FEDERATED_CLUSTERS, cluster, marked, field_manager="fedctl")
         await host.delete(FEDERATED_CLUSTERS, cluster, uid=uid)
     except NotFound:
         raise ConfigurationError(f'cluster "{cluster}" is not joined; see `fedctl clusters`') from None
+    is_emptied = not reason and "true" in (wanted.get(names.CASCADING_DELETE), annotations.get(names.CASCADING_DELETE))
     deadline = clock.monotonic() + timeout_s
     while True:
         try:
@@ -382,7 +391,7 @@ async def unjoin(host: Client, cluster: str, clock: Clock, timeout_s: float, *, 
         except NotFound:
             break
         if state["metadata"]["uid"] != uid:
-            return  # A new cluster of that name has joined meanwhile; the Secret is its own.
+            return is_emptied  # A new cluster of that name has joined meanwhile; the Secret is its own.
         if clock.monotonic() >= deadline:
             finalizers = ", ".join(state["metadata"].get("finalizers", ()))
             remedy = "" if reason else f"; if it is lost: fedctl unjoin {cluster} --force --reason TEXT"
@@ -391,7 +400,6 @@ async def unjoin(host: Client, cluster: str, clock: Clock, timeout_s: float, *, 
                 f" it continues in the background{remedy}"
             )
         await clock.sleep(0.2)
-    try:
+    with contextlib.suppress(NotFound):
         await host.delete(SECRETS, secret_name_of(cluster), names.SYSTEM_NAMESPACE)
-    except NotFound:
-        return
+    return is_emptied

@@ -148,7 +148,10 @@ def test_unjoining_cleans_the_member_and_leaves_its_workloads(member: Member) ->
     member.join(member.kubectl.kubeconfig)
     assert_works(member)
     assert member.system_namespace() is not None
-    assert member.unjoin() == 'cluster "frankfurt" left the federation\n'
+    assert member.unjoin() == (
+        'cluster "frankfurt" left the federation\n'
+        "1 object with 3 replicas left running in it, beside what replaces them in other clusters\n"
+    )
     eventually(member.system_namespace, lambda seen: seen is None, what="the system namespace gone")
     assert member.runs_web()
     assert names_of_rights(member) == []
@@ -160,6 +163,13 @@ def test_unjoining_cleans_the_member_and_leaves_its_workloads(member: Member) ->
         what="no trace of the cluster in the federated object",
     )
     assert status == []
+
+
+def test_unjoining_with_remove_deletes_what_was_delivered(member: Member) -> None:
+    member.join(member.kubectl.kubeconfig)
+    assert_works(member)
+    assert member.unjoin("--remove").endswith("1 object with 3 replicas removed from it\n")
+    assert not member.runs_web()
 
 
 def names_of_rights(member: Member) -> list[str]:

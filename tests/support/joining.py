@@ -46,9 +46,9 @@ class Member:
         given = ["--kubeconfig", str(kubeconfig)] if kubeconfig is not None else []
         return self.fedctl("join", "--update-credentials", self.name, *given, check=check)
 
-    def unjoin(self) -> str:
+    def unjoin(self, *options: str) -> str:
         """Leave the federation."""
-        return self.fedctl("unjoin", self.name)
+        return self.fedctl("unjoin", self.name, *options)
 
     def leave(self) -> None:
         """Leave the federation if the cluster is in it: the end of a test."""
