@@ -1,8 +1,8 @@
 """Completion of `fedctl` in shells: `fedctl completion SHELL`, `kubectl_complete-fed`, and live names.
 
 A shell runs fedctl for each TAB, with the words in its environment; typer computes the candidates and calls the
-functions below for names. They answer within `_PATIENCE_S`, with nothing if the federation does not answer: a shell has
-no place for an error.
+functions below for names. They answer within two seconds, or the seconds in PATIENCE_VARIABLE, with nothing if the
+federation does not answer: a shell has no place for an error.
 """
 
 import os
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from federation.apimachinery.resources import Resource
     from federation.client.http import HTTPClient
 
+PATIENCE_VARIABLE = "FEDCTL_COMPLETION_SECONDS"
+"""For a federation behind a slow network."""
 _PATIENCE_S = 2.0
 _NAMES_MAX = 200
 VARIABLE = "_FEDCTL_COMPLETE"
@@ -106,7 +108,7 @@ def _ask(ctx: typer.Context, incomplete: str, read: Read) -> list[str]:
     import asyncio  # noqa: PLC0415
 
     async def ask() -> list[str]:
-        async with asyncio.timeout(_PATIENCE_S), target.client() as host:
+        async with asyncio.timeout(_patience_s()), target.client() as host:
             return [name async for name in read(host, namespace, incomplete) if name.startswith(incomplete)]
 
     target = _target(ctx)
@@ -115,6 +117,13 @@ def _ask(ctx: typer.Context, incomplete: str, read: Read) -> list[str]:
         return asyncio.run(ask())
     except (FederationError, TimeoutError):
         return []
+
+
+def _patience_s() -> float:
+    try:
+        return float(os.environ.get(PATIENCE_VARIABLE) or _PATIENCE_S)
+    except ValueError:
+        return _PATIENCE_S
 
 
 async def _clusters(host: "HTTPClient", namespace: str, incomplete: str) -> AsyncIterator[str]:  # noqa: ARG001
