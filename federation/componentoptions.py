@@ -8,6 +8,8 @@ from federation.controllers.cluster.controller import ClusterOptions
 from federation.controllers.cluster.monitor import MonitorOptions
 from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, TokenOptions
 from federation.controllers.schedule.controller import ScheduleOptions
+from federation.controllers.sync.controller import SyncOptions
+from federation.controllers.sync.hostadmission import HostAdmissionOptions
 from federation.journal.decisions import JournalOptions
 from federation.settings import Settings
 from federation.web.registration import RegistrationOptions
@@ -23,6 +25,13 @@ def schedule_options(settings: Settings) -> ScheduleOptions:
         units=settings.units,
         guard=settings.guard,
         failover=settings.failover,
+    )
+
+
+def sync_options(settings: Settings) -> SyncOptions:
+    """Return the options of the sync controller."""
+    return SyncOptions(
+        guard=settings.guard, admission=HostAdmissionOptions(counts_limits=not settings.has_existing_host)
     )
 
 

@@ -19,7 +19,7 @@ from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.client.client import Client
 from federation.client.pool import ClusterPool
 from federation.client.retryingwebhookclient import RetryingWebhookClient, WebhookTransport
-from federation.componentoptions import cluster_options, schedule_options
+from federation.componentoptions import cluster_options, schedule_options, sync_options
 from federation.controllers.automigration.controller import AutoMigrationController
 from federation.controllers.autoscalers.controller import AutoscalerController
 from federation.controllers.cluster.controller import ClusterController
@@ -45,7 +45,7 @@ from federation.controllers.serviceexport.controller import ServiceExportControl
 from federation.controllers.serviceimport.controller import ServiceImportController
 from federation.controllers.statusaggregate.controller import StatusAggregateController
 from federation.controllers.statuscollect.controller import StatusCollectController
-from federation.controllers.sync.controller import SyncController, SyncOptions
+from federation.controllers.sync.controller import SyncController
 from federation.controllers.sync.driftreports import DriftReports
 from federation.controllers.topologyspread.controller import TopologySpreadController
 from federation.controllers.typeconfig.controller import TypeConfigController
@@ -198,7 +198,7 @@ class Wiring:
                 recorder,
                 self.policy_selection,
                 clock=clock,
-                options=SyncOptions(guard=settings.guard),
+                options=sync_options(settings),
             ),
             "kubefed": KubeFedController(client, objects, informers, recorder, clock=clock),
             "leftovers": LeftoverController(

@@ -28,6 +28,10 @@ from federation.apimachinery.resources import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
     DEPLOYMENTS,
+    LIMIT_RANGES,
+    PERSISTENT_VOLUME_CLAIMS,
+    RESOURCE_QUOTAS,
+    SERVICES,
     Object,
     Resource,
 )
@@ -213,6 +217,74 @@ async def test_a_policy_about_tenants_holds_for_what_they_write_by_hand(host: Ho
     assert answer.status_code == 201, answer.text
     await host.world.until(lambda: held(host.world), "the verdict")
     assert await host.in_member(DEPLOYMENTS) is None
+
+
+def a_service(**spec: Any) -> Object:
+    ports = [{"port": 80, "protocol": "TCP"}]
+    return {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": LABELS, "ports": ports, **spec}}
+
+
+def of(kind: Resource, obj: Object) -> Object:
+    """Return a policy that selects the kind instead of Deployments."""
+    selectors = [{"apiVersion": kind.api_version, "kind": kind.kind}]
+    return {**obj, "spec": {**obj["spec"], "resourceSelectors": selectors}}
+
+
+async def refused(host: Host, kind: Resource) -> str:
+    """Return why the object is held from its cluster, "" if it is not."""
+    type_name = kind.group_resource
+    found = await host.world.find(FEDERATED_OBJECTS, federated_object_name("web", type_name))
+    held_by = [
+        each for each in (found or {}).get("status", {}).get("conditions") or () if each["type"] == names.ADMITTED
+    ]
+    return str(held_by[0]["message"]) if held_by and held_by[0]["status"] == "False" else ""
+
+
+async def test_an_override_takes_nothing_that_a_quota_refuses(host: Host) -> None:
+    await host.limit({"services.loadbalancers": "0", "services": "1"})
+    placement = of(SERVICES, a_policy({"east": 1, "west": 1}, schedulingMode="Duplicate"))
+    assert (await host.post(PROPAGATION_POLICIES, placement)).status_code == 201
+    override = of(SERVICES, an_override("east", "/spec/type", "LoadBalancer"))
+    assert (await host.post(OVERRIDE_POLICIES, override)).status_code == 201
+    assert (await host.post(SERVICES, a_service())).status_code == 201
+    message = await host.world.until(lambda: refused(host, SERVICES), "the verdict")
+    assert "exceeded quota: none, requested: services.loadbalancers=1" in message
+    await host.world.until(lambda: host.in_member(SERVICES, cluster="west"), "the cluster without an override")
+    assert await host.in_member(SERVICES) is None
+    await host.merge(
+        OVERRIDE_POLICIES, "special", of(SERVICES, an_override("east", "/spec/sessionAffinity", "ClientIP"))
+    )
+    await host.world.until(lambda: host.in_member(SERVICES), "an override within the quota")
+
+
+async def test_an_override_takes_nothing_that_a_limit_range_refuses(host: Host) -> None:
+    kind = PERSISTENT_VOLUME_CLAIMS
+    limits = {"limits": [{"type": "PersistentVolumeClaim", "max": {"storage": "2Gi"}}]}
+    await host.post(LIMIT_RANGES, {"metadata": {"name": "small"}, "spec": limits}, "root", "system:masters")
+    placement = of(kind, a_policy({"east": 1}, schedulingMode="Duplicate"))
+    assert (await host.post(PROPAGATION_POLICIES, placement)).status_code == 201
+    override = of(kind, an_override("east", "/spec/resources/requests/storage", "9Gi"))
+    assert (await host.post(OVERRIDE_POLICIES, override)).status_code == 201
+    claim = {"metadata": {"name": "web"}, **TEMPLATES["FederatedPersistentVolumeClaim"]}
+    assert (await host.post(kind, claim)).status_code == 201
+    message = await host.world.until(lambda: refused(host, kind), "the verdict")
+    assert "maximum storage usage per PersistentVolumeClaim is 2Gi" in message
+    assert await host.in_member(kind) is None
+    await host.world.user.delete(LIMIT_RANGES, "small", "default")
+    await host.world.until(lambda: host.in_member(kind), "what nothing limits any more")
+
+
+async def test_what_is_written_by_hand_takes_nothing_that_a_quota_refuses(host: Host) -> None:
+    await host.limit(NOTHING)
+    await host.served.grant(TENANT[0], rule("federate", "services", ""), rule("create", "federatedobjects", CORE_GROUP))
+    template = {"apiVersion": "v1", "kind": "Service", **a_service(type="LoadBalancer")}
+    answer = await host.post(FEDERATED_OBJECTS, federated(template, federated_object_name("web", "services")))
+    assert answer.status_code == 201, answer.text
+    message = await host.world.until(lambda: refused(host, SERVICES), "the verdict")
+    assert "exceeded quota: none" in message
+    assert await host.in_member(SERVICES) is None
+    await host.world.user.delete(RESOURCE_QUOTAS, "none", "default")
+    await host.world.until(lambda: host.in_member(SERVICES), "what nothing limits any more")
 
 
 def a_united(template: Object) -> Object:

@@ -1,13 +1,15 @@
 """The verdicts of the host's admission about overridden objects, asked once per content and user, and remembered.
 
 Users override with the federation's rights, so an overridden object leaves only after the host has admitted its
-creation in a dry run, as a user without rights and as each author of the overrides. `is_active` is False while no
-admission is configured on the host: nothing else is computed then. A verdict holds until the configuration changes, at
-most for five minutes, because what webhooks, parameters and namespace labels decide changes unseen (`verdictcache.py`).
-The decisions are in `planning/rendering/verdicts.py`. It lives as long as the controller.
+creation in a dry run, as a user without rights and as each author of the overrides. The namespace's limits count, too.
+`is_active` is False while no admission and no limit is configured on the host: nothing else is computed then. A verdict
+holds until the configuration changes, at most for five minutes, because what webhooks, parameters, namespace labels and
+the use of a quota decide changes unseen (`verdictcache.py`). The decisions are in `planning/rendering/verdicts.py`. It
+lives as long as the controller.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,9 +21,11 @@ from federation.apimachinery.errors import ApiError, ClusterError, RequestTimeou
 from federation.apimachinery.resources import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
+    LIMIT_RANGES,
     MUTATING_POLICIES,
     MUTATING_POLICY_BINDINGS,
     MUTATING_WEBHOOKS,
+    RESOURCE_QUOTAS,
     VALIDATING_WEBHOOKS,
     Object,
 )
@@ -37,6 +41,7 @@ from federation.planning.rendering.verdicts import (
     Verdict,
     combine,
     compile_concerns,
+    is_limited,
     requesters_of,
     to_mutation_verdict,
     to_verdict,
@@ -55,9 +60,13 @@ class HostAdmissionOptions:
     """Longer than the longest timeout of a webhook, 30 s."""
     grace_s: float = 1.0
     """How long a reconcile waits for answers. The object is reconciled again when a later one arrives."""
+    counts_limits: bool = True
+    """Whether ResourceQuotas and LimitRanges can refuse an override. An API server over HTTP would count a whole object
+    beside the source of the same name."""
     verdicts: VerdictCacheOptions = field(default_factory=VerdictCacheOptions)
 
 
+_LIMITS = (RESOURCE_QUOTAS, LIMIT_RANGES)
 _UNOBSERVED = frozenset(
     (ClusterStatus.CLUSTER_NOT_READY, ClusterStatus.ADMISSION_REFUSED, ClusterStatus.ADMISSION_FAILED)
 )
@@ -97,15 +106,21 @@ class HostAdmission:
         self._informers = [informers.for_resource(kind) for kind in kinds]
         for informer in self._informers:
             informer.add_handler(self._on_configuration)
+        self._limits: Counter[str] = Counter()
+        """The number of ResourceQuotas and LimitRanges by namespace."""
+        self._limiting = [informers.for_resource(kind) for kind in _LIMITS] if self._options.counts_limits else []
+        for informer in self._limiting:
+            informer.add_handler(self._on_limit)
 
     async def wait_synced(self) -> None:
         """Return once the host's configuration is known."""
-        await asyncio.gather(*(informer.wait_synced() for informer in self._informers))
+        await asyncio.gather(*(informer.wait_synced() for informer in (*self._informers, *self._limiting)))
 
     def judge(self, propagation: Propagation, cluster: str) -> Verdict | None:
         """Return the verdict about the cluster's member object, None if the host has to be asked first (`ask`)."""
-        resource = propagation.type_.resource
-        if not self._concerns.include(resource):
+        resource, federated = propagation.type_.resource, propagation.federated
+        has_limits = bool(self._limits[federated["metadata"].get("namespace", "")]) and is_limited(federated, resource)
+        if not has_limits and not self._concerns.include(resource):
             return ADMITTED
         subject = propagation.renderer.subject(cluster)
         if subject is None:
@@ -221,7 +236,18 @@ class HostAdmission:
         configured = [informer.list() for informer in self._informers]
         self._mutated = compile_concerns(*configured[3:])
         self._concerns = compile_concerns(*configured[:3]) | self._mutated
-        self.is_active = bool(self._concerns)
+        self._judge_again()
+
+    def _on_limit(self, old: Object | None, new: Object | None) -> None:
+        if old is not None and new is not None and old.get("spec") == new.get("spec"):
+            return
+        namespace = (new or old or {})["metadata"]["namespace"]
+        self._limits[namespace] += (new is not None) - (old is not None)
+        self._limits += Counter()  # without the namespaces that have none
+        self._judge_again()
+
+    def _judge_again(self) -> None:
+        self.is_active = bool(self._concerns or self._limits)
         self._verdicts.configuration += 1
         for key in self._held:
             self._enqueue(key)

@@ -15,7 +15,7 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery.errors import AlreadyExists, ApiError, FederationError
-from federation.apimachinery.resources import Resource
+from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES, Resource
 from federation.planning.authors import UserInfo, authors_of, override_authors
 from federation.planning.federatedobject.provenance import is_hand_written
 from federation.planning.overrides.policies import PolicyReference, stored_policies
@@ -96,6 +96,15 @@ class Concerns:
         """Return whether the host may refuse an object of the resource. Selectors and conditions are the host's."""
         groups, plurals = (resource.group, _ANY), (resource.plural, _ANY)
         return any((group, plural) in self.pairs for group in groups for plural in plurals)
+
+
+_RESIZED = frozenset((SERVICES, PERSISTENT_VOLUME_CLAIMS, PODS))
+"""Kinds whose use of a quota, or place within a LimitRange, an override can change; that of others is their number."""
+
+
+def is_limited(federated: Mapping[str, Any], resource: Resource) -> bool:
+    """Return whether quotas and LimitRanges of the namespace may refuse what users overrode or wrote by hand."""
+    return resource in _RESIZED or is_hand_written(federated)
 
 
 def compile_concerns(
