@@ -1,9 +1,10 @@
 """`fedctl why KIND/NAME`: explain an object's placement from the journal of scheduling decisions, and its delivery.
 
-Prints the newest decision, or with `--at` the newest of that time. If it was deferred (the policy ignores the change)
-or impossible, the decision that is still in force is printed after it. `--diff` compares two decisions (`whydiff.py`);
-`-o json` and `-o yaml` print the journal's record, with the delivery. For objects that follow others, see
-`whyfollowers.py`; for delivery, `whydelivery.py`; for policies, `whypolicy.py`.
+Prints the newest decision, or with `--at` the newest of that time. After a change that the policy does not follow, that
+is the decision still in force, with a line about the change. After an impossible one the decision in force is printed
+after it. `--diff` compares two decisions (`whydiff.py`); `-o json` and `-o yaml` print the journal's record, with the
+delivery. For objects that follow others, see `whyfollowers.py`; for delivery, `whydelivery.py`; for policies,
+`whypolicy.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,6 +31,7 @@ from federation.client.http import HTTPClient
 from federation.plans.kinds import ServedKinds, split_target
 from federation.scheduling.decisiondiff import compare
 from federation.scheduling.explain import is_decided, is_in_force, kept_placement
+from federation.scheduling.triggers import describe_deferral
 
 _RECORDS_MAX = 20
 """Decisions to read when looking for the one in force; the journal's default limit per object."""
@@ -161,7 +163,10 @@ def _print_follower(target: _Target, following: FollowerPlacement, output: str) 
 def _print(
     records: Sequence[Mapping[str, Any]], target: _Target, following: FollowerPlacement | None, *, is_now: bool
 ) -> None:
-    console, record = make_console(), records[0]
+    console, record, deferred = make_console(), records[0], None
+    if record["outcome"] == "Deferred" and (decided := _decision_in_force(records)) is not None:
+        # What the policy does not follow has changed nothing: the decision before it is the answer.
+        record, deferred = decided, record
     explanation = record["explanation"]
     print_title(console, str(target), record["namespace"], record["outcome"])
     deleted = _deleted_note(record, target)
@@ -170,6 +175,9 @@ def _print(
     elif is_now and (annotation := _scheduling_annotation(target)):
         print_field(console, "now", f"not scheduled any more because of its annotation {annotation}")
     print_inputs(console, explanation)
+    if deferred is not None:
+        age = to_age(SystemClock().now(), from_rfc3339(deferred["at"]))
+        print_field(console, "since", f"{describe_deferral(deferred['explanation']['reason'])} ({age} ago)")
     if following is not None:
         print_following(console, following)
     if (kept := kept_placement(explanation)) and not deleted:
@@ -184,9 +192,14 @@ def _print(
         print_delivery(console, target.delivery)
 
 
+def _decision_in_force(records: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return the decision before the newest one that is in force."""
+    return next((other for other in records[1:] if is_in_force(other["explanation"])), None)
+
+
 def _print_in_force(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
     """Print the earlier decision that is in force after one that changed nothing."""
-    in_force = next((other for other in records[1:] if is_in_force(other["explanation"])), None)
+    in_force = _decision_in_force(records)
     if in_force is not None:
         console.print("\n[bold]in force is this earlier decision:[/bold]")
         print_inputs(console, in_force["explanation"])
