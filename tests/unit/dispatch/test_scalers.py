@@ -5,10 +5,10 @@ from tests.support.member_world import Line
 
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.errors import FederationError
-from federation.apimachinery.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, NAMESPACES
+from federation.apimachinery.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, NAMESPACES, Object
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
-from federation.client.client import Client
+from federation.client.client import Client, Request
 from federation.client.local import LocalClient
 from federation.dispatch.expectations import MemberKey
 from federation.dispatch.scalers import Scalers, find_scaler
@@ -62,3 +62,26 @@ async def test_the_autoscaler_of_an_object_targets_it_in_its_namespace(
     line.mode = "down"
     with pytest.raises(FederationError):
         await find_scaler(Client(line), KEY)
+
+
+class ShortPages(Line):
+    """A line to a member whose pages have one object."""
+
+    async def request(self, request: Request) -> Object:
+        return await super().request(request._replace(limit=1) if request.verb == "list" else request)
+
+
+async def test_an_autoscaler_is_found_behind_others() -> None:
+    clock = ManualClock()
+    registry = Registry(MemoryStore(clock=clock), clock=clock)
+    admin = LocalClient(registry)
+    await admin.create(NAMESPACES, {"metadata": {"name": "default"}})
+    head = {"apiVersion": HORIZONTAL_POD_AUTOSCALERS.api_version, "kind": HORIZONTAL_POD_AUTOSCALERS.kind}
+    for name in ("a", "web", "z"):
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+        spec = {"maxReplicas": 3, "scaleTargetRef": target}
+        metadata = {"name": f"hpa-{name}", "namespace": "default"}
+        await admin.create(HORIZONTAL_POD_AUTOSCALERS, {**head, "metadata": metadata, "spec": spec})
+    line = ShortPages(registry, clock)
+    assert await find_scaler(Client(line), KEY) == "hpa-web"
+    assert await find_scaler(Client(line), KEY._replace(name="other")) == ""

@@ -99,6 +99,14 @@ async def test_a_list_has_the_revisions_of_all_and_says_that_there_is_more() -> 
     assert rest.continue_token == ""
 
 
+async def test_a_list_that_is_not_older_than_another_has_the_objects_of_the_host() -> None:
+    federation = Federation(is_hosting=True, m1=holding(1))
+    await federation.begin()
+    first = await federation.reader.list(federation.request, federation.info, "default", ListOptions())
+    revision = str(first.resource_version)
+    assert await federation.page(resource_version=revision) == (["own-1", "own-2", "m1-a"], "")
+
+
 async def test_what_a_list_shows_is_marked_with_its_cluster() -> None:
     federation = Federation(m1=holding(1))
     found = await federation.reader.list(federation.request, federation.info, "default", ListOptions())

@@ -11,6 +11,8 @@ from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, LEFT
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.client.client import PatchType
+from federation.controllers.sync.memberobjects import MemberObjectCache
+from federation.dispatch.expectations import Expectations, MemberKey
 
 STRANGER = "stranger-deployments.apps"
 
@@ -87,6 +89,18 @@ async def test_a_cluster_that_is_removed_by_force_leaves_a_record_of_what_it_may
         assert all("it burnt" in str(each) for each in records)
 
 
+async def test_clusters_that_are_unknown_or_have_not_joined_delay_no_other() -> None:
+    async with member_world(1) as world:
+        head = {"apiVersion": FEDERATED_CLUSTERS.api_version, "kind": "FederatedCluster", "metadata": {"name": "m2"}}
+        spec = {"apiEndpoint": "https://m2", "insecure": True, "secretRef": {"name": "missing"}}
+        await world.host.create(FEDERATED_CLUSTERS, {**head, "spec": spec})
+        await world.pass_time(1)
+        await world.place(placement={"m1": 1, "m2": 1, "unknown": 1})
+        await world.until_statuses({"m1": "OK"})
+        await world.pass_time(1)
+        assert await world.statuses() == {"m1": "OK"}
+
+
 async def _change(world: World, label: str) -> Object:
     """Change the template and its generation; return the federated object as stored."""
     return await world.patch({"spec": {"template": {"metadata": {"labels": {"tier": label}}}}})
@@ -129,6 +143,24 @@ async def test_a_departed_object_is_removed_only_where_it_has_our_label(label: s
         await world.restart()
         await world.until_statuses({"m1": "OK"})
         assert (await world.members["m2"].deployment() is None) is (label == "true")
+
+
+async def test_a_member_object_that_only_shares_its_name_is_not_the_one_of_the_federated_object() -> None:
+    async with member_world(1) as world:
+        await _converged(world, {"m1": 2})
+        derived = {names.DERIVED_SERVICE: "x"}
+        cache = MemberObjectCache(world.plane.members, Expectations())
+        key = MemberKey("m1", DEPLOYMENTS, "default", "web")
+        body = {"metadata": {"annotations": derived}}
+        for theirs in ({}, derived):
+            if theirs:
+                await world.members["m1"].admin.patch(
+                    DEPLOYMENTS, "web", body, patch_type=PatchType.MERGE, namespace="default"
+                )
+                await world.clock.advance(0)
+            assert not cache.observe(key)[0].derived_service_mismatch, "nobody asks"
+            for ours in ({}, derived):
+                assert cache.observe(key, ours)[0].derived_service_mismatch is (ours != theirs)
 
 
 async def _run(world: World, cluster: str) -> int:

@@ -45,6 +45,9 @@ def test_only_the_recorded_object_is_touched(
 def test_a_record_survives_its_manifest_and_has_the_name_of_its_object() -> None:
     manifest = to_manifest(RECORD)
     assert from_manifest(manifest) == RECORD
+    stored = {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": "7"}}
+    assert from_manifest(stored).revision == "7"
+    assert from_manifest(stored) == RECORD, "a record that was read is the one that was written"
     with pytest.raises(ValueError, match="is named"):
         from_manifest({**manifest, "metadata": {"name": "other"}})
 

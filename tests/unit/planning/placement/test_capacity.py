@@ -2,8 +2,9 @@
 
 import pytest
 
-from federation.planning.placement.capacity import FreeCapacity, plan_by_capacity
-from federation.planning.placement.replicas import Demand, Preference
+from federation.planning.placement.capacity import FreeCapacity, plan_by_capacity, plan_within_capacity
+from federation.planning.placement.nearest import plan_nearest
+from federation.planning.placement.replicas import Demand, Preference, Steps
 
 NONE = {"a": 0, "b": 0}
 
@@ -46,3 +47,14 @@ def test_minimums_are_removed_last(minimum: int, total: int, expected: dict[str,
     preferences = {"a": Preference(0, minimum)}
     demand = Demand(total, ("a", "b"), preferences, "default/web", current={"a": 5, "b": 5})
     assert plan_by_capacity(capacity, demand).replicas == expected
+
+
+@pytest.mark.parametrize("is_explained", [True, False])
+@pytest.mark.parametrize(("total", "beyond"), [(3, 0), (5, 0), (9, 4)])
+def test_another_planner_divides_what_has_no_room_last(is_explained: bool, total: int, beyond: int) -> None:
+    capacity = FreeCapacity({"a": 3, "b": 2}, {"a": 1, "b": 2}, {"a": 20, "b": 20})
+    steps: Steps | None = [] if is_explained else None
+    demand = Demand(total, ("a", "b"), dict.fromkeys(("a", "b"), Preference(1)), "default/web")
+    assert sum(plan_within_capacity(capacity, plan_nearest, demand, steps).replicas.values()) == total
+    without = [step["difference"] for step in steps or () if step["step"] == "beyondRoom"]
+    assert without == ([beyond] if beyond and is_explained else [])

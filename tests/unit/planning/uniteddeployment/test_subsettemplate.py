@@ -46,6 +46,14 @@ def test_a_selector_of_expressions_alone_is_kept_and_narrowed_to_the_subset() ->
     assert selector["matchLabels"] == {names.SUBSET_NAME_LABEL: "a"}
 
 
+def test_a_workload_has_the_labels_and_annotations_of_its_template() -> None:
+    united = a_united()
+    united["spec"]["template"]["deploymentTemplate"]["metadata"]["annotations"] = {"a": "b"}
+    workload = render_workload(united, {"name": "a"}, kind_named("deploymentTemplate"), Target("rev", 1), patch_pod)
+    assert workload["metadata"]["labels"]["app"] == "web"
+    assert workload["metadata"]["annotations"]["a"] == "b"
+
+
 @pytest.mark.parametrize("kind", ["statefulSetTemplate", "advancedStatefulSetTemplate"])
 def test_stateful_sets_get_a_partition_unless_they_update_on_delete(kind: str) -> None:
     strategy = rendered(kind, Target("rev", 3, partition=2))["spec"]["updateStrategy"]

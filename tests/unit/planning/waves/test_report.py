@@ -7,7 +7,7 @@ import pytest
 
 from federation.apimachinery import conditions
 from federation.planning.waves.readiness import Counts
-from federation.planning.waves.report import control_of, record_of, templates_of, to_status
+from federation.planning.waves.report import control_of, record_of, templates_of, to_status, waiting_wave
 from federation.planning.waves.waveplan import Control, plan_waves
 from federation.planning.waves.waverecord import Observed, Record
 from federation.planning.waves.waverules import Gate, Rules, Wave
@@ -122,6 +122,12 @@ def test_a_wave_that_waits_for_approval_says_so() -> None:
     assert [wave["state"] for wave in status["waves"]] == ["Complete", "WaitingForApproval"]
     assert conditions.is_true(status["conditions"], "Paused")
     assert status["progress"] == "1/2"
+    assert waiting_wave(status) == "second"
+
+
+def test_no_wave_waits_while_one_goes_on() -> None:
+    assert waiting_wave({}) is None
+    assert waiting_wave(started()) is None
 
 
 def test_an_absent_status_is_the_initial_state() -> None:
