@@ -124,6 +124,7 @@ def test_every_annotation_overrides_its_field() -> None:
     assert unit.cluster_selector == (("x", "y"),)
     assert unit.required == compile_cluster_terms([{"matchExpressions": [{"key": "a", "operator": "Exists"}]}])
     assert [entry.weight for entry in unit.preferred] == [5]
+    assert [unit.preferred[0].term.matches("east", labels) for labels in ({"b": ""}, {"a": ""})] == [True, False]
     assert unit.tolerations == (Toleration("t", "Exists"),)
     assert unit.max_clusters == 2
     assert (unit.cluster_names, unit.weights, unit.min_replicas) == (frozenset({"east"}), {"east": 2}, {"east": 1})

@@ -157,3 +157,4 @@ def test_quotas_are_stored_with_the_placement() -> None:
 )
 def test_a_damaged_annotation_counts_as_none(text: str) -> None:
     assert stored_quotas(a_federated(text)) == {}
+    assert (stored_caps(a_federated(text)), stored_name(a_federated(text))) == ({}, "")

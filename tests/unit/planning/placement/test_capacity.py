@@ -58,3 +58,16 @@ def test_another_planner_divides_what_has_no_room_last(is_explained: bool, total
     assert sum(plan_within_capacity(capacity, plan_nearest, demand, steps).replicas.values()) == total
     without = [step["difference"] for step in steps or () if step["step"] == "beyondRoom"]
     assert without == ([beyond] if beyond and is_explained else [])
+
+
+@pytest.mark.parametrize(
+    ("current", "expected"),
+    [({"a": 6}, {"a": 7, "b": 3}), ({"a": 6, "b": 2}, {"a": 6, "b": 4}), ({}, {"a": 5, "b": 5})],
+    ids=["nothing", "less", "no replicas anywhere"],
+)
+def test_new_replicas_go_first_to_a_cluster_that_is_emptier_than_others(
+    current: dict[str, int], expected: dict[str, int]
+) -> None:
+    room = {"a": 10, "b": 10}
+    demand = Demand(10, ("a", "b"), {}, "default/web", current=current)
+    assert plan_by_capacity(FreeCapacity(room, room, {"a": 20, "b": 20}), demand).replicas == expected

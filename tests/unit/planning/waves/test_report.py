@@ -1,5 +1,6 @@
 """The status of a FederatedRollout: what users read."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,7 +10,7 @@ from federation.apimachinery import conditions
 from federation.planning.waves.readiness import Counts
 from federation.planning.waves.report import control_of, record_of, templates_of, to_status, waiting_wave
 from federation.planning.waves.waveplan import Control, plan_waves
-from federation.planning.waves.waverecord import Observed, Record
+from federation.planning.waves.waverecord import Observed, Phase, Record
 from federation.planning.waves.waverules import Gate, Rules, Wave
 
 NOW = datetime(2026, 1, 1, 12, 30, 15, 500_000, tzinfo=UTC)
@@ -21,12 +22,17 @@ RULES = Rules(
 
 
 def a_status(
-    record: Record, live: dict[str, str], control: Control | None = None, problem: str = "", at: datetime = NOW
+    record: Record,
+    live: dict[str, str],
+    control: Control | None = None,
+    problem: str = "",
+    at: datetime = NOW,
+    rules: Rules = RULES,
 ) -> dict[str, Any]:
     observed = {
         name: Observed("v2", revision, problem=problem if name == "a" else "") for name, revision in live.items()
     }
-    plan = plan_waves(record, RULES, observed, control or Control(), at)
+    plan = plan_waves(record, rules, observed, control or Control(), at)
     templates = {"v1": {"spec": {}}}
     return to_status(
         plan, None, observed, templates, {"a": Counts(3, 3, 1, 2)}, policy=RULES.policy, generation=4, now=at
@@ -122,6 +128,13 @@ def test_a_wave_that_waits_for_approval_says_so() -> None:
     assert [wave["state"] for wave in status["waves"]] == ["Complete", "WaitingForApproval"]
     assert conditions.is_true(status["conditions"], "Paused")
     assert status["progress"] == "1/2"
+    assert waiting_wave(status) == "second"
+
+
+def test_after_a_wave_that_failed_the_next_one_waits_for_approval() -> None:
+    at, rules = NOW + timedelta(seconds=700), replace(RULES, rolls_back=False)
+    status = a_status(record_of(started()), {"a": "v2", "b": "v1"}, None, "not ready", at, rules)
+    assert record_of(status).phase is Phase.STOPPED
     assert waiting_wave(status) == "second"
 
 

@@ -68,6 +68,21 @@ def test_replicas_without_nodes_go_on(
     assert plan(SubsetSpread("web", subsets, held, running=running), 5, {"east": 5}) == expected
 
 
+@pytest.mark.parametrize(
+    ("total", "free", "expected"),
+    [
+        (1, {"east": 0, "north": 5}, {"more": {"north": 1}}),
+        (1, {"east": 1, "north": 0}, {"own": {"east": 1}}),
+        (1, {"east": 0, "north": 0}, {"own": {"east": 1}}),
+        (3, {"east": 2, "north": 5}, {"own": {"east": 2}, "more": {"north": 1}}),
+    ],
+)
+def test_a_replica_without_room_in_the_first_subset_goes_to_the_next(
+    total: int, free: Mapping[str, int], expected: Mapping[str, Mapping[str, int]]
+) -> None:
+    assert plan(SubsetSpread("web", (OWN, MORE)), total, free=free) == expected
+
+
 def test_a_cluster_that_does_not_answer_keeps_replicas_that_wait_there() -> None:
     spread = SubsetSpread("web", (OWN, MORE), {"own": {"east": 5}}, frozenset({"east"}), {"east": {"own": 2}})
     assert plan(spread, 5, {"east": 5}) == {"own": {"east": 5}}

@@ -1,0 +1,21 @@
+"""The record of replicas that gave way, as an annotation."""
+
+import pytest
+
+from federation.planning.preemption.yielding import Yield, yields_from, yields_to_text
+
+YIELDS = {"east": Yield(2, 1, "default/web"), "west": Yield(0, 3, "")}
+
+
+def test_a_record_survives_its_annotation() -> None:
+    assert yields_from(yields_to_text(YIELDS)) == YIELDS
+    assert yields_to_text({}) is None
+    assert yields_from(None) == {}
+
+
+@pytest.mark.parametrize(
+    "entry", ["1", '"keeps"', "{}", '{"keeps":1}', '{"count":1}', '{"keeps":"1","count":1}', '{"keeps":1,"count":true}']
+)
+def test_a_malformed_entry_counts_as_none(entry: str) -> None:
+    text = f'{{"east":{entry},"west":{{"keeps":-1,"count":2}}}}'
+    assert yields_from(text) == {"west": Yield(0, 2, "")}

@@ -1,0 +1,32 @@
+"""What the zones of a sharded service do not allow or guarantee, at the numbers where it begins."""
+
+import pytest
+
+from federation.planning.shardtopology.assignment import count_by_zone
+from federation.planning.shardtopology.feasibility import find_limits
+from federation.planning.shardtopology.shardedservice import Limits, Service, Zone
+
+
+def reasons(zones: str, shards: int, replicas: int, node: int, zone: int | None) -> set[str]:
+    service = Service(tuple(Zone(name, 4) for name in zones), shards, replicas)
+    return {finding.reason for finding in find_limits(service, Limits(node, zone))}
+
+
+@pytest.mark.parametrize(("zones", "shards", "expected"), [("ab", 3, True), ("ab", 4, False), ("abc", 3, False)])
+def test_only_an_odd_number_of_pods_cannot_be_split_over_two_zones(zones: str, shards: int, expected: bool) -> None:
+    assert ("OddPods" in reasons(zones, shards, 1, 9, 9)) is expected
+
+
+@pytest.mark.parametrize(("zone", "expected"), [(1, True), (2, False), (3, False)])
+def test_three_zones_with_two_pods_each_hold_six_pods(zone: int, expected: bool) -> None:
+    assert ("FewZones" in reasons("abc", 3, 2, 9, zone)) is expected
+
+
+@pytest.mark.parametrize(("node", "expected"), [(1, False), (2, False)])
+def test_a_node_for_each_pod_is_enough(node: int, expected: bool) -> None:
+    assert ("FewNodes" in reasons("abc", 6, 2, node, 9)) is expected
+    assert ("FewNodes" in reasons("abc", 13, 2, node, 9)) is (node == 1 or 2 * 12 < 26)
+
+
+def test_the_pods_of_a_zone_are_those_of_the_shards_in_it() -> None:
+    assert count_by_zone([("a", "b"), ("a", "c"), ("a", "b")], ["a", "b", "c", "d"]) == {"a": 3, "b": 2, "c": 1, "d": 0}
