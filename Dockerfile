@@ -8,8 +8,8 @@ COPY plugins/federation_plugins plugins/federation_plugins
 COPY migrations migrations
 COPY examples/quickstart examples/quickstart
 COPY examples/workloads examples/workloads
-COPY tools/slim.py tools/slim.py
-RUN pip install --no-cache-dir --no-compile --constraint constraints.txt --target /opt/federation ".[otel,postgres]" \
+COPY tools/install.py tools/slim.py tools/
+RUN PIP_NO_CACHE_DIR=1 python tools/install.py --target /opt/federation otel postgres \
  && python tools/slim.py /opt/federation \
  && sed -i '1s|^#!.*|#!/usr/bin/python3|' /opt/federation/bin/fedctl \
  && install -d -m 0700 /state

