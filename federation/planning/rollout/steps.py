@@ -138,7 +138,7 @@ class _Share:
         sent = self.target.unobserved
         if not self.is_updating:
             return None
-        limits = self.limits or self.strategy.limits(replicas)
+        limits = self.strategy.limits(replicas)
         if sent is not None and sent.has_template:
             limits = Limits(max(limits.surge, sent.limits.surge), max(limits.unavailable, sent.limits.unavailable))
         return limits

@@ -135,6 +135,23 @@ async def test_a_deadline_ends_an_operation_and_lets_the_next_one_in() -> None:
         assert await waiting is OK
 
 
+async def test_an_operation_past_its_deadline_is_cancelled() -> None:
+    ended = asyncio.Event()
+
+    async def hang_and_tell(client: Any) -> Outcome:
+        try:
+            return await hang(client)
+        finally:
+            ended.set()
+
+    async with running(deadline_s=10.0) as s:
+        late = s.submit(hang_and_tell)
+        await s.clock.advance(10.1)
+        assert late.result().is_unanswered
+        await s.clock.advance(0)
+        assert ended.is_set()
+
+
 async def test_a_hanging_member_is_slow_and_an_idle_one_is_not() -> None:
     async with running(slow_after_s=0.5) as s:
         assert not s.executor.is_slow("m1")

@@ -48,6 +48,16 @@ def written(state: ClusterTriggers) -> dict[str, Any]:
     return found
 
 
+def test_the_triggers_stay_the_same_object_until_a_cluster_changes_or_becomes_ready() -> None:
+    source = ClusterTriggerSource()
+    states = [
+        source.state(Snapshot(generation, (built("a", facts),)))
+        for generation, facts in enumerate([(0, 0, 0, False), (0, 0, 0, False), (0, 0, 0, True), (0, 1, 0, True)])
+    ]
+    assert states[0] is states[1]
+    assert len({state.text for state in states}) == 3
+
+
 @given(FACTS, FACTS)
 def test_changes_are_those_of_the_clusters_that_were_known(before: dict[str, Facts], after: dict[str, Facts]) -> None:
     expected = {

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from federation.api.federatedtype import default_type_configs, from_config
 from federation.planning.aggregation import daemonset, deployment, replicaset, service, statefulset
 from federation.planning.aggregation.aggregators import merge_of
@@ -47,6 +49,20 @@ def test_a_member_object_without_a_status_counts_as_zero_and_is_named() -> None:
     assert "observedGeneration" not in status
     assert condition(status, "Available")["message"].endswith("in clusters [b].")
     assert condition(status, "Progressing")["reason"] == "ReplicaSetUpdated"
+
+
+@pytest.mark.parametrize(
+    ("reasons", "expected"),
+    [
+        (("NewReplicaSetAvailable", "NewReplicaSetAvailable"), "NewReplicaSetAvailable"),
+        (("NewReplicaSetAvailable", "ReplicaSetUpdated"), "ReplicaSetUpdated"),
+        (("FoundNewReplicaSet", "ReplicaSetUpdated"), "ReplicaSetUpdated"),
+    ],
+)
+def test_a_rollout_is_complete_when_it_is_in_every_cluster(reasons: tuple[str, str], expected: str) -> None:
+    members = {name: copy(1, progressing=reason) for name, reason in zip("ab", reasons, strict=True)}
+    status = deployment.merge(source(), members, context("a", "b"))
+    assert condition(status, "Progressing")["reason"] == expected
 
 
 def test_a_deadline_anywhere_is_a_deadline() -> None:

@@ -88,6 +88,7 @@ def test_cordon_adds_one_taint_and_uncordon_also_ends_a_drain() -> None:
     unschedulable = {"key": names.TAINT_UNSCHEDULABLE, "effect": "NoSchedule", "timeAdded": to_rfc3339(NOW)}
     assert once == [GPU, unschedulable]
     assert cordoned(once, NOW) == once
+    assert cordoned([{**unschedulable, "value": "by hand"}, GPU], NOW) == [GPU, unschedulable]
     drain = {"key": names.TAINT_DRAIN, "effect": "NoExecute", "timeAdded": to_rfc3339(NOW)}
     assert uncordoned([*once, drain]) == [GPU]
     assert uncordoned(None) == []

@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from federation.planning.rendering.retention import RetentionError, retain_for_apply, retain_replicas_for_apply
+from federation.planning.rendering.retention import (
+    RetentionError,
+    merge_maps,
+    retain_for_apply,
+    retain_replicas_for_apply,
+)
 
 PATH = ("spec", "replicas")
 DESIRED = {"kind": "Deployment", "spec": {"replicas": 3, "paused": False}}
@@ -101,3 +106,10 @@ def test_fields_that_members_set_stay_where_the_template_has_them(
     kind: str, desired: dict[str, Any], live: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     assert retain_for_apply({"kind": kind, **desired}, live) == {"kind": kind, **expected}
+
+
+def test_labels_of_the_member_stay_unless_they_were_propagated_before() -> None:
+    observed = {"ours": "1", "taken-back": "1", "theirs": "1"}
+    assert merge_maps({"ours": "2"}, observed, ["ours", "taken-back"]) == {"ours": "2", "theirs": "1"}
+    assert merge_maps(None, observed, []) == observed
+    assert merge_maps({"ours": "2"}, None, []) == {"ours": "2"}

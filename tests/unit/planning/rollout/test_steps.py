@@ -100,6 +100,21 @@ def test_a_broken_update_is_replaced_by_the_next_one() -> None:
     assert updating(8, SURGE, broken, a_target("b", 4, 4, SURGE)) == ["a"]
 
 
+def test_no_second_update_begins_with_smaller_limits() -> None:
+    first = replace(a_target("a", 4, 4, SURGE), is_updating=True)
+    second = replace(a_target("b", 4, 4, Strategy(1, 1)), has_old_template=True)
+    assert not plan_steps(8, Strategy(1, 1), [first, second])["b"].gets_template
+    steps = plan_steps(8, Strategy(1, 1), [replace(first, is_answering=False), second])
+    assert steps["b"].gets_template, "one in a cluster that does not answer is no reason to wait"
+
+
+def test_a_broken_update_is_replaced_within_the_limits_that_are_left() -> None:
+    broken = replace(a_target("a", 4, 4, SURGE), pods=5, has_old_template=True, is_updating=True)
+    wider = replace(broken, wanted_strategy=Strategy(2, 2))
+    steps = plan_steps(8, Strategy(1, 1), [wider, a_target("b", 4, 4)])
+    assert steps["a"] == Step(4, limits=Limits(1, 1))
+
+
 def test_an_update_gets_its_own_limits_as_soon_as_they_fit() -> None:
     narrowed = replace(a_target("a", 8, 8, Strategy(1, 0)), wanted_strategy=DEFAULT, is_updating=True)
     assert plan_steps(16, DEFAULT, [narrowed, a_target("b", 8, 8)])["a"].limits is None
