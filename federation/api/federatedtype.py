@@ -94,16 +94,19 @@ def _pods_at_once(job_spec: Any) -> int:
 
 
 def from_config(config: Mapping[str, Any]) -> FederatedType:
-    """Return the parsed FederatedTypeConfig; ValueError naming the field when kind, version or plural is missing."""
+    """Return the parsed FederatedTypeConfig; ValueError naming the field when kind, version or plural is missing.
+
+    One without `controllers` is scheduled and overridden; an empty list means that neither happens.
+    """
     metadata, spec = config.get("metadata") or {}, config.get("spec") or {}
     definition = spec.get("pathDefinition") or {}
     collection = spec.get("statusCollection") or {}
     aggregation = spec.get("statusAggregation") or {}
-    annotations = metadata.get("annotations") or {}
+    annotations, stages = metadata.get("annotations") or {}, spec.get("controllers")
     return FederatedType(
         name=str(metadata["name"]),
         resource=_resource(spec.get("sourceType") or {}),
-        controllers=tuple(stage for stage in map(tuple, spec.get("controllers") or ()) if stage),
+        controllers=_DEFAULT_PIPELINE if stages is None else tuple(stage for stage in map(tuple, stages) if stage),
         paths=PathDefinition(
             label_selector=dotpaths.split(definition.get("labelSelector", "")),
             replicas_spec=dotpaths.split(definition.get("replicasSpec", "")),

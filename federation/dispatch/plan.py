@@ -113,7 +113,7 @@ def decide(
     is_selected: bool,
     is_recorded: bool,
     observed: ObservedObject,
-    is_kept: bool,
+    is_kept: bool = False,
 ) -> Decision:
     """Return the decision for one cluster.
 

@@ -7,7 +7,6 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from tests.support.vectors import ROOT
-
 from tools.install import needed
 
 CONSTRAINTS = """# Made by something.

@@ -83,7 +83,8 @@ class FederatedTypeConfigSpec(Model):
     auto_migration: AutoMigrationSwitch | None = None
     """Whether replicas that a cluster cannot schedule may move to other clusters."""
     controllers: list[list[str]] | None = None
-    """The controllers that process an object before it is dispatched: stages in order, each a set."""
+    """The controllers that process an object before it is dispatched: stages in order, each a set. Absent means the
+    scheduler, then overrides; with an empty list nothing places its objects."""
     path_definition: PathDefinition | None = None
     """Dot paths of the fields that scheduling and status use."""
     source_type: SourceType

@@ -63,3 +63,18 @@ def test_dot_paths() -> None:
     assert dotpaths.split(".spec.replicas") == ("spec", "replicas")
     assert dotpaths.get({"spec": {"replicas": 0}}, ("spec", "replicas")) == 0
     assert dotpaths.get({"spec": []}, ("spec", "replicas")) is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "stages"),
+    [
+        ({}, ((names.GLOBAL_SCHEDULER,), (names.OVERRIDE_CONTROLLER,))),
+        ({"controllers": None}, ((names.GLOBAL_SCHEDULER,), (names.OVERRIDE_CONTROLLER,))),
+        ({"controllers": []}, ()),
+        ({"controllers": [[], [names.GLOBAL_SCHEDULER]]}, ((names.GLOBAL_SCHEDULER,),)),
+    ],
+)
+def test_a_type_without_controllers_is_scheduled_and_overridden(spec: dict[str, object], stages: object) -> None:
+    source = {"group": "example.com", "version": "v1", "kind": "Widget", "pluralName": "widgets", "scope": "Namespaced"}
+    config = {"metadata": {"name": "widgets.example.com"}, "spec": {"sourceType": source, **spec}}
+    assert from_config(config).controllers == stages
