@@ -53,6 +53,7 @@ from federation.tunnel.tunnels import Tunnels
 from federation.web.agents import AgentEndpoint
 from federation.web.podlocations import PodLocations
 from federation.web.registration import Registration
+from federation.web.ui.storedlinks import remove_stored_links
 from federation.wiring import Wiring
 
 _KEY_SECRET = KeySecret(names.SYSTEM_NAMESPACE, "federation-keys")
@@ -160,6 +161,7 @@ class ControlPlane:
             await self._open_store()
             await self._server.prepare(crd_manifests())
             await ensure_types(self.client)
+            await remove_stored_links(self.client)
             shared = [
                 ("journal", self._journal.run),
                 ("journal-encryption", self._journal.reencrypt),

@@ -31,6 +31,8 @@ CLUSTER_OVERRIDE_POLICY_LABEL = _A + "cluster-override-policy-name"
 MANAGED_LABEL = _A + "managed"
 TEMPLATE_HISTORY_LABEL = _OURS + "template-history"
 """On ReplicaSets and ControllerRevisions of the host that record a pod template for `kubectl rollout undo`."""
+LOGIN_LINK_LABEL = _OURS + "login-link"
+"""On Secrets of one-time links to the web UI, which earlier versions stored in the system namespace."""
 
 PRICE_PREFIX = "price." + _OURS
 """On FederatedClusters: the price of one unit of the resource after the slash for one hour (docs/reference/cost.md)."""

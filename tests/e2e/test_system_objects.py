@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from federation.api import names
 from tests.support.federation import Kubectl, eventually, federation, start_serve
 from tests.support.ports import lasting_port
 
@@ -29,12 +30,12 @@ def published(kubectl: Kubectl) -> dict[str, Any]:
 
 
 def wait_published(kubectl: Kubectl) -> dict[str, Any]:
-    names = {
+    wanted = {
         *(f"{kind} default/kubernetes" for kind in ("Service", "Endpoints", "EndpointSlice")),
         *(f"ConfigMap {name}/{ROOT_CA}" for name in ("default", "kube-system", "kube-public", "kube-node-lease")),
         f"ConfigMap kube-system/{AUTHENTICATION}",
     }
-    return eventually(lambda: published(kubectl), lambda seen: names <= seen.keys(), what="system objects")
+    return eventually(lambda: published(kubectl), lambda seen: wanted <= seen.keys(), what="system objects")
 
 
 def test_a_restart_does_not_write_the_system_objects_again(tmp_path: Path) -> None:
@@ -51,7 +52,13 @@ def test_a_restart_does_not_write_the_system_objects_again(tmp_path: Path) -> No
         ports = [{"name": "https", "port": port, "protocol": "TCP"}]
         addresses = [{"ip": "192.0.2.7"}]
         assert before["Endpoints default/kubernetes"]["subsets"] == [{"addresses": addresses, "ports": ports}]
+        link = {"name": "ui-link-1", "labels": {names.LOGIN_LINK_LABEL: "true"}}
+        running.api(names.SYSTEM_NAMESPACE).create("secrets", {"metadata": link})
     with closing(start_serve(tmp_path / "host", arguments=arguments)) as again:
+        # Earlier versions stored one-time links.
+        assert "ui-link-1" not in [
+            each["metadata"]["name"] for each in again.api(names.SYSTEM_NAMESPACE).list("secrets")["items"]
+        ]
         # A namespace of our own comes last: when it has its ConfigMap, the others were checked.
         api = again.api("")
         api.create("namespaces", {"metadata": {"name": "zz"}})
