@@ -48,6 +48,7 @@ from federation.controllers.statuscollect.controller import StatusCollectControl
 from federation.controllers.sync.controller import SyncController
 from federation.controllers.sync.driftreports import DriftReports
 from federation.controllers.topologyspread.controller import TopologySpreadController
+from federation.controllers.ttlafterfinished.controller import TTLAfterFinishedController
 from federation.controllers.typeconfig.controller import TypeConfigController
 from federation.controllers.typeconfig.derivation import TypeDerivationController
 from federation.controllers.uniteddeployment.controller import UnitedDeploymentController
@@ -208,6 +209,7 @@ class Wiring:
             "statusaggregate": StatusAggregateController(
                 client, objects, informers, members, compile_status_rule, clock=clock
             ),
+            "ttlafterfinished": TTLAfterFinishedController(client, objects, clock=clock),
             "uniteddeployment": UnitedDeploymentController(
                 client, informers, pods, recorder=recorder, patch_pod=patch_pod, clock=clock
             ),

@@ -57,6 +57,7 @@ class Expectations:
         self._failures: dict[MemberKey, Failure] = {}
         self._unconfirmed: dict[MemberKey, bool] = {}
         self._lost: dict[MemberKey, str] = {}
+        self._finished: dict[MemberKey, Object] = {}
 
     def newest(self, key: MemberKey, cached: Object | None, *, cache_revision: int) -> Object | None:
         """Return the newest known state of the object: the cached one, or our own write when it is newer.
@@ -115,6 +116,14 @@ class Expectations:
         """
         return self._lost.get(key, "")
 
+    def finished(self, key: MemberKey) -> Object | None:
+        """Return the evidence that an object which left the cache had finished; it may belong to an earlier run."""
+        return self._finished.get(key)
+
+    def record_finished(self, key: MemberKey, evidence: Object) -> None:
+        """Record that an object had finished when it left the cache; it counts until the evidence is published."""
+        _bound(self._finished)[key] = evidence
+
     def record_unconfirmed_write(self, key: MemberKey) -> None:
         """Record that a write got no answer."""
         self._gone.pop(key, None)
@@ -127,6 +136,7 @@ class Expectations:
         self._gone.pop(key, None)
         self._unconfirmed.pop(key, None)
         self._lost.pop(key, None)
+        self._finished.pop(key, None)
         # As in the cache, which keeps who scales the object.
         _bound(self._written)[key] = drop_managed_fields({**obj, "metadata": {**obj["metadata"]}})
         if is_subset:
@@ -207,6 +217,7 @@ class Expectations:
             self._failures,
             self._unconfirmed,
             self._lost,
+            self._finished,
         )
         for entries in tables:
             for key in [key for key in entries if key.cluster == cluster]:

@@ -27,7 +27,7 @@ from federation.apimachinery.resources import Object
 from federation.client.client import Client, PatchType
 from federation.dispatch.adoption import AdoptionError, is_adoption_allowed
 from federation.dispatch.expectations import MemberKey
-from federation.dispatch.plan import has_lost_label, is_management_disabled, is_name_collision
+from federation.dispatch.plan import has_lost_label, is_managed, is_management_disabled, is_name_collision
 from federation.dispatch.status import ClusterStatus
 from federation.planning.drift.fields import Author, Field, author_of, drifted_fields
 from federation.planning.rendering.drift import is_subset
@@ -275,8 +275,7 @@ class MemberWriter:
             return Outcome(ClusterStatus.OK)
         except (ApiError, ClusterError) as error:
             return _failed(ClusterStatus.RETRIEVAL_FAILED, error)
-        is_managed = (live["metadata"].get("labels") or {}).get(names.MANAGED_LABEL) == "true"
-        return Outcome(ClusterStatus.WAITING_FOR_REMOVAL if is_managed else ClusterStatus.OK, live)
+        return Outcome(ClusterStatus.WAITING_FOR_REMOVAL if is_managed(live) else ClusterStatus.OK, live)
 
 
 def _done(sent: Object, answer: Object, correction: Correction | None = None) -> Outcome:
@@ -293,8 +292,7 @@ def _check_ownership(write: Write, live: Object) -> bool:
     if is_management_disabled(live):
         message = f'the object in the cluster carries the label {names.MANAGED_LABEL}="false"'
         raise _RefusedError(Outcome(ClusterStatus.MANAGED_LABEL_FALSE, live, message))
-    is_labelled = (live["metadata"].get("labels") or {}).get(names.MANAGED_LABEL) == "true"
-    is_ours = is_labelled or has_lost_label(live, write.known_uid)
+    is_ours = is_managed(live) or has_lost_label(live, write.known_uid)
     if is_ours and not is_name_collision(write.federated, live):
         return False
     try:

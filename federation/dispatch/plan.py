@@ -114,11 +114,14 @@ def decide(
     is_recorded: bool,
     observed: ObservedObject,
     is_kept: bool = False,
+    has_finished: bool = False,
 ) -> Decision:
     """Return the decision for one cluster.
 
     `is_recorded` means that the status or the departed-clusters annotation names the cluster as a possible holder.
     `is_kept` is set for kinds whose objects are deleted only with their source (planning/leftovers/strays.py).
+    `has_finished`: there is evidence that the object ran to completion in the cluster
+    (planning/federatedobject/finished.py).
     """
     if not cluster.ready:
         return Decision(None, ClusterStatus.CLUSTER_NOT_READY) if is_selected or is_recorded else _NOTHING
@@ -134,6 +137,8 @@ def decide(
         return Decision(None, ClusterStatus.CLUSTER_TERMINATING)
     if not cluster.has_finalizer:
         return Decision(None, ClusterStatus.FINALIZER_CHECK_FAILED, _FINALIZER_RECHECK_S)
+    if has_finished and not exists:
+        return Decision(None, ClusterStatus.FINISHED)
     return Decision(Operation.UPDATE if exists else Operation.CREATE, ClusterStatus.OK)
 
 
@@ -168,6 +173,11 @@ def decide_removal(federated_annotations: Mapping[str, str], member_annotations:
     if orphan == "all" or (orphan == "adopted" and member_annotations.get(names.ADOPTED) == "true"):
         return Removal.ORPHAN
     return Removal.DELETE
+
+
+def is_managed(live: Mapping[str, Any]) -> bool:
+    """Return True if the object carries our managed label."""
+    return (live["metadata"].get("labels") or {}).get(names.MANAGED_LABEL) == "true"
 
 
 def is_management_disabled(live: Mapping[str, Any]) -> bool:

@@ -23,6 +23,8 @@ class ClusterStatus(StrEnum):
     OK = "OK"
     KEPT = "Kept"
     """The object is not placed in the cluster any more and stays: only the deletion of its source removes it."""
+    FINISHED = "Finished"
+    """The object has finished in the cluster: it is gone and not created again, or takes no change of its spec."""
     WAITING_FOR_REMOVAL = "WaitingForRemoval"
     WAITING_FOR_CASCADING_DELETION = "WaitingForCascadingDeletion"
     PENDING_CREATE = "PendingCreate"
@@ -58,7 +60,7 @@ class ClusterStatus(StrEnum):
 
 _MESSAGE_LENGTH_MAX = 1024
 """Of the message of one cluster; a member writes it."""
-AS_WANTED = frozenset((ClusterStatus.OK, ClusterStatus.KEPT))
+AS_WANTED = frozenset((ClusterStatus.OK, ClusterStatus.KEPT, ClusterStatus.FINISHED))
 """The statuses of clusters in which nothing is to be done."""
 
 
@@ -104,7 +106,7 @@ def is_fully_observed(
         return False
     clusters = clusters_of(federated)
     return effective_placement(federated) <= clusters.keys() and all(
-        entry.get("status") == ClusterStatus.KEPT
+        entry.get("status") in (ClusterStatus.KEPT, ClusterStatus.FINISHED)
         or (
             entry.get("status") == ClusterStatus.OK
             and _observed_generation(members.get(name)) >= int(entry.get("lastObservedGeneration") or 0)
@@ -135,14 +137,18 @@ def plan_status(
     message: str = "",
     resources_updated: bool = False,
     messages: Mapping[str, str] | None = None,
+    finished: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any] | None:
     """Return the fields of the next status, None when the current status is equal.
 
     `statuses`, `generations` (of the member objects, 0 when unknown) and `messages` (why a status is not OK) are by
-    cluster. The result contains syncedGeneration, clusters and all conditions, because a merge patch replaces lists.
+    cluster, and so is `finished`, the evidence of objects that have finished. The result contains syncedGeneration,
+    clusters and all conditions, because a merge patch replaces lists.
     """
     clusters = [
-        _entry(name, str(statuses[name]), generations.get(name, 0), (messages or {}).get(name))
+        _entry(
+            name, str(statuses[name]), generations.get(name, 0), (messages or {}).get(name), (finished or {}).get(name)
+        )
         for name in sorted(statuses)
     ]
     clusters_changed = clusters != _normalised(status.get("clusters") or ())
@@ -165,17 +171,27 @@ def plan_status(
 
 def _normalised(clusters: Any) -> list[dict[str, Any]]:
     found = (
-        _entry(entry["cluster"], entry.get("status", ""), entry.get("lastObservedGeneration", 0), entry.get("message"))
+        _entry(
+            entry["cluster"],
+            entry.get("status", ""),
+            entry.get("lastObservedGeneration", 0),
+            entry.get("message"),
+            entry.get("finished"),
+        )
         for entry in clusters
     )
     return sorted(found, key=lambda entry: str(entry["cluster"]))
 
 
-def _entry(cluster: str, status: str, generation: int, message: str | None) -> dict[str, Any]:
-    """Return an entry of `status.clusters`; only one that is not as wanted has a message."""
-    entry = {"cluster": cluster, "status": status, "lastObservedGeneration": generation}
-    if message and status not in AS_WANTED:
+def _entry(
+    cluster: str, status: str, generation: int, message: str | None, finished: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return an entry of `status.clusters`; only one with something to explain has a message."""
+    entry: dict[str, Any] = {"cluster": cluster, "status": status, "lastObservedGeneration": generation}
+    if message and (status not in AS_WANTED or status == ClusterStatus.FINISHED):
         entry["message"] = message[:_MESSAGE_LENGTH_MAX]
+    if finished:
+        entry["finished"] = dict(finished)
     return entry
 
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.planning.federatedobject import pendingcontrollers
+from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.federatedobject.placements import Part, current_clusters
 from federation.planning.workloadspread.quotas import Counts
 from federation.scheduling import decisionpatch
@@ -43,6 +44,7 @@ from federation.scheduling.triggers import (
     TriggerSource,
     clusters_left,
     compare_triggers,
+    may_concern_finished,
 )
 from federation.scheduling.unit import build_unit
 from federation.scheduling.usermigration import MigrationError, applied_annotation
@@ -219,6 +221,9 @@ def assess(
     comparison = compare_triggers(
         present.get(names.SCHEDULING_TRIGGERS), triggers, policy, is_plugin_back=is_plugin_back
     )
+    if has_finished_everywhere(attempt.federated) and not may_concern_finished(comparison.changed):
+        reasons = "finished" if comparison.is_due or comparison.deferred_reasons else ""
+        return Deferred(replace(comparison, is_due=False, deferred_reasons=reasons))
     only_adds = can_place_more and not comparison.is_due and not is_unschedulable
     returns = bool(homes) and not comparison.is_due and not is_unschedulable and not only_adds
     if not comparison.is_due and not is_unschedulable and not only_adds and not returns:

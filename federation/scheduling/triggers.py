@@ -115,6 +115,14 @@ def asks_for_other_clusters(changed: Iterable[str]) -> bool:
     return not _ASKED.isdisjoint(changed)
 
 
+def may_concern_finished(changed: Iterable[str]) -> bool:
+    """Return whether an object that has finished in all of its clusters is scheduled after these changes.
+
+    Elsewhere it would run again, so only a user's wish moves it; what clusters with taints keep, failover decides.
+    """
+    return asks_for_other_clusters(changed) or not _TAINTS.isdisjoint(changed)
+
+
 def has_joined(changed: Iterable[str]) -> bool:
     """Return whether the set of clusters changed."""
     return CLUSTERS in changed
@@ -289,6 +297,7 @@ _DEFERRALS_IN_WORDS = {
     "clusterJoined": "a cluster joined",
 }
 _NEVER_IN_WORDS = {
+    "finished": "it has finished in all of its clusters, and would run again elsewhere",
     "disableRescheduling:true": "the policy never moves what is placed (disableRescheduling: true)",
     "rescheduleWhen:nil": "the policy follows only changes of the object (no rescheduleWhen)",
 }

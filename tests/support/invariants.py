@@ -137,9 +137,12 @@ async def members_hold_all_that_is_placed(view: View) -> AsyncIterator[str]:
         assert type_ is not None
         placement = effective_placement(obj)
         statuses = {c["cluster"]: c["status"] for c in (obj.get("status") or {}).get("clusters") or ()}
-        if statuses != dict.fromkeys(placement, "OK") and not _is_never_synced(template):
+        finished = {cluster for cluster, status in statuses.items() if status == "Finished"}
+        if {**statuses, **dict.fromkeys(finished, "OK")} != dict.fromkeys(placement, "OK") and not _is_never_synced(
+            template
+        ):
             yield f"{name} is placed in {sorted(placement)} and its status is {statuses}"
-        for cluster in placement & view.world.members.keys():
+        for cluster in placement & view.world.members.keys() - finished:
             held = await view.objects(view.world.members[cluster].admin, type_.resource)
             if not any(_place_of(each) == _place_of(template) for each in held):
                 yield f"{name} is placed in {cluster} and is not there"

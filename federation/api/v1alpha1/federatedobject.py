@@ -78,11 +78,28 @@ class FederatedObjectSpec(Model):
     """The object before overrides."""
 
 
+class FinishedRun(Model):
+    """The evidence that the object ran to completion in a cluster. An extension of this project."""
+
+    run: str
+    """What tells this run from another one of the same name."""
+    status: AnyObject | None = None
+    """The last status of the member object, shortened."""
+    succeeded: bool
+    """Whether it succeeded or failed."""
+    template_hash: str | None = None
+    """The hash of the content that ran."""
+    time: DateTime
+    """When the end was seen."""
+
+
 class ClusterPropagationStatus(Model):
     """The state of the object in one cluster."""
 
     cluster: str
     """The name of the cluster."""
+    finished: FinishedRun | None = None
+    """Present once the object has finished: it is not created again, and its spec is not changed."""
     last_observed_generation: Int64 | None = None
     """The last observed generation of the member object."""
     message: str | None = None

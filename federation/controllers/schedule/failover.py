@@ -35,6 +35,7 @@ from federation.planning.failover.pace import Pace
 from federation.planning.failover.podbudgets import unavailable_max
 from federation.planning.failover.returning import Returns, may_return, plan_returns
 from federation.planning.failover.tolerance import FailoverRules, Tolerance, tolerance_of
+from federation.planning.federatedobject.finished import evidence_by_cluster
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 from federation.planning.guard.losses import lost_clusters
 from federation.planning.rollout.strategy import can_surge
@@ -250,7 +251,10 @@ class Failover:
         """Return why replicas stay in the clusters that they may not leave now, whatever the rate."""
         rules, halt = due.policy.failover, self._clusters.halt()
         tolerance = self._tolerance(context.federated, rules)
-        found = {name: self._stay(name, tolerance, rules, halt, now) for name in leaving}
+        finished = evidence_by_cluster(context.federated)
+        found = {
+            name: _FINISHED if name in finished else self._stay(name, tolerance, rules, halt, now) for name in leaving
+        }
         for name in leaving:
             evicting = self._clusters.by_name[name]
             if found[name] is None and evicting.is_drained and evicting.is_ready:
@@ -351,6 +355,7 @@ class Failover:
                 self._recorder.event(context.federated, WARNING, names.EVENT_EVICTION_WAITS, text)
 
 
+_FINISHED = Stay(StayReason.KEPT, "it has finished there, and would run again elsewhere")
 _NO_ROOM = Stay(StayReason.NO_ROOM, "no other cluster can hold them")
 
 

@@ -35,6 +35,7 @@ from federation.planning.aggregation.context import Context
 from federation.planning.aggregation.deployment import deadline_in_s, is_stuck
 from federation.planning.aggregation.plausibility import with_plausible_status
 from federation.planning.aggregation.rules import Compile, Computed, apply_rules
+from federation.planning.federatedobject.finished import evidence_by_cluster
 from federation.planning.federatedobject.placements import current_clusters, effective_placement
 from federation.planning.federatedobject.provenance import is_from
 from federation.planning.rollout.waveapproval import failure_of
@@ -259,6 +260,7 @@ class Reconciler:
         annotations = federated["metadata"].get("annotations") or {}
         found: dict[str, Mapping[str, Any]] = {}
         unsynced = []
+        finished = evidence_by_cluster(federated)
         # Only sync's clusters count: a stray in another one, or one that sync has not brought up to date yet, does not.
         placed = effective_placement(federated) & clusters_of(federated).keys()
         for cluster in sorted(placed | departing_clusters(federated)):
@@ -268,12 +270,19 @@ class Reconciler:
             obj = self._members.get_cached(cluster, type_.resource, namespace, name)
             if obj is not None and not is_name_collision(annotations, obj):
                 found[cluster] = with_plausible_status(obj, type_.resource.group, type_.resource.kind)
+            elif obj is None and cluster in finished:
+                found[cluster] = {"status": finished[cluster].get("status") or {}}
         if unsynced:
             collected = await self._collected_status(key)
             found |= {
                 cluster: with_plausible_status(collected[cluster], type_.resource.group, type_.resource.kind)
                 for cluster in unsynced
                 if cluster in collected
+            }
+            found |= {
+                cluster: {"status": finished[cluster].get("status") or {}}
+                for cluster in unsynced
+                if cluster in finished and cluster not in found
             }
         else:
             self._collected.pop(key, None)

@@ -7,6 +7,7 @@
 from dataclasses import replace
 
 from federation.apimachinery import dotpaths
+from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.controllers.sync.clustersteps import Rollouts
 from federation.controllers.sync.driftreports import DriftReports
@@ -28,16 +29,20 @@ from federation.dispatch.plan import (
     Removal,
     decide,
     is_converged,
+    is_managed,
     is_management_disabled,
 )
 from federation.dispatch.status import ClusterStatus
 from federation.dispatch.tombstones import Tombstones
+from federation.planning.federatedobject.finished import evidence, is_finished, run_of
 from federation.planning.leftovers.strays import is_kept
 from federation.planning.rendering.memberobject import RenderError
 from federation.planning.rendering.retention import RetentionError, is_replicas_retained
 from federation.planning.rendering.verdicts import ADMITTED, Outcome
 from federation.planning.rollout.memberstate import replicas_of, to_departing, to_stepped
 from federation.runtime.events import WARNING, Recorder
+
+_FINISHED = "it has finished and is gone there, so it is not created again"
 
 
 class Dispatcher:
@@ -54,7 +59,9 @@ class Dispatcher:
         drift: DriftReports,
         rollouts: Rollouts,
         recorder: Recorder,
+        clock: Clock,
     ) -> None:
+        self._clock = clock
         self._operations = operations
         self._expectations = expectations
         self._member_objects = member_objects
@@ -76,12 +83,15 @@ class Dispatcher:
             observed, live = self._member_objects.observe(key, propagation.annotations)
             if observed.lookup_failed and is_selected and cluster.name not in propagation.published:
                 observed = self._observe_new(propagation, cluster.name)
+            if not observed.lookup_failed:
+                self._note_finish(propagation, key, live)
         decision = decide(
             cluster,
             is_selected=is_selected,
             is_recorded=is_recorded,
             observed=observed,
             is_kept=is_kept(propagation.type_.resource),
+            has_finished=cluster.name in propagation.finished,
         )
         if decision.recheck_after_s is not None:
             propagation.recheck(decision.recheck_after_s)
@@ -95,10 +105,28 @@ class Dispatcher:
                 return self._depart(propagation, cluster.name, live, step.replicas)
             self._operations.remove(propagation, cluster.name, live, Removal.DELETE)
         elif decision.status is not None:
-            propagation.record(cluster.name, decision.status, live)
+            message = _FINISHED if decision.status is ClusterStatus.FINISHED else ""
+            propagation.record(cluster.name, decision.status, live, message)
         elif self._operations.await_earlier_write(propagation, cluster.name):
             return Decision(None, ClusterStatus.WAITING_FOR_REMOVAL)
         return decision
+
+    def _note_finish(self, propagation: Propagation, key: MemberKey, live: Object | None) -> None:
+        """Take the evidence that the object has finished from the object itself, or from when it left.
+
+        An object that has not finished refutes evidence of an earlier one.
+        """
+        cluster, known = key.cluster, propagation.finished.get(key.cluster)
+        if live is None:
+            left = self._expectations.finished(key)
+            if known is None and left is not None and left["run"] == run_of(propagation.federated):
+                propagation.finished[cluster] = left
+            return
+        resource = propagation.type_.resource
+        if not is_finished((resource.group, resource.kind), live) or not is_managed(live):
+            propagation.finished.pop(cluster, None)
+        elif known is None:
+            propagation.finished[cluster] = evidence(propagation.federated, live, self._clock.now())
 
     def _observe_new(self, propagation: Propagation, cluster: str) -> ObservedObject:
         """Return the state of an object that was never delivered, in a cluster whose cache is incomplete."""

@@ -109,7 +109,7 @@ class SyncController:
         self._admission = admission = HostAdmission(client, informers, clock, self.enqueue, chosen.admission)
         rollouts = Rollouts(objects, clusters, member_objects, drift, self.executor, expectations)
         dispatcher = Dispatcher(
-            operations, expectations, member_objects, readiness, admission, tombstones, drift, rollouts, recorder
+            operations, expectations, member_objects, readiness, admission, tombstones, drift, rollouts, recorder, clock
         )
         self._guard = guard = DeletionGuard(objects, informers, recorder, clock, chosen.guard, self.enqueue)
         deletion = Deletion(
@@ -147,6 +147,8 @@ class SyncController:
             expectations,
             readiness,
             rollouts,
+            tombstones,
+            clock,
             enqueue=self.controller.enqueue,
             cluster_removal=self.cluster_removal,
         )

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
+from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
 from federation.controllers.sync.clusterremoval import is_removal_due
 from federation.controllers.sync.clusters import Clusters, clusters_of_interest
@@ -17,9 +18,11 @@ from federation.controllers.sync.followerwait import FollowerReadiness
 from federation.controllers.sync.memberoperations import MemberOperations
 from federation.dispatch.executor import Executor
 from federation.dispatch.expectations import Expectations, MemberKey
-from federation.dispatch.tombstones import parse
+from federation.dispatch.plan import is_managed
+from federation.dispatch.tombstones import Tombstones, parse
 from federation.planning.failover import podbudgets
 from federation.planning.federatedobject import pendingcontrollers
+from federation.planning.federatedobject.finished import evidence, is_finished
 from federation.planning.rendering.drift import may_have_drifted
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
@@ -69,6 +72,8 @@ class EventHandlers:
         expectations: Expectations,
         follower_readiness: FollowerReadiness,
         rollouts: Rollouts,
+        tombstones: Tombstones,
+        clock: Clock,
         *,
         enqueue: Enqueue,
         cluster_removal: Controller[str],
@@ -82,6 +87,8 @@ class EventHandlers:
         self._expectations = expectations
         self._follower_readiness = follower_readiness
         self._rollouts = rollouts
+        self._tombstones = tombstones
+        self._clock = clock
         self._enqueue = enqueue
         self._cluster_removal = cluster_removal
         self._watched: set[Resource] = set()
@@ -170,7 +177,10 @@ class EventHandlers:
         metadata = obj["metadata"]
         key = MemberKey(cluster, resource, metadata.get("namespace", ""), metadata["name"])
         federated_key = self._objects.key_for(type_, key.namespace, key.name)
+        kind = resource.group, resource.kind
         if new is None:
+            if is_finished(kind, obj):
+                self._record_finished(key, federated_key, obj)
             self._expectations.record_removal(key, str(metadata.get("uid", "")))
         else:
             is_own = self._is_own_write(key, new)
@@ -179,11 +189,23 @@ class EventHandlers:
             if old is None:
                 self._follower_readiness.on_member_object_added(key)
             is_news = not is_own and (old is None or may_have_drifted(old, new))
-            if not is_news:
+            if not is_news and (is_finished(kind, old) or not is_finished(kind, new)):
                 if self._rollouts.may_allow_step(federated_key, key, old, new):
                     self._enqueue(federated_key, after_s=_STEP_S, priority=_SINGLE)
                 return
         self._enqueue(federated_key, priority=_SINGLE)
+
+    def _record_finished(self, key: MemberKey, federated_key: Key, obj: Object) -> None:
+        """Record that an object which has finished was removed by somebody else, before sync has published its end."""
+        federated = self._objects.get(federated_key)
+        if federated is None or federated["metadata"].get("deletionTimestamp") or not is_managed(obj):
+            return
+        is_by_us = self._expectations.is_deletion_pending(key) or self._expectations.is_deletion_requested(
+            key, str(obj["metadata"].get("uid", ""))
+        )
+        record = self._tombstones.find(*key)
+        if not is_by_us and (record is None or not record.is_pending):
+            self._expectations.record_finished(key, evidence(federated, obj, self._clock.now()))
 
     def _is_own_write(self, key: MemberKey, new: Object) -> bool:
         """Return whether the event shows our own write. While a write is pending, every event counts as ours."""

@@ -15,6 +15,8 @@ from federation.apimachinery.resources import Object
 from federation.dispatch.expectations import MemberKey, generation_of
 from federation.dispatch.operations import Outcome
 from federation.dispatch.status import ClusterStatus, clusters_of
+from federation.planning.federatedobject.finished import evidence_by_cluster
+from federation.planning.rendering.drift import is_subset
 from federation.planning.rendering.memberobject import Renderer
 from federation.planning.rendering.verdicts import Verdict
 from federation.planning.rollout.steps import Step
@@ -22,6 +24,7 @@ from federation.runtime.controller import Key
 
 BRIEF_S = 1.0
 """Member objects and followers usually appear or disappear within this time; a shorter wait is not published."""
+_MISSED_CHANGES = "it has finished there, so changes of its spec are not delivered; create it again to run it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class Propagation:
     statuses: dict[str, ClusterStatus] = field(default_factory=dict)
     generations: dict[str, int] = field(default_factory=dict)
     messages: dict[str, str] = field(default_factory=dict)
+    finished: dict[str, Object] = field(default_factory=dict)
+    """The evidence that the object has finished, by cluster; it begins with what is published."""
     held: dict[str, Verdict] = field(default_factory=dict)
     """The clusters that get nothing because of the host's admission."""
     unjudged: set[str] = field(default_factory=set)
@@ -85,7 +90,17 @@ class Propagation:
     def record_written(self, cluster: str, live: Object | None) -> None:
         """Record that the member object is as its step says."""
         status, message = self.waits.get(cluster, (ClusterStatus.OK, ""))
+        if live is not None and self._misses_changes(cluster, live):
+            status, message = ClusterStatus.FINISHED, _MISSED_CHANGES
         self.record(cluster, status, live, message)
+
+    def _misses_changes(self, cluster: str, live: Object) -> bool:
+        """Return whether the object has finished with another content than it should have by now."""
+        if (evidence := self.finished.get(cluster)) is None:
+            return False
+        desired = self.renderer.render(cluster)
+        content = {key: value for key, value in desired.object.items() if key != "metadata"}
+        return evidence.get("templateHash") != desired.hash and not is_subset(content, live)
 
     def member_key(self, cluster: str) -> MemberKey:
         """Return the key of the member object in a cluster."""
@@ -110,4 +125,5 @@ def member_key(federated: Object, type_: FederatedType, cluster: str) -> MemberK
 def begin_propagation(key: Key, federated: Object, type_: FederatedType) -> Propagation:
     """Return a propagation without results."""
     annotations = federated["metadata"].get("annotations") or {}
-    return Propagation(key, federated, type_, annotations, Renderer(federated, type_))
+    finished = evidence_by_cluster(federated)
+    return Propagation(key, federated, type_, annotations, Renderer(federated, type_), finished=finished)

@@ -42,6 +42,7 @@ ExpectsPlacement = Callable[[FederatedType, Mapping[str, Any]], bool]
 """Returns whether policies, or its type, place a source."""
 _RECHECK_SOURCE_S = 1.0
 _REJUDGE_S = 0.1
+_CLUSTER_GONE = "it has finished there before the cluster left"
 _RELEASED = {"metadata": {"annotations": {names.INTERNAL_ORPHAN: "all"}}}
 _NAMESPACES_NEVER_SYNCED = frozenset(
     {"kube-system", "kube-public", "kube-node-lease", "default", names.SYSTEM_NAMESPACE}
@@ -191,6 +192,8 @@ class Reconciler:
             if state is None or not state.joined:
                 if state is None:
                     settled.add(name)
+                    if name in selected and name in propagation.finished:
+                        propagation.record(name, ClusterStatus.FINISHED, message=_CLUSTER_GONE)
                 continue
             if not _is_visited(state, is_selected=name in selected, is_recorded=name in recorded):
                 continue
@@ -261,6 +264,7 @@ class Reconciler:
             statuses=propagation.statuses,
             generations=propagation.generations,
             messages=propagation.messages,
+            finished=propagation.finished,
             reason=reason,
             message=message,
             resources_updated=propagation.resources_updated,

@@ -15,6 +15,7 @@ import orjson
 from federation.apimachinery import dotpaths
 from federation.apimachinery.resources import Object
 from federation.planning.drift.fields import applied_entry, has_key
+from federation.planning.federatedobject.finished import is_finished, kind_of, runs_to_completion
 from federation.planning.rendering.drift import is_subset
 from federation.planning.rendering.retention import leave_to_scaler
 
@@ -66,11 +67,15 @@ def plan_repair(
     """Return the configuration to apply, None if nothing has drifted or the object must be left alone.
 
     An object that is being deleted, or was created again, is left alone, and so are replicas that were set through the
-    subresource `scale`: only the host knows whether an autoscaler may do that.
+    subresource `scale`: only the host knows whether an autoscaler may do that. An object that has finished is left
+    alone, and one of a kind that finishes is not created again: it may have run.
     """
     wanted = delivered.configuration
+    kind = kind_of(wanted)
     if live is None:
-        return wanted
+        return None if runs_to_completion(*kind) else wanted
+    if is_finished(kind, live):
+        return None
     metadata = live["metadata"]
     if metadata.get("deletionTimestamp") or metadata.get("uid") != delivered.uid:
         return None

@@ -67,6 +67,7 @@ class Renderer:
         spec = federated.get("spec") or {}
         self._federated = federated
         self.scheduled = divided_replicas(federated, type_)
+        self._is_job = (type_.resource.group, type_.resource.kind) == ("batch", "Job")
         self._has_revisions = bool(self.scheduled) or (type_.resource in _WITH_WAVES and _has_waves(federated))
         self._rendered: dict[str, Rendered] = {}
         self._plain: Rendered | None = None
@@ -105,6 +106,10 @@ class Renderer:
         if generation := self._base["metadata"]["annotations"].get(names.SOURCE_GENERATION):
             # An override of annotations replaces all of them.
             annotations[names.SOURCE_GENERATION] = generation
+        if self._is_job and isinstance(obj.get("spec"), Mapping):
+            # It removes the host's object, and with it those of members, after the end in all of them. A member that
+            # removed its own would take the evidence with it that the Job has run.
+            obj = {**obj, "spec": _without(obj["spec"], ("ttlSecondsAfterFinished",))}
         return finish(obj, annotations)
 
     def subject(self, cluster: str) -> Rendered | None:

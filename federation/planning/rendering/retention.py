@@ -12,8 +12,12 @@ from federation.api import names
 from federation.apimachinery import dotpaths
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.resources import Object
+from federation.planning.federatedobject.finished import is_finished, kind_of
 
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  # a path, not a token
+
+
+_NEVER_APPLIED = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 
 class RetentionError(InvalidInput):
@@ -85,8 +89,12 @@ def leave_to_scaler(desired: Object, live: Mapping[str, Any], path: dotpaths.Pat
 def retain_for_apply(desired: Object, live: Mapping[str, Any], *, has_written_ports: bool = False) -> Object:
     """Return the applied configuration for an existing object; fields that the member allocates keep its values.
 
-    With `has_written_ports` the node ports of a Service are those that a user wrote, and win.
+    With `has_written_ports` the node ports of a Service are those that a user wrote, and win. An object that has
+    finished keeps everything but its metadata: most of it cannot change any more, and nothing would act on it.
     """
+    if is_finished(kind_of(desired), live):
+        kept = {key: value for key, value in live.items() if key not in _NEVER_APPLIED}
+        return {**kept, **{key: desired[key] for key in ("apiVersion", "kind", "metadata") if key in desired}}
     if desired.get("kind") == "Service":
         return _keep_service(desired, live, has_written_ports=has_written_ports)
     by_kind = _KEPT_FOR_APPLY.get(desired.get("kind", ""))

@@ -33,6 +33,7 @@ _KINDS = frozenset(
 _TRANSIENT = frozenset(
     (
         "OK",
+        "Finished",
         "Kept",
         "PendingCreate",
         "CachedRetrievalFailed",

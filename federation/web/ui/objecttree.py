@@ -11,7 +11,7 @@ from federation.api import names
 from federation.apimachinery import conditions
 from federation.scheduling.explain import rows
 
-_TRANSIENT = frozenset(("", "OK", "Kept", "PendingCreate", "CachedRetrievalFailed", "WaitingForRemoval"))
+_TRANSIENT = frozenset(("", "OK", "Finished", "Kept", "PendingCreate", "CachedRetrievalFailed", "WaitingForRemoval"))
 _WORDS = {"yes": "Up to date", "outdated": "Earlier version", "no": "Not there yet", "unknown": "Unknown"}
 _REJECTED_MAX = 20
 

@@ -83,3 +83,13 @@ def test_replicas_that_were_scaled_are_left_alone_and_other_fields_are_not() -> 
 @pytest.mark.parametrize(("time", "expected"), [("2026-01-01T00:00:00Z", False), ("2026-01-01T00:00:01Z", True)])
 def test_a_later_apply_supersedes_what_was_recorded(time: str, *, expected: bool) -> None:
     assert is_superseded(DELIVERED, live(entry({"f:spec": {}}, time=time))) is expected
+
+
+def test_an_object_that_may_have_run_to_completion_is_not_created_again_and_a_finished_one_is_left_alone() -> None:
+    job = {**CONFIGURATION, "apiVersion": "batch/v1", "kind": "Job"}
+    delivered = Delivered(job, "u1", "2026-01-01T00:00:00Z")
+    assert plan_repair(delivered, None) is None
+    drifted = {**job, "metadata": {**job["metadata"], "uid": "u1"}, "spec": {}}  # type: ignore[dict-item]
+    assert plan_repair(delivered, drifted) is not None
+    finished = {**drifted, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    assert plan_repair(delivered, finished) is None

@@ -113,3 +113,22 @@ def test_labels_of_the_member_stay_unless_they_were_propagated_before() -> None:
     assert merge_maps({"ours": "2"}, observed, ["ours", "taken-back"]) == {"ours": "2", "theirs": "1"}
     assert merge_maps(None, observed, []) == observed
     assert merge_maps({"ours": "2"}, None, []) == {"ours": "2"}
+
+
+def test_an_object_that_has_finished_takes_metadata_and_keeps_the_rest() -> None:
+    live = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "x", "uid": "u1", "labels": {"old": "1"}},
+        "spec": {"template": {"spec": {"image": "job:1"}}, "suspend": False},
+        "status": {"conditions": [{"type": "Complete", "status": "True"}]},
+    }
+    desired = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "x", "labels": {"new": "1"}},
+        "spec": {"template": {"spec": {"image": "job:2"}}},
+    }
+    kept = retain_for_apply(desired, live)
+    assert kept == {**desired, "spec": live["spec"]}
+    assert retain_for_apply(desired, {**live, "status": {}}) == desired

@@ -1,0 +1,202 @@
+"""What has finished in a member stays finished: it never runs twice, and its time to live begins with the last end."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.support.manifests import a_policy
+from tests.support.world import World, a_world
+
+from federation.api import names
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
+from federation.apimachinery import conditions
+from federation.apimachinery.resources import CRDS, JOBS, Object, Resource
+
+MEMBERS = ("east", "north")
+WORKFLOWS = Resource("argoproj.io", "v1alpha1", "Workflow", "workflows")
+
+
+def _job(*, runs_s: float = 2.0, **spec: Any) -> Object:
+    template = {
+        "metadata": {"annotations": {names.SIMULATOR_RUN_FOR: f"{runs_s}s"}},
+        "spec": {"containers": [{"name": "main", "image": "job:1"}], "restartPolicy": "Never"},
+    }
+    metadata = {"name": "crunch", "namespace": "default"}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template, **spec}}
+
+
+async def _place(world: World, resource: Resource) -> None:
+    kinds = [{"apiVersion": resource.api_version, "kind": resource.kind}]
+    await world.create(
+        PROPAGATION_POLICIES,
+        a_policy(dict.fromkeys(MEMBERS, 1), resourceSelectors=kinds, schedulingMode="Duplicate"),
+    )
+
+
+async def _uids(world: World, resource: Resource = JOBS) -> dict[str, str]:
+    found = {name: await member.find(resource, "crunch") for name, member in world.members.items()}
+    return {name: obj["metadata"]["uid"] for name, obj in found.items() if obj is not None}
+
+
+async def _statuses(world: World, name: str = "crunch-jobs.batch") -> dict[str, str]:
+    federated = await world.user.get(FEDERATED_OBJECTS, name, "default")
+    return {entry["cluster"]: entry["status"] for entry in federated["status"]["clusters"]}
+
+
+def _outcome(world: World) -> Callable[[], Any]:
+    async def look() -> Any:
+        status = (await world.user.get(JOBS, "crunch", "default")).get("status") or {}
+        complete = conditions.find(status.get("conditions"), "Complete") or {}
+        return status.get("succeeded"), complete.get("status")
+
+    return look
+
+
+async def test_a_job_with_a_time_to_live_runs_once_and_leaves_after_the_last_end() -> None:
+    async with a_world(members=MEMBERS) as world:
+        await _place(world, JOBS)
+        runs: set[str] = set()
+        await world.create(JOBS, _job(ttlSecondsAfterFinished=20))
+        await world.until_equal(_outcome(world), (2, "True"))
+        for _ in range(15):
+            runs |= set((await _uids(world)).values())
+            await world.pass_time(1)
+        assert len(runs) == len(MEMBERS)
+        assert len(await _uids(world)) == len(MEMBERS), "the time to live is the host's"
+        await world.until_gone(JOBS, "crunch")
+        assert await _uids(world) == {}
+
+
+async def test_a_finished_job_that_is_gone_is_not_created_again() -> None:
+    async with a_world(members=MEMBERS) as world:
+        await _place(world, JOBS)
+        await world.create(JOBS, _job())
+        await world.until_equal(_outcome(world), (2, "True"))
+        await world.settle()
+        await world.members["east"].admin.delete(JOBS, "crunch", "default", propagation_policy="Background")
+        await world.until_equal(lambda: _statuses(world), {"east": "Finished", "north": "OK"})
+        await world.restart()
+        await world.merge(JOBS, "crunch", {"metadata": {"labels": {"team": "a"}}})
+        await world.pass_time(60)
+        await world.settle()
+        assert (await _uids(world)).keys() == {"north"}
+        assert await _outcome(world)() == (2, "True")
+
+        # Another Job of the name is another run.
+        await world.user.delete(JOBS, "crunch", "default", propagation_policy="Background")
+        await world.until_gone(JOBS, "crunch")
+        await world.create(JOBS, _job())
+        await world.until_equal(_outcome(world), (2, "True"))
+        assert (await _uids(world)).keys() == set(MEMBERS)
+
+
+async def test_a_job_that_finishes_and_leaves_between_two_writes_of_sync_is_not_created_again() -> None:
+    async with a_world(members=MEMBERS) as world:
+        await _place(world, JOBS)
+        # Somebody in the member has given it a time to live of its own.
+        await world.create(JOBS, _job(runs_s=5))
+
+        async def present() -> Any:
+            return (await _uids(world)).keys() == set(MEMBERS)
+
+        await world.until(present)
+        await world.members["east"].merge(JOBS, "crunch", {"spec": {"ttlSecondsAfterFinished": 0}})
+        await world.until_equal(_outcome(world), (2, "True"))
+        await world.settle()
+        assert (await _uids(world)).keys() == {"north"}
+
+
+async def test_a_job_that_is_deleted_in_a_member_while_it_runs_is_created_again() -> None:
+    async with a_world(members=MEMBERS) as world:
+        await _place(world, JOBS)
+        await world.create(JOBS, _job(runs_s=30))
+
+        async def both() -> Any:
+            return len(await _uids(world)) == len(MEMBERS)
+
+        await world.until(both)
+        before = await _uids(world)
+        await world.members["east"].admin.delete(JOBS, "crunch", "default", propagation_policy="Background")
+        await world.until_equal(_outcome(world), (2, "True"))
+        after = await _uids(world)
+        assert (after["north"], after["east"] != before["east"]) == (before["north"], True)
+
+
+async def test_a_finished_job_is_not_moved_from_a_cluster_that_is_lost_or_drained() -> None:
+    async with a_world() as world:
+        kinds = [{"apiVersion": "batch/v1", "kind": "Job"}]
+        policy = a_policy({"east": 10, "north": 1, "west": 1}, resourceSelectors=kinds, failover={"mode": "Auto"})
+        await world.create(PROPAGATION_POLICIES, policy)
+        await world.create(JOBS, _job())
+        await world.until_equal(_outcome(world), (1, "True"))
+        await world.settle()
+        assert (await _uids(world)).keys() == {"east"}
+        world.members["east"].line.mode = "down"
+        await world.until_ready("east", status="Unknown")
+        await world.pass_time(600)
+        assert (await _uids(world)).keys() == {"east"}
+        assert await _outcome(world)() == (1, "True")
+        world.members["east"].line.mode = "up"
+        await world.until_ready("east")
+        drain = {"key": names.TAINT_DRAIN, "effect": "NoExecute"}
+        await world.merge(FEDERATED_CLUSTERS, "east", {"spec": {"taints": [drain]}}, namespace="")
+        await world.settle()
+        assert (await _uids(world)).keys() == {"east"}
+
+
+def _definition() -> Object:
+    version = {
+        "name": "v1alpha1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+    }
+    kinds = {"plural": "workflows", "singular": "workflow", "kind": "Workflow", "listKind": "WorkflowList"}
+    spec = {"group": "argoproj.io", "scope": "Namespaced", "names": kinds, "versions": [version]}
+    metadata = {"name": "workflows.argoproj.io"}
+    return {"apiVersion": CRDS.api_version, "kind": "CustomResourceDefinition", "metadata": metadata, "spec": spec}
+
+
+async def test_a_workflow_that_its_controller_has_removed_does_not_run_again_and_leaves_the_host() -> None:
+    async with a_world(members=MEMBERS) as world:
+        await world.user.create(CRDS, _definition())
+        source = {
+            "group": "argoproj.io",
+            "version": "v1alpha1",
+            "kind": "Workflow",
+            "pluralName": "workflows",
+            "scope": "Namespaced",
+        }
+        controllers = [["kubeadmiral.io/global-scheduler"]]
+        config = {"sourceType": source, "controllers": controllers}
+        meta: Object = {"name": "workflows.argoproj.io"}
+        await world.user.create(
+            FEDERATED_TYPE_CONFIGS,
+            {
+                "apiVersion": "core.kubeadmiral.io/v1alpha1",
+                "kind": "FederatedTypeConfig",
+                "metadata": meta,
+                "spec": config,
+            },
+        )
+        for member in world.members.values():
+            await member.admin.create(CRDS, _definition())
+        await world.pass_time(60)  # until the clusters are known to serve it
+        await _place(world, WORKFLOWS)
+        spec = {"entrypoint": "main", "ttlStrategy": {"secondsAfterSuccess": 30}}
+        metadata = {"name": "crunch", "namespace": "default"}
+        workflow = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": metadata, "spec": spec}
+        await world.create(WORKFLOWS, workflow)
+
+        async def delivered() -> Any:
+            return len(await _uids(world, WORKFLOWS)) == len(MEMBERS)
+
+        await world.until(delivered)
+        await world.settle()
+        for member in world.members.values():
+            await member.merge(WORKFLOWS, "crunch", {"status": {"phase": "Succeeded", "nodes": {"main": {"x": 1}}}})
+            await member.admin.delete(WORKFLOWS, "crunch", "default")
+        finished = dict.fromkeys(MEMBERS, "Finished")
+        name = next(fo["metadata"]["name"] for fo in (await world.user.list(FEDERATED_OBJECTS)).items)
+        await world.until_equal(lambda: _statuses(world, name), finished)
+        assert await _uids(world, WORKFLOWS) == {}
+        await world.until_gone(WORKFLOWS, "crunch")
