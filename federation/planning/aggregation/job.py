@@ -1,6 +1,6 @@
 """The aggregated status of a Job: counts summed, and a final condition when all member objects have ended.
 
-The condition's times are kept while it stays the same, so that a finished Job is not written again.
+A final condition comes with the one that announces it, and then the status stays: API servers accept nothing else.
 
 Reference: docs/reference/status.md.
 """
@@ -9,10 +9,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from federation.apimachinery import conditions
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import Object
 from federation.planning.aggregation.context import Context, Members, keep_condition_times, status_of, sums
 
 _SUMMED = ("active", "succeeded", "failed", "ready")
+_NEVER_FALLING = ("succeeded", "failed")
+_OF_RUNNING_PODS = ("active", "ready")
+_TARGETS = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
+"""The condition that a Job must have before it can have a final one."""
 
 
 def is_failed(job_conditions: Iterable[Mapping[str, Any]] | None) -> bool:
@@ -20,14 +25,28 @@ def is_failed(job_conditions: Iterable[Mapping[str, Any]] | None) -> bool:
     return conditions.is_true(list(job_conditions or ()), "Failed")
 
 
+def is_ended(job_conditions: Iterable[Mapping[str, Any]] | None) -> bool:
+    """Return True if the Job has a final condition."""
+    return any(conditions.is_true(list(job_conditions or ()), type_) for type_ in _TARGETS)
+
+
 def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:
-    """Return the Job's status, None without a member object."""
+    """Return the Job's status, None without a member object.
+
+    It is one that an API server accepts after the previous one: counts of ended pods do not fall, although clusters
+    come and go, the start stays, and a status with a final condition does not change at all.
+    """
     if not members:
         return None
+    previous = status_of(source)
+    if is_ended(previous.get("conditions")):
+        return dict(previous)
     status: Object = dict(sums(members, _SUMMED))
-    starts = [start for member in members.values() if (start := status_of(member).get("startTime"))]
-    if starts:
-        status["startTime"] = min(starts)
+    for name in _NEVER_FALLING:
+        if count := max(status.get(name, 0), int(previous.get(name) or 0)):
+            status[name] = count
+    if start := _start(source, members):
+        status["startTime"] = start
     completed = sorted(name for name, member in members.items() if status_of(member).get("completionTime"))
     failed = sorted(
         name
@@ -36,12 +55,36 @@ def merge(source: Mapping[str, Any], members: Members, context: Context) -> Obje
     )
     if len(completed) + len(failed) < len(members):
         return status
-    condition = _final_condition(completed, failed)
-    previous = status_of(source).get("conditions")
-    status["conditions"] = keep_condition_times(previous, [condition], context.now, update_field="lastProbeTime")
+    return _ended(status, members, completed, failed, context, previous.get("conditions"))
+
+
+def _start(source: Mapping[str, Any], members: Members) -> str:
+    """Return the earliest start, but keep one that was published, unless the Job is suspended."""
+    starts = [str(start) for member in members.values() if (start := status_of(member).get("startTime"))]
+    is_suspended = bool((source.get("spec") or {}).get("suspend"))
+    published = "" if is_suspended else str(status_of(source).get("startTime") or "")
+    return published or min(starts, default="")
+
+
+def _ended(
+    status: Object,
+    members: Members,
+    completed: list[str],
+    failed: list[str],
+    context: Context,
+    previous: list[dict[str, Any]] | None,
+) -> Object:
+    """Return the status of a Job that has ended in all clusters; no pod of it is left."""
+    ended: Object = {key: value for key, value in status.items() if key not in _OF_RUNNING_PODS}
+    final = _final_condition(completed, failed)
+    wanted = [{**final, "type": _TARGETS[final["type"]]}, final]
+    ended["conditions"] = keep_condition_times(previous, wanted, context.now, update_field="lastProbeTime")
+    last = max((str(status_of(members[name])["completionTime"]) for name in completed), default="")
+    # A member that failed its Job before it started it reports no time.
+    start = str(ended.setdefault("startTime", last or to_rfc3339(context.now)))
     if not failed:
-        status["completionTime"] = max(str(status_of(members[name])["completionTime"]) for name in completed)
-    return status
+        ended["completionTime"] = max(last, start)
+    return ended
 
 
 def _final_condition(completed: list[str], failed: list[str]) -> dict[str, Any]:

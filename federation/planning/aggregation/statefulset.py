@@ -13,6 +13,8 @@ from federation.planning.aggregation.context import Context, Members, observed_g
 _REQUIRED = ("replicas", "availableReplicas")
 _OPTIONAL = ("readyReplicas", "currentReplicas", "updatedReplicas")
 _AGREED = ("currentRevision", "updateRevision")
+_OF_MEMBER = ("observedGeneration", "collisionCount")
+"""Fields of the member's controller. The second one may not fall, but another member has its own."""
 
 
 def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:
@@ -28,7 +30,8 @@ def merge(source: Mapping[str, Any], members: Members, context: Context) -> Obje
             found = {status_of(member).get(name) for member in members.values()}
             if len(found) == 1 and (value := found.pop()):
                 status[name] = value
-    status.pop("observedGeneration", None)
+    for name in _OF_MEMBER:
+        status.pop(name, None)
     if (generation := observed_generation(source, context)) is not None:
         status["observedGeneration"] = generation
     return status or None
