@@ -1,10 +1,10 @@
-"""What the division of replicas started from, in words: only what the explanation has."""
+"""The division of replicas in words: what it started from, and the steps that placed replicas."""
 
 from typing import Any
 
 import pytest
 
-from federation.scheduling.decisiontext import division_facts
+from federation.scheduling.decisiontext import division_facts, division_steps
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,13 @@ from federation.scheduling.decisiontext import division_facts
 )
 def test_a_division_says_what_it_started_from(division: dict[str, Any], facts: list[tuple[str, str]]) -> None:
     assert list(division_facts(division)) == facts
+
+
+def test_steps_without_replicas_and_repeated_quotas_are_no_steps() -> None:
+    steps = [
+        {"step": "subsets", "quotas": {"a": {"east": 1}}, "replicas": {"east": 1}},
+        {"step": "minimums", "total": 3, "replicas": {}, "remaining": 3},
+        {"step": "minimums", "total": 3, "replicas": {"east": 1}, "remaining": 2},
+    ]
+    assert [label for label, _ in division_steps({"steps": steps})] == ["minimums"]
+    assert list(division_steps({})) == []

@@ -101,6 +101,31 @@ async def test_clusters_that_are_unknown_or_have_not_joined_delay_no_other() -> 
         assert await world.statuses() == {"m1": "OK"}
 
 
+async def test_a_cluster_leaves_when_the_last_object_is_gone_and_not_before() -> None:
+    async with member_world(2) as world:
+        await _converged(world, {"m1": 2, "m2": 1})
+        admin = world.members["m2"].admin
+        kept: Object = {"metadata": {"finalizers": ["a.io/b"]}}
+        await admin.patch(DEPLOYMENTS, "web", kept, patch_type=PatchType.MERGE, namespace="default")
+        cascading = {"metadata": {"annotations": {names.CASCADING_DELETE: "true"}}}
+        await world.host.patch(FEDERATED_CLUSTERS, "m2", cascading, patch_type=PatchType.MERGE)
+        await world.pass_time(0.5)
+        await world.host.delete(FEDERATED_CLUSTERS, "m2")
+        await world.pass_time(20, step_s=0.5)
+        finalizers = (await world.cluster("m2"))["metadata"]["finalizers"]
+        assert names.CASCADING_DELETE_FINALIZER in finalizers, "the Deployment is still there"
+        waits = f"{names.EVENT_WAIT_FOR_CASCADING_DELETE}: waiting for 1 object to be deleted"
+        assert waits in [f"{reason}: {message}" for reason, message in await world.events()]
+        await admin.patch(
+            DEPLOYMENTS, "web", {"metadata": {"finalizers": None}}, patch_type=PatchType.MERGE, namespace="default"
+        )
+
+        async def has_left() -> bool:
+            return "m2" not in [each["metadata"]["name"] for each in (await world.host.list(FEDERATED_CLUSTERS)).items]
+
+        await world.until(has_left)
+
+
 async def _change(world: World, label: str) -> Object:
     """Change the template and its generation; return the federated object as stored."""
     return await world.patch({"spec": {"template": {"metadata": {"labels": {"tier": label}}}}})

@@ -17,6 +17,8 @@ from federation.planning.autoscaling.replicacount import (
     Replicas,
     ResourceTarget,
     Tolerances,
+    propose_for_average,
+    propose_for_value,
     propose_replicas,
 )
 from federation.planning.autoscaling.scalelimits import Bounds
@@ -268,3 +270,32 @@ def test_metrics_of_a_server_are_read() -> None:
 )
 def test_malformed_metrics_are_none(fields: dict[str, Any]) -> None:
     assert to_metric({"timestamp": ago(0), **fields}) is None
+
+
+@pytest.mark.parametrize(
+    ("amount", "pods", "expected"),
+    [
+        (200, [a_sample(), a_sample()], 4),
+        (200, [a_sample(), a_sample(phase="Pending"), a_sample(ready="False"), a_sample(ready=None)], 2),
+        (200, [Sample({"metadata": {"name": "web"}})], 0),
+        (105, [a_sample()], 7),
+    ],
+    ids=["all are ready", "one is ready", "no status", "within the tolerance"],
+)
+def test_a_value_is_in_proportion_to_the_ready_pods(amount: int, pods: list[Sample], expected: int) -> None:
+    assert propose_for_value(7, amount, 100, pods, Tolerances()) == Proposal(expected, amount)
+
+
+def test_a_value_without_pods_says_nothing() -> None:
+    with pytest.raises(MetricsError, match="no pods"):
+        propose_for_value(7, 200, 100, [], Tolerances())
+
+
+@pytest.mark.parametrize(("amount", "expected"), [(300, 3), (310, 3), (500, 5), (501, 6), (100, 1)])
+def test_a_value_per_pod_counts_all_pods(amount: int, expected: int) -> None:
+    assert propose_for_average(Replicas(9, 3), amount, 100, Tolerances()) == Proposal(expected, -(-amount // 3))
+
+
+def test_a_value_per_pod_needs_pods() -> None:
+    with pytest.raises(MetricsError, match="no pods"):
+        propose_for_average(Replicas(9, 0), 300, 100, Tolerances())

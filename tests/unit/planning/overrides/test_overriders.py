@@ -108,6 +108,9 @@ def test_a_workload_without_its_pod_spec_is_an_error() -> None:
 def test_a_whole_map_can_be_overridden_with_an_operator_that_needs_a_value() -> None:
     with pytest.raises(OverrideError, match=r"labels\[0\]: addIfAbsent operation needs value"):
         compute_metadata_patches(a_pod(), [{"operator": "addIfAbsent"}], "labels")
+    labelled = a_pod() | {"metadata": {"labels": {"a": "1"}}}
+    (patch,) = compute_metadata_patches(labelled, [{"operator": "addIfAbsent", "value": {"b": "2"}}], "labels")
+    assert patch["value"] == {"a": "1", "b": "2"}
     with pytest.raises(OverrideError, match="the key 'a' already exists"):
         compute_metadata_patches(
             a_pod() | {"metadata": {"labels": {"a": "1"}}}, [{"operator": "addIfAbsent", "value": {"a": "2"}}], "labels"

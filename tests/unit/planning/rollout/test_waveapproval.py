@@ -51,3 +51,12 @@ def test_a_failure_is_about_the_template_that_failed_and_about_no_other() -> Non
     assert failure_of(failed, with_image("good")) == ""
     assert failure_of({}, with_image("bad")) == ""
     assert failure_of({"metadata": {"annotations": {names.ROLLOUT_FAILURE: "plain"}}}, with_image("bad")) == ""
+
+
+def test_a_failure_without_a_reason_is_none() -> None:
+    federated: dict[str, Any] = {"spec": {"template": {"spec": {"template": {}}}}, "metadata": {}}
+    text = to_failure(federated, "late")
+    assert text is not None
+    for found, reason in ((text, "late"), (text.replace("late", ""), ""), (text.replace("reason", "other"), "")):
+        federated["metadata"]["annotations"] = {names.ROLLOUT_FAILURE: found}
+        assert failure_of(federated, federated["spec"]["template"]) == reason
