@@ -6,6 +6,7 @@ from functools import partial
 from federation.admission.authors import AuthorAdmission
 from federation.admission.autoscalers import AutoscalerAdmission
 from federation.admission.cronautoscalers import CronAutoscalerAdmission
+from federation.admission.dividednumbers import DividedNumbersAdmission
 from federation.admission.federatedobjects import FederatedObjectAdmission, FindResource
 from federation.admission.federatedresources import KubeFedAdmission
 from federation.admission.federatedspreads import WorkloadSpreadAdmission
@@ -53,6 +54,7 @@ def admission_plugins(
         PlacementHoldAdmission(clock),
         AuthorAdmission(PolicyAdmission(find, list_objects, gate_networks)),
         AutoscalerAdmission(list_objects),
+        DividedNumbersAdmission(list_objects),
         AuthorAdmission(CronAutoscalerAdmission(find)),
         AuthorAdmission(UnitedDeploymentAdmission(list_objects, review)),
         AuthorAdmission(resources=[TOPOLOGY_SPREAD_PLANS.group_resource]),
