@@ -8,7 +8,7 @@ Warnings name nothing that the requester may not read: policies that compete are
 of clusters are no secret from authors of policies, because decisions about their objects list all clusters.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +43,7 @@ ListObjects = Callable[[Resource, str], Awaitable[Sequence[Object]]]
 class _Known:
     """What exists on the host, as far as the requester may know of it."""
 
-    clusters: frozenset[str]
+    clusters: Mapping[str, Mapping[str, str]]
     kinds: frozenset[tuple[str, str]]
     policies: Sequence[Object]
 
@@ -107,10 +107,12 @@ class PolicyAdmission:
         return AccessCheck("", group, plural, namespace=namespace, name=str(selector.get("name") or ""))
 
     async def _read(self, request: AdmissionRequest, policy: Object, access: Decide) -> _Known:
-        clusters, configs, policies = [], [], []
+        clusters: dict[str, Mapping[str, str]] = {}
+        configs, policies = [], []
         has_selectors = bool((policy.get("spec") or {}).get("resourceSelectors"))
-        if named_clusters(policy):
-            clusters = [item["metadata"]["name"] for item in await self._list(FEDERATED_CLUSTERS, "")]
+        if named_clusters(policy) or (policy.get("spec") or {}).get("rollout"):
+            found = (item["metadata"] for item in await self._list(FEDERATED_CLUSTERS, ""))
+            clusters = {metadata["name"]: metadata.get("labels") or {} for metadata in found}
         if has_selectors:
             configs = parse_configs(await self._list(FEDERATED_TYPE_CONFIGS, ""))
         if has_selectors and request.resource in (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES):
@@ -128,7 +130,7 @@ class PolicyAdmission:
         kinds = {(type_.resource.api_version, type_.resource.kind) for type_ in configs}
         if request.resource in (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES):
             kinds |= await self._derivable(request, policy, kinds)
-        return _Known(frozenset(clusters), frozenset(kinds), policies)
+        return _Known(clusters, frozenset(kinds), policies)
 
     async def _derivable(
         self, request: AdmissionRequest, policy: Object, kinds: AbstractSet[tuple[str, str]]

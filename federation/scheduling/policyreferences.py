@@ -8,7 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from federation.api.selectors import compile_cluster_terms
+from federation.apimachinery.selectors import SelectorError
 from federation.planning.placement.replicas import WILDCARD
+from federation.planning.waves.waverules import compile_rules
 
 _WARNINGS_MAX = 10
 Kinds = AbstractSet[tuple[str, str]]
@@ -57,12 +60,15 @@ def _hint(name: str, clusters: AbstractSet[str]) -> str:
 
 
 def reference_warnings(
-    policy: Mapping[str, Any], clusters: AbstractSet[str], kinds: Kinds, others: Iterable[Mapping[str, Any]] = ()
+    policy: Mapping[str, Any],
+    clusters: Mapping[str, Mapping[str, str]],
+    kinds: Kinds,
+    others: Iterable[Mapping[str, Any]] = (),
 ) -> list[str]:
     """Return the warnings, at most ten and a count of the rest.
 
-    `clusters` are the names of all FederatedClusters, `others` the propagation policies that a propagation policy is
-    compared with; it may be among them.
+    `clusters` are the labels of all FederatedClusters by name, `others` the propagation policies that a propagation
+    policy is compared with; it may be among them.
     """
     found = [
         f"{field}: there is no FederatedCluster {name!r}{_hint(name, clusters)}"
@@ -76,10 +82,47 @@ def reference_warnings(
                 f"spec.resourceSelectors[{index}]: {kind} in {api_version} is not federated, so nothing is selected;"
                 " no FederatedTypeConfig covers it"
             )
+    found += _about_waves(policy.get("spec") or {}, clusters)
     found += _about_competitors(policy, others)
     if len(found) <= _WARNINGS_MAX:
         return found
     return [*found[:_WARNINGS_MAX], f"and {len(found) - _WARNINGS_MAX} more warnings of this kind"]
+
+
+def _about_waves(spec: Mapping[str, Any], clusters: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Yield the waves that would be empty for every workload, because the policy places none in their clusters."""
+    if not spec.get("rollout"):
+        return
+    placed = {name: labels for name, labels in clusters.items() if _may_place(spec, name, labels)}
+    try:
+        rules = compile_rules("", spec["rollout"])
+    except (TypeError, ValueError, KeyError):
+        return
+    if not placed:
+        return  # Nothing is placed anywhere, which other warnings are about.
+    for index, wave in enumerate(rules.waves[:-1]):
+        if wave.gate.is_open and not wave.is_paused:
+            continue
+        if not any(wave.matches(name, labels) for name, labels in placed.items()):
+            then = (
+                "takes the first clusters instead" if wave.takes_first else "holds every rollout until it is approved"
+            )
+            yield f"spec.rollout.waves[{index}]: no cluster of wave {wave.name} can have the workload, so it {then}"
+
+
+def _may_place(spec: Mapping[str, Any], name: str, labels: Mapping[str, str]) -> bool:
+    """Return whether the names and labels in a propagation policy admit a cluster; an override policy admits all."""
+    listed = {entry.get("cluster") for entry in spec.get("placement") or ()}
+    if listed and not listed & {name, WILDCARD}:
+        return False
+    if any(labels.get(key) != value for key, value in (spec.get("clusterSelector") or {}).items()):
+        return False
+    if not spec.get("clusterAffinity"):
+        return True
+    try:
+        return compile_cluster_terms(spec["clusterAffinity"]).matches(name, labels)
+    except SelectorError:
+        return False
 
 
 def _competitors(policy: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> list[tuple[int, Mapping[str, Any]]]:

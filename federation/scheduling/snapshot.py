@@ -123,9 +123,9 @@ class ClusterCache:
         self._forget(cluster, ClusterChange.MEMBERSHIP)
         return ClusterChange.MEMBERSHIP if cluster.is_joined else ClusterChange.NOTHING
 
-    def names(self) -> frozenset[str]:
-        """Return the names of all clusters, joined or not."""
-        return frozenset(self._clusters)
+    def labels(self) -> dict[str, Mapping[str, str]]:
+        """Return the labels of all clusters by name, joined or not."""
+        return {name: cluster.labels for name, cluster in self._clusters.items()}
 
     def is_ready(self, name: str) -> bool:
         """Return whether the cluster exists, has joined and is ready."""

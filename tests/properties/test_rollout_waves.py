@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.generated import examples
 
-from federation.planning.waves.report import record_of, to_status
+from federation.planning.waves.report import record_of, to_status, waiting_wave
 from federation.planning.waves.waveplan import Control, Plan, plan_waves
-from federation.planning.waves.waverecord import Observed, Phase, Record
+from federation.planning.waves.waverecord import Observed, Phase, Record, clusters_of_wave
 from federation.planning.waves.waverules import Gate, Rules, Wave
 
 NAMES = "abcd"
@@ -36,6 +37,7 @@ _steps = st.one_of(
     st.tuples(st.just("repair"), st.sampled_from(NAMES)),
     st.tuples(st.just("leave"), st.sampled_from(NAMES)),
     st.tuples(st.just("join"), st.sampled_from(NAMES)),
+    st.tuples(st.just("delete"), st.sampled_from(NAMES)),
     st.tuples(st.just("pause"), st.just("")),
     st.tuples(st.just("resume"), st.just("")),
     st.tuples(st.just("approve"), st.just("")),
@@ -49,16 +51,17 @@ _steps = st.one_of(
 class World:
     rules: Rules
     now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
-    live: dict[str, str] = field(default_factory=lambda: dict.fromkeys(NAMES, "v1"))
+    live: dict[str, str | None] = field(default_factory=lambda: dict.fromkeys(NAMES, "v1"))
     wanted: dict[str, str] = field(default_factory=lambda: dict.fromkeys(NAMES, "v1"))
     broken: dict[str, bool] = field(default_factory=dict)
     control: Control = field(default_factory=Control)
     record: Record = field(default_factory=Record)
     approved: dict[str, str] = field(default_factory=dict)
+    status: dict[str, Any] = field(default_factory=dict)
     held_since: dict[tuple[int, str], datetime] = field(default_factory=dict)
     """Since when the gates of waves have held, by rollout and wave, as the test sees it."""
     complete: dict[str, str] = field(default_factory=lambda: dict.fromkeys(NAMES, "v1"))
-    """The template of each cluster in the last complete rollout."""
+    """The template that each cluster has, or would have, after the last complete rollout."""
 
     def observed(self) -> dict[str, Observed]:
         return {
@@ -67,6 +70,7 @@ class World:
                 revision,
                 problem="broken" if name in self.broken else "",
                 has_failed=self.broken.get(name, False),
+                settled="" if name in self.record.clusters else self.complete[name],
             )
             for name, revision in self.live.items()
         }
@@ -84,16 +88,14 @@ class World:
             case "leave", str(name):
                 self.live.pop(name, None)
             case "join", str(name):
-                if name not in self.live:
-                    self.live[name] = self.complete[name] = self.wanted[name]
+                self.live.setdefault(name, None)
+            case "delete", str(name) if name in self.live:
+                self.live[name] = None
             case "pause" | "resume", _:
                 self.control = replace(self.control, is_paused=step == "pause")
             case "approve", _:
-                waiting = [wave.name for wave in self.record.waves if wave.started_at is None]
-                if waiting:
-                    self.control = replace(
-                        self.control, approved_revision=self.record.revision, approved_wave=waiting[0]
-                    )
+                if (wave := waiting_wave(self.status)) is not None:
+                    self.control = replace(self.control, approved_revision=self.record.revision, approved_wave=wave)
             case "abort", _:
                 self.control = replace(self.control, abort=self.record.revision)
             case "wait", int(after_s):
@@ -108,6 +110,7 @@ class World:
         plan = plan_waves(self.record, self.rules, observed, self.control, self.now)
         status = to_status(plan, None, observed, {}, {}, policy="", generation=1, now=self.now)
         assert record_of(status) == plan.record, "the status is all that a restart needs"
+        self.status = status
         self._watch_gates(plan.record)
         return plan
 
@@ -126,7 +129,8 @@ class World:
         """Go on from a plan."""
         self.record, self.approved = plan.record, dict(plan.approved)
         if plan.record.phase is Phase.COMPLETE:
-            self.complete |= {name: cluster.target for name, cluster in plan.record.clusters.items()}
+            # If all clusters were new, they got what was complete before.
+            self.complete = dict(self.wanted) if plan.is_settled else self.complete
 
 
 def _check_order(world: World, plan: Plan) -> None:
@@ -140,6 +144,10 @@ def _check_order(world: World, plan: Plan) -> None:
         assert earlier.is_done
         if world.record.phase is Phase.STOPPED and not is_new:
             continue  # An approval after a failure needs no gate.
+        if not clusters_of_wave(plan.record, earlier.name):
+            order = [wave.name for wave in plan.record.waves]
+            assert order.index(world.control.approved_wave) >= order.index(later.name), "an empty wave holds"
+            continue
         since = world.held_since.get((plan.record.revision, earlier.name))
         assert since is not None
         assert (later.started_at - since).total_seconds() >= soaks[earlier.name]
@@ -149,15 +157,24 @@ def _check_allowed(world: World, plan: Plan) -> None:
     """Only clusters of started waves get a new template, and a stopped rollout changes no other cluster."""
     record = plan.record
     started = {wave.name for wave in record.waves if wave.started_at is not None}
+    has_succeeded = any(wave.held_since is not None and wave.is_done for wave in record.waves)
     for name, revision in plan.approved.items():
-        cluster = record.clusters[name]
+        if (cluster := record.clusters.get(name)) is None:
+            # What the cluster gets first is the template of the last wave that succeeded.
+            is_newest = record.phase is Phase.PROGRESSING and has_succeeded
+            is_newest = is_newest or plan.is_settled
+            assert revision == (world.wanted[name] if is_newest else world.complete[name])
+            continue
         assert revision in (cluster.good, cluster.target)
-        assert cluster.is_changed or record.phase is Phase.COMPLETE
-        assert cluster.wave in started or revision == cluster.good
+        assert cluster.wave in started or not cluster.wave or revision == cluster.good
+    assert plan.approved.keys() >= {name for name, live in world.live.items() if live is None}
     if record.phase in (Phase.STOPPED, Phase.ROLLING_BACK, Phase.ROLLED_BACK):
         changed = {name for name, cluster in record.clusters.items() if cluster.is_changed}
-        assert plan.restored == (frozenset() if record.phase is Phase.STOPPED else changed)
-        assert {name for name in world.live if world.live[name] != world.complete[name]} <= changed
+        is_back = record.phase is not Phase.STOPPED
+        returned = {name for name in changed if record.clusters[name].good != world.wanted[name]}
+        assert {name for name in plan.restored if world.live[name] is not None} <= (returned if is_back else set())
+        assert not is_back or returned <= plan.restored
+        assert {name for name, live in world.live.items() if live not in (None, world.complete[name])} <= changed
         assert all(plan.approved[name] == world.complete[name] for name in plan.restored)
     if world.control.is_paused:
         is_same = record.revision == world.record.revision
@@ -211,4 +228,5 @@ def test_every_history_ends_when_members_make_progress(rules: Rules, steps: list
         for name, cluster in world.record.clusters.items()
         if cluster.is_changed or world.record.phase is Phase.COMPLETE
     }
+    assert None not in world.live.values(), "no new cluster waits for ever"
     assert {name: world.live[name] for name in expected} == expected

@@ -100,6 +100,15 @@ class RolloutTemplate(Model):
     """The pod template, with the overrides of the clusters that run it."""
 
 
+class ReplacedTemplate(Model):
+    """A pod template that the rollout brings, and the one that clusters had before."""
+
+    earlier: str
+    """The template revision that clusters had before."""
+    revision: str
+    """The template revision that the rollout brings to them."""
+
+
 class FederatedRolloutStatus(Model):
     """The progress of the rollout."""
 
@@ -126,16 +135,21 @@ class FederatedRolloutStatus(Model):
     """The policy that the waves are from."""
     progress: str | None = None
     """The number of clusters with the new template, of those that the rollout changes: 2/5."""
+    replaced: list[ReplacedTemplate] | None = None
+    """What the rollout replaces, also in clusters that have left since. Clusters that get the workload before a wave
+    has succeeded, or after a failure, get the earlier template."""
     revision: NonNegative | None = None
     """The number of rollouts of the workload, this one included; 0 before the first."""
+    settled: str | None = None
+    """The template revision of the workload's own pod template at the last complete rollout, without overrides."""
     state: str | None = None
     """Complete, Progressing, Stopped, RollingBack or RolledBack."""
     templates: list[RolloutTemplate] | None = None
-    """The pod templates that clusters may have to return to, each once."""
+    """The pod templates that clusters may have to return to, or to get, each once."""
     wave: str | None = None
     """The current wave."""
     waves: list[RolloutWaveStatus] | None = None
-    """The waves with clusters, in order."""
+    """The waves with clusters, and those that hold others although they have none, in order."""
 
 
 class FederatedRollout(Kind):

@@ -24,6 +24,13 @@ class OnFailure(StrEnum):
     ROLL_BACK = "RollBack"
 
 
+class WhenEmpty(StrEnum):
+    """Hold starts no later wave without approval; TakeFirst takes the first clusters of later waves."""
+
+    HOLD = "Hold"
+    TAKE_FIRST = "TakeFirst"
+
+
 class HTTPCheck(Model):
     """A request that the control plane sends. It follows no redirect and reaches no loopback or link-local address."""
 
@@ -68,6 +75,8 @@ class RolloutWave(Model):
     later waves."""
     timeout_seconds: Annotated[int, Field(ge=1, le=604_800, json_schema_extra={"format": "int32"})] = 600
     """How long the gate may take until it holds. After that the rollout has failed."""
+    when_empty: WhenEmpty = WhenEmpty.HOLD
+    """What happens if none of its clusters has the workload, and the wave has a gate or a pause."""
 
 
 class Rollout(Model):

@@ -110,7 +110,9 @@ def _print_object(console: Console, obj: ObjectPlan, *, has_diffs: bool, is_expl
     if not (is_explained and (obj.explanation or {}).get("clusters")):
         print_table(console, _object_table(obj))
     for number, (wave, clusters) in enumerate(obj.waves, 1):
-        print_wrapped(console, f"  wave {number} ", f"{wave}: {', '.join(clusters)}")
+        print_wrapped(
+            console, f"  wave {number} ", f"{wave}: {', '.join(clusters) or 'no cluster, waits for approval'}"
+        )
     if has_diffs:
         _print_diffs(console, obj)
     console.print()

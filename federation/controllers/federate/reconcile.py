@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from federation.api import names
 from federation.api.federatedtype import Ending, FederatedType
+from federation.apimachinery import dotpaths
 from federation.apimachinery.errors import Invalid, NotFound
 from federation.apimachinery.finalizers import has_finalizer, with_finalizers, without_finalizers
 from federation.apimachinery.ownerreferences import controller_of
@@ -25,6 +26,7 @@ from federation.controllers.federate.historywriter import write_history
 from federation.planning.federatedobject import builder, eligibility
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.federatedobject.provenance import is_from, is_hand_written, is_wanted
+from federation.planning.waves.waverules import mark_change
 from federation.runtime.controller import DONE, Key, Result, key_of
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects, to_draft
@@ -197,6 +199,8 @@ class Reconciler:
         if patch is None:
             return
         await write_history(self._client, type_, source, federated)
+        if effective_placement(federated) and dotpaths.get(patch, ("spec", "template", "spec", "template")) is not None:
+            patch["metadata"]["annotations"] |= mark_change(federated)
         try:
             await self._objects.patch(key_of(federated), federated, patch, writer=WRITER)
         except Invalid as error:

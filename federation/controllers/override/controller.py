@@ -139,7 +139,7 @@ class OverrideController:
         """Return warnings about what the policy refers to; none while the caches may lack what exists."""
         if not self._is_started:
             return []
-        clusters = {cluster["metadata"]["name"] for cluster in self._clusters.list()}
+        clusters = {each["metadata"]["name"]: each["metadata"].get("labels") or {} for each in self._clusters.list()}
         kinds = {(type_.resource.api_version, type_.resource.kind) for type_ in self._objects.types.all()}
         return reference_warnings(policy, clusters, kinds)
 

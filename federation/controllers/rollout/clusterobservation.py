@@ -47,12 +47,18 @@ class Observer:
         rules: Rules,
         record: Record,
         stored: Mapping[str, Mapping[str, Any]],
+        settled: str = "",
     ) -> Observation:
         """Return the clusters that the object is placed in. `stored` are the templates that the status keeps.
 
-        A cluster whose cache is not complete counts as it was recorded; it is left out if it never was.
+        `settled` is the revision of the workload's own template at the last complete rollout. A cluster whose cache is
+        not complete counts as it was recorded, or as one without an object if it never was.
         """
-        renderer = Renderer(without_restored_templates(federated), type_)
+        wanted_object = without_restored_templates(federated)
+        renderer = Renderer(wanted_object, type_)
+        earlier = stored.get(settled)
+        is_changed = earlier is not None and settled != template_revision(federated["spec"]["template"])
+        settled_renderer = Renderer(_with_template(wanted_object, earlier), type_) if is_changed else None
         # A template that was read from a member has another revision once it is rendered.
         aliases = {revision_of(template): revision for revision, template in stored.items()}
         gates = {wave.name: wave.gate for wave in rules.waves}
@@ -65,11 +71,10 @@ class Observer:
             if source is None:
                 continue
             known = record.clusters.get(cluster)
-            if not self._members.is_synced(cluster, type_.resource):
-                if known is not None:
-                    assumed = known.target if known.is_changed or not known.wave else known.good
-                    problem = "its state is not known yet"
-                    clusters[cluster] = Observed(known.target, assumed, _labels(source), problem)
+            is_known = self._members.is_synced(cluster, type_.resource)
+            if not is_known and known is not None:
+                assumed = known.target if known.is_changed or not known.wave else known.good
+                clusters[cluster] = Observed(known.target, assumed, _labels(source), "its state is not known yet")
                 continue
             live_object = self._members.get_cached(cluster, type_.resource, namespace, name)
             live = None if live_object is None else aliases.get(_revision(live_object), _revision(live_object))
@@ -86,7 +91,10 @@ class Observer:
                 pods[cluster] = count_pods(live_object, type_.resource.kind)
             gate = gates.get(known.wave, Gate()) if known is not None else Gate()
             assessed = Readiness(problem) if problem else self._assess(source, live_object, gate, type_.resource.kind)
-            clusters[cluster] = Observed(wanted, live, _labels(source), assessed.problem, assessed.has_failed)
+            before = ""
+            if known is None and settled_renderer is not None:
+                before = _first_template(settled_renderer, cluster, templates)
+            clusters[cluster] = Observed(wanted, live, _labels(source), assessed.problem, assessed.has_failed, before)
         return Observation(clusters, templates, pods)
 
     def _assess(self, source: Object, live: Object | None, gate: Gate, kind: str) -> Readiness:
@@ -103,6 +111,22 @@ class Observer:
             return Readiness() if self._compile_gate(gate.expression)(live) else Readiness("its expression is false")
         except RuleError as error:
             return Readiness(f"its expression fails: {error}")
+
+
+def _with_template(federated: Object, template: Mapping[str, Any] | None) -> Object:
+    spec = federated["spec"]
+    workload = {**spec["template"], "spec": {**spec["template"]["spec"], "template": template}}
+    return {**federated, "spec": {**spec, "template": workload}}
+
+
+def _first_template(renderer: Renderer, cluster: str, templates: dict[str, Mapping[str, Any]]) -> str:
+    """Return the revision of a cluster's pod template, which is added to `templates`; "" if overrides do not apply."""
+    try:
+        rendered = renderer.render(cluster).object
+    except RenderError:
+        return ""
+    templates.setdefault(revision := _revision(rendered), rendered["spec"]["template"])
+    return revision
 
 
 def without_restored_templates(federated: Object) -> Object:

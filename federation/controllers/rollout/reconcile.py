@@ -23,10 +23,10 @@ from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import to_merge_patch, with_annotations, with_overrides
 from federation.planning.rollout.strategy import is_paused
 from federation.planning.rollout.waveapproval import to_annotation, to_failure
-from federation.planning.waves.report import control_of, record_of, templates_of, to_status
+from federation.planning.waves.report import control_of, record_of, settled_of, templates_of, to_status
 from federation.planning.waves.waveplan import Plan, http_check_due, plan_waves
 from federation.planning.waves.waverecord import Phase, Record
-from federation.planning.waves.waverules import Rules, find_rules
+from federation.planning.waves.waverules import Rules, find_rules, is_approval_due
 from federation.runtime.assumecache import AssumeCache
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING, Recorder
@@ -82,14 +82,19 @@ class Reconciler:
             return DONE  # Its overrides do not match its template yet.
         before = (rollout or {}).get("status")
         record, stored = record_of(before), templates_of(before)
-        observation = self._observer.observe(federated, type_, rules, record, stored)
+        settled = settled_of(before)
+        observation = self._observer.observe(federated, type_, rules, record, stored, settled)
         plan = await self._plan(key, federated, type_, rollout, rules, record, observation)
-        if not plan.record.clusters:
-            return DONE
-        templates = _kept_templates(plan.record, {**observation.templates, **stored})
+        if rollout is None and not plan.record.clusters and not is_approval_due(federated):
+            return DONE  # Its first clusters get the present template.
+        base = federated["spec"]["template"]["spec"]["template"]
+        if plan.is_settled:
+            settled = revision_of(base)
+        known = {revision_of(base): base, **observation.templates, **stored}
+        templates = _kept_templates(plan, settled, known)
         if rollout is None:
             rollout = await self._create(key, federated, type_)
-        await self._write_status(key, rollout, plan, observation, templates, rules)
+        await self._write_status(key, rollout, plan, observation, templates, rules, settled)
         # Events before the approvals: their write may conflict, and the next reconcile sees no change of the status.
         self._report(federated, record, plan)
         await self._deliver(key, federated, plan, templates)
@@ -165,6 +170,7 @@ class Reconciler:
         observation: Observation,
         templates: Mapping[str, Mapping[str, Any]],
         rules: Rules,
+        settled: str,
     ) -> None:
         before = rollout.get("status") or {}
         status = to_status(
@@ -176,6 +182,7 @@ class Reconciler:
             policy=rules.policy,
             generation=rollout["metadata"].get("generation", 0),
             now=self._clock.now(),
+            settled=settled,
         )
         changed = create_merge_patch(before, status)
         if not changed:
@@ -196,7 +203,7 @@ class Reconciler:
         self, key: Key, federated: Object, plan: Plan, templates: Mapping[str, Mapping[str, Any]]
     ) -> None:
         """Write the approvals, and the templates of clusters that return to an earlier one."""
-        if plan.record.revision == 0:
+        if plan.record.revision == 0 and not plan.restored and not is_approval_due(federated):
             return  # Nothing has changed since the object was created.
         patches, approved = {}, dict(plan.approved)
         for cluster in plan.restored:
@@ -235,7 +242,8 @@ def _annotations(federated: Object, record: Record, approved: Mapping[str, str])
     }
 
 
-def _kept_templates(record: Record, known: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return the templates that clusters may have to return to."""
-    needed = {cluster.good for cluster in record.clusters.values()}
+def _kept_templates(plan: Plan, settled: str, known: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return the templates that clusters may have to return to, or to get."""
+    needed = {cluster.good for cluster in plan.record.clusters.values()} | {settled, *plan.record.replaced.values()}
+    needed |= {plan.approved[cluster] for cluster in plan.restored}
     return {revision: known[revision] for revision in sorted(needed) if revision in known}

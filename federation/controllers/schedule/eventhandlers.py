@@ -147,7 +147,7 @@ class EventHandlers:
         kinds = {(str(each.get("apiVersion")), str(each.get("kind"))) for each in selectors}
         # An event of a namespace must not name cluster-wide policies, which its readers may not be allowed to read.
         same_scope = self._list_policies(policy["metadata"].get("namespace", ""))
-        return reference_warnings(policy, self._cache.clusters.names(), kinds, same_scope)
+        return reference_warnings(policy, self._cache.clusters.labels(), kinds, same_scope)
 
     def _affected_by_policy(self, ref: PolicyRef, *versions: Policy | None) -> Iterable[Key]:
         """Return the objects that had the policy, that name it, and those of the types that it selects."""

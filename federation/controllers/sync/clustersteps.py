@@ -33,6 +33,7 @@ from federation.planning.rollout.memberstate import (
 from federation.planning.rollout.steps import UNKNOWN_PODS, Step, Target, Unobserved, plan_steps
 from federation.planning.rollout.strategy import Strategy, strategy_of, within
 from federation.planning.rollout.waveapproval import approved_revisions
+from federation.planning.waves.waverules import is_approval_due
 from federation.runtime.controller import Key
 from federation.runtime.federatedobjects import FederatedObjects
 
@@ -149,7 +150,7 @@ class Rollouts:
             if (wait := _wait_of(target, step)) is not None:
                 propagation.waits[cluster] = wait
             is_waiting = is_waiting or wait is not None or step.limits is not None
-            if not target.is_steered and not target.is_departing:
+            if not target.is_steered and not target.is_departing and (target.exists or step.gets_template):
                 # Retention writes the replicas of the member, or those of a user are in the rendered object.
                 step = replace(step, replicas=replicas_of(propagation.renderer.render(cluster).object))
             propagation.steps[cluster] = step
@@ -172,20 +173,22 @@ class Rollouts:
         return strategy if most is None else within(strategy, replicas, most)
 
     def _hold_copies(self, propagation: Propagation, selected: AbstractSet[str]) -> None:
-        """Set the steps of the clusters whose copy of a workload with waves keeps its pod template."""
+        """Set the steps of the clusters whose copy of a workload with waves keeps its pod template or waits for one."""
         approved, resource = approved_revisions(propagation.federated), propagation.type_.resource
         if approved is None:
             return
+        needs_approval = is_approval_due(propagation.federated)
         for cluster in sorted(selected):
             _, live = self._member_objects.observe(propagation.member_key(cluster), propagation.annotations)
             wanted = self._wanted(propagation, cluster)
-            if live is None or wanted is None or is_management_disabled(live):
+            if wanted is None or (live is not None and is_management_disabled(live)):
                 continue
             if names.TEMPLATE_REVISION not in wanted.object["metadata"]["annotations"]:
                 return  # Waves do not apply to its kind.
-            target = to_target(resource, cluster, wanted, live, approved=approved)
-            if target.is_held and target.has_old_template:
-                propagation.steps[cluster] = step = Step(target.wanted, gets_template=False)
+            target = to_target(resource, cluster, wanted, live, approved=approved, needs_approval=needs_approval)
+            if target.is_held and (target.has_old_template or not target.exists):
+                replicas = target.wanted if target.exists else 0
+                propagation.steps[cluster] = step = Step(replicas, gets_template=False)
                 if (wait := _wait_of(target, step)) is not None:
                     propagation.waits[cluster] = wait
 
@@ -217,6 +220,7 @@ class Rollouts:
                 wanted,
                 live,
                 approved=approved_revisions(propagation.federated),
+                needs_approval=is_approval_due(propagation.federated),
                 is_steered=wanted is None or propagation.renderer.scheduled.get(cluster) in (None, replicas),
                 is_written=wanted is not None and self._drift.is_correction(key, wanted.hash, live),
                 keeps_replicas=is_replicas_retained(propagation.federated) or bool(self._scalers.find(key)),
@@ -240,6 +244,8 @@ def _wait_of(target: Target, step: Step) -> tuple[ClusterStatus, str] | None:
         return None
     if not step.gets_template and not target.is_departing:
         text = "its update is paused or not approved yet" if target.is_held else "updates of other clusters come first"
+        if not target.exists:
+            text = "its pod template is not approved yet"
         return ClusterStatus.WAITING_FOR_UPDATE, text
     if step.replicas == target.wanted:
         return None

@@ -31,7 +31,7 @@ from federation.planning.overrides.policies import (
     applied_policies,
     compute_overrides,
 )
-from federation.planning.waves.waverules import has_waves
+from federation.planning.waves.waverules import has_waves, mark_change
 
 _FAILURE_CHARACTERS_MAX = 512
 """Of one cluster's error: all of them are in one annotation, and the condition has the whole text."""
@@ -125,6 +125,8 @@ def plan_overrides(
     if stored:
         # A policy applies now, so the whole pipeline of the type is in force again.
         annotations[names.IDLE_CONTROLLERS] = None
+        if (federated.get("status") or {}).get("clusters"):
+            annotations |= mark_change(federated)
     pending = pendingcontrollers.pending_stages(federated)
     after = pendingcontrollers.advance(pending, controller, is_changed=bool(stored), pipeline=stages)
     if after != pending:

@@ -36,6 +36,7 @@ def to_target(
     live: Mapping[str, Any] | None,
     *,
     approved: Mapping[str, str] | None = None,
+    needs_approval: bool = False,
     is_steered: bool = True,
     is_written: bool = False,
     keeps_replicas: bool = False,
@@ -45,7 +46,8 @@ def to_target(
     """Return the state of the workload in a cluster.
 
     `rendered` is the wanted member object, None if the cluster has left the placement. `live` is the member object,
-    None without one. `approved` are the revisions that clusters may get, None for any. `is_steered` says that the
+    None without one. `approved` are the revisions that clusters may get, None for any; one that has no object yet may
+    get any without `needs_approval`. `is_steered` says that the
     scheduler decides the replicas, `keeps_replicas` that an autoscaler in the member does, `is_written` that the wanted
     content was written before.
     """
@@ -56,6 +58,7 @@ def to_target(
             0 if wanted is None else replicas_of(wanted),
             wanted_strategy=strategy_of(resource, wanted or {}),
             exists=False,
+            is_held=wanted is not None and needs_approval and not _is_approved(cluster, wanted, approved),
             is_departing=wanted is None,
             is_steered=is_steered,
             is_answering=is_answering,
@@ -224,7 +227,11 @@ def _revision(workload: Mapping[str, Any]) -> str | None:
 
 
 def _is_held(resource: Resource, cluster: str, wanted: Mapping[str, Any], approved: Mapping[str, str] | None) -> bool:
-    return is_paused(resource, wanted) or (approved is not None and approved.get(cluster) != _revision(wanted))
+    return is_paused(resource, wanted) or not _is_approved(cluster, wanted, approved)
+
+
+def _is_approved(cluster: str, wanted: Mapping[str, Any], approved: Mapping[str, str] | None) -> bool:
+    return approved is None or approved.get(cluster) == _revision(wanted)
 
 
 def _is_updating(resource: Resource, live: Mapping[str, Any], unobserved: Unobserved | None) -> bool:

@@ -61,7 +61,8 @@ class Target:
     has_old_template: bool = False
     """Whether the pod template of the member object is not the wanted one."""
     is_held: bool = False
-    """Whether the wanted pod template must not be written, because the user paused updates or approves waves."""
+    """Whether the wanted pod template must not be written, because the user paused updates or approves waves. Without
+    an object there is none until then."""
     is_ordered: bool = False
     """Whether a smaller number of replicas removes the highest ordinals, available or not."""
     unobserved: Unobserved | None = None
@@ -193,10 +194,17 @@ def plan_steps(replicas: int, strategy: Strategy, targets: Iterable[Target]) -> 
 
 
 def _begin(target: Target) -> _Share:
+    if _is_awaited(target):
+        return _Share(target, 0, is_updating=False, strategy=target.strategy)
     replicas = target.replicas if target.is_steered else target.wanted
     if not target.is_steered and target.is_departing:
         replicas = target.replicas
     return _Share(target, replicas, target.is_updating, target.strategy, not target.has_old_template)
+
+
+def _is_awaited(target: Target) -> bool:
+    """Return whether the cluster gets nothing until its pod template is approved."""
+    return target.is_held and not target.exists
 
 
 def _is_whole(target: Target) -> bool:
@@ -235,7 +243,7 @@ def _shrink(share: _Share, budget: _Budget) -> None:
 def _grow(share: _Share, budget: _Budget) -> None:
     """Add replicas as far as there are not too many pods."""
     target = share.target
-    if target.is_answering and target.is_steered and target.wanted > share.replicas:
+    if target.is_answering and target.is_steered and target.wanted > share.replicas and not _is_awaited(target):
         larger = range(share.replicas + 1, target.wanted + 1)
         count = bisect_right(larger, False, key=lambda count: not budget.allows(share, count))
         if count:
@@ -259,6 +267,8 @@ def _update(shares: list[_Share], budget: _Budget) -> None:
 def _grant(share: _Share, budget: _Budget) -> None:
     """Write the pod template if it costs nothing, or if the update fits with the limits of its strategy."""
     target = share.target
+    if _is_awaited(target):
+        return
     if not target.exists or (target.pods == 0 and target.replicas == 0 and target.unobserved is None):
         share.gets_template = True
     elif target.is_held or not target.is_answering:

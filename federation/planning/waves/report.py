@@ -20,6 +20,7 @@ from federation.planning.waves.waverecord import (
     WaveRecord,
     clusters_of_wave,
     current_wave,
+    following_wave,
 )
 
 Templates = Mapping[str, Mapping[str, Any]]
@@ -48,12 +49,18 @@ def record_of(status: Mapping[str, Any] | None) -> Record:
         tuple(_wave_record(entry) for entry in held.get("waves") or ()),
         held.get("failure") or "",
         _time(held.get("pausedSince")),
+        {entry["revision"]: entry["earlier"] for entry in held.get("replaced") or ()},
     )
 
 
 def templates_of(status: Mapping[str, Any] | None) -> dict[str, Mapping[str, Any]]:
     """Return the stored pod templates of a status by template revision."""
     return {entry["revision"]: entry["template"] for entry in (status or {}).get("templates") or ()}
+
+
+def settled_of(status: Mapping[str, Any] | None) -> str:
+    """Return the revision of the workload's own pod template at the last complete rollout, "" if it is not known."""
+    return str((status or {}).get("settled") or "")
 
 
 def control_of(spec: Mapping[str, Any], *, is_paused: bool) -> Control:
@@ -77,8 +84,13 @@ def to_status(
     policy: str,
     generation: int,
     now: datetime,
+    settled: str = "",
 ) -> dict[str, Any]:
-    """Return the status of the FederatedRollout; absent values are left out. `pods` are the counts by cluster."""
+    """Return the status of the FederatedRollout; absent values are left out.
+
+    `pods` are the counts by cluster. `settled` is the revision of the workload's own pod template, without overrides,
+    at the last complete rollout.
+    """
     record, current = plan.record, current_wave(plan.record)
     changed = [name for name, cluster in record.clusters.items() if cluster.wave]
     done = sum(observed[name].live == record.clusters[name].target for name in changed)
@@ -98,6 +110,8 @@ def to_status(
             for name, cluster in sorted(record.clusters.items())
         ],
         "templates": [{"revision": revision, "template": templates[revision]} for revision in sorted(templates)],
+        "replaced": [{"revision": new, "earlier": record.replaced[new]} for new in sorted(record.replaced)],
+        "settled": settled,
         "conditions": _conditions((before or {}).get("conditions"), plan, observed, now),
     }
     return {key: value for key, value in status.items() if value not in ("", None, [])}
@@ -131,8 +145,10 @@ def _state(plan: Plan, wave: WaveRecord) -> str:
         return "Pending"
     if record.phase is not Phase.PROGRESSING:
         return "Failed"
+    if plan.is_approval_needed:
+        return "WaitingForApproval"
     if wave.started_at is None:
-        return "WaitingForApproval" if plan.is_approval_needed else "Paused"
+        return "Paused"
     return "Progressing" if wave.held_since is None else "Soaking"
 
 
@@ -196,6 +212,10 @@ def _paused(plan: Plan) -> tuple[bool, str, str]:
     if plan.record.paused_since is not None:
         return True, names.REASON_PAUSED_BY_USER, "a user has paused the rollout or the workload"
     if plan.is_approval_needed:
+        current = current_wave(plan.record)
+        is_empty = current is not None and following_wave(plan.record, current.name) is not None
+        if is_empty and plan.record.phase is Phase.PROGRESSING:
+            return True, names.REASON_WAVE_IS_EMPTY, plan.waits
         return True, names.REASON_WAITING_FOR_APPROVAL, plan.waits
     return False, names.REASON_NOT_PAUSED, "waves start when the gate of the wave before has held"
 
@@ -225,4 +245,6 @@ def waiting_wave(state: Mapping[str, Any]) -> str | None:
         following = order[order.index(current.name) + (current.started_at is not None) :]
         return following[0] if following else None
     waits = {wave["name"] for wave in state.get("waves") or () if wave["state"] == "WaitingForApproval"}
-    return current.name if current.name in waits else None
+    if current.name not in waits:
+        return None
+    return following_wave(record, current.name) or current.name

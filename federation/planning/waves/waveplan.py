@@ -25,8 +25,9 @@ from federation.planning.waves.waverecord import (
     clusters_of_wave,
     current_wave,
     disrupted_clusters,
+    following_wave,
 )
-from federation.planning.waves.waverules import HTTPCheck, Rules, Wave
+from federation.planning.waves.waverules import REMAINING, HTTPCheck, Rules, Wave
 
 HTTP_INTERVAL_S = 10.0
 """Interval of the requests of a gate."""
@@ -46,11 +47,12 @@ class Control:
 class Plan:
     """The next state, and what sync may deliver.
 
-    `approved` are revisions by cluster; a cluster that is absent keeps its template. `restored` are the clusters that
-    return to their earlier template. `waits` says what the rollout waits for, "" for nothing; `is_approval_needed`
-    whether that is an approval. `requeue_after_s` is when time alone changes the plan, None for never. `disrupted` are
-    the clusters that count as unavailable for ClusterDisruptionBudgets, with the time since when. `held` says which
-    budget does not allow a cluster of the current wave to start.
+    `approved` are revisions by cluster; a cluster that is absent keeps its template. `restored` are the clusters
+    that get another template than the wanted one: they return to their earlier one, or have no object and do not
+    get the template that is being tried, or that has failed. `waits` says what the rollout waits for, "" for
+    nothing; `is_approval_needed` whether that is an approval. `requeue_after_s` is when time alone changes the
+    plan, None for never. `disrupted` are the clusters that count as unavailable for ClusterDisruptionBudgets, with
+    the time since when. `held` says which budget does not allow a cluster of the current wave to start.
     """
 
     record: Record
@@ -61,11 +63,8 @@ class Plan:
     requeue_after_s: float | None = None
     disrupted: Mapping[str, datetime] = field(default_factory=dict)
     held: Mapping[str, str] = field(default_factory=dict)
-
-
-def _started_clusters(record: Record) -> list[str]:
-    """Return the clusters that may have the new template, sorted."""
-    return sorted(name for name, cluster in record.clusters.items() if cluster.started_at is not None)
+    is_settled: bool = False
+    """Whether every cluster that has the workload has its wanted template, and all gates have held."""
 
 
 def _changed_clusters(record: Record) -> frozenset[str]:
@@ -74,7 +73,7 @@ def _changed_clusters(record: Record) -> frozenset[str]:
 
 def http_check_due(record: Record, rules: Rules, observed: Mapping[str, Observed]) -> HTTPCheck | None:
     """Return the request of the current wave's gate if everything else of the gate holds, else None."""
-    record = _begin(_track(record, observed), rules, observed)
+    record = _begin(_track(record, rules, observed), rules, observed)
     current = current_wave(record)
     if current is None or current.started_at is None or record.phase not in (Phase.PROGRESSING, Phase.STOPPED):
         return None
@@ -83,17 +82,24 @@ def http_check_due(record: Record, rules: Rules, observed: Mapping[str, Observed
     return next((wave.gate.http for wave in rules.waves if wave.name == current.name), None)
 
 
-def divide_into_waves(rules: Rules, clusters: Mapping[str, Mapping[str, str]]) -> list[tuple[str, list[str]]]:
-    """Return the waves in order with their clusters, given the labels of the clusters; waves without any are left out.
+def divide_into_waves(
+    rules: Rules, clusters: Mapping[str, Mapping[str, str]], present: Mapping[str, Mapping[str, str]]
+) -> list[tuple[str, list[str]]]:
+    """Return the waves in order with their clusters.
 
-    A wave takes its share of the clusters that match it and are in no earlier wave, by name.
+    `clusters` are the labels of the clusters that the change reaches, `present` of all that have the workload. A wave
+    takes its share of the clusters that match it and are in no earlier wave, by name. One without clusters is left out,
+    unless it holds later waves.
     """
     left, waves = sorted(clusters), []
     for wave in rules.waves:
         matched = [name for name in left if wave.matches(name, clusters[name])]
         taken = matched[: -(-len(matched) * wave.share // 100)]
+        is_holding = not taken and bool(left) and wave.holds_empty(present)
+        if is_holding:
+            taken = list(wave.first_of(left))
         left = [name for name in left if name not in taken]
-        if taken:
+        if taken or is_holding:
             waves.append((wave.name, taken))
     return waves
 
@@ -111,7 +117,7 @@ def plan_waves(
 
     `budgets` are the ClusterDisruptionBudgets with what other rollouts and drains use of them.
     """
-    record = _begin(_track(record, observed), rules, observed)
+    record = _begin(_track(record, rules, observed), rules, observed)
     record = _measure_pause(record, control, now)
     waits, is_approval_needed, due_s = "", False, None
     if record.phase is Phase.STOPPED:
@@ -125,12 +131,8 @@ def plan_waves(
         waits, is_approval_needed = record.reason, True
     if record.phase is Phase.ROLLING_BACK:
         record, waits = _roll_back(record, observed)
-    restored: frozenset[str] = frozenset()
-    if record.phase in (Phase.ROLLING_BACK, Phase.ROLLED_BACK):
-        restored = _changed_clusters(record)
-        approved = {name: record.clusters[name].good for name in sorted(restored)}
-    else:
-        approved = {name: record.clusters[name].target for name in _started_clusters(record)}
+    record = _remember_replaced(record)
+    approved = _approve(record, observed)
     disrupted = disrupted_clusters(record, observed)
     clusters = {
         name: replace(cluster, disrupted_since=disrupted.get(name)) for name, cluster in record.clusters.items()
@@ -139,12 +141,13 @@ def plan_waves(
     return Plan(
         record,
         approved,
-        restored,
+        frozenset(name for name, revision in approved.items() if revision != observed[name].wanted),
         waits,
         is_approval_needed,
         due_s,
         disrupted,
         {name: blocked.message for name, blocked in held.items()},
+        record.phase is Phase.COMPLETE and any(seen.live is not None for seen in observed.values()),
     )
 
 
@@ -155,13 +158,76 @@ def _move(record: Record, event: Event) -> Record:
     return replace(record, phase=following)
 
 
-def _track(record: Record, observed: Mapping[str, Observed]) -> Record:
-    """Return the record without clusters that left, and with new ones that have their wanted template."""
+def _approve(record: Record, observed: Mapping[str, Observed]) -> dict[str, str]:
+    """Return the template revisions that sync may deliver, by cluster."""
+    approved, is_back = {}, record.phase in (Phase.ROLLING_BACK, Phase.ROLLED_BACK)
+    has_objects = any(seen.live is not None for seen in observed.values())
+    for name, seen in sorted(observed.items()):
+        cluster = record.clusters.get(name)
+        if cluster is None:
+            if seen.live is None and seen.wanted:
+                approved[name] = _first_revision(record, seen, has_objects=has_objects)
+        elif cluster.is_changed and is_back:
+            approved[name] = cluster.good
+        elif cluster.started_at is not None or cluster.good == cluster.target or not (cluster.wave or is_back):
+            approved[name] = cluster.target
+        elif seen.live is None:
+            approved[name] = cluster.good  # Its object was deleted in the member.
+    return approved
+
+
+def _first_revision(record: Record, seen: Observed, *, has_objects: bool) -> str:
+    """Return what a cluster gets that has no object yet: the template of the last wave that succeeded."""
+    if record.phase is Phase.COMPLETE:
+        return seen.wanted if has_objects else seen.settled or seen.wanted
+    has_succeeded = any(wave.is_done and wave.held_since is not None for wave in record.waves)
+    if record.phase is Phase.PROGRESSING and has_succeeded:
+        return seen.wanted
+    return _earlier_revision(record, seen)
+
+
+def _earlier_revision(record: Record, seen: Observed) -> str:
+    """Return what a cluster that came during a rollout would have had before it."""
+    if record.phase is Phase.COMPLETE:
+        return seen.wanted
+    return seen.settled or record.replaced.get(seen.wanted) or seen.wanted
+
+
+def _remember_replaced(record: Record) -> Record:
+    if record.phase is Phase.COMPLETE:
+        return replace(record, replaced={}) if record.replaced else record
+    pairs = {each.target: each.good for _, each in sorted(record.clusters.items()) if each.target != each.good}
+    return replace(record, replaced={**record.replaced, **pairs})
+
+
+def _track(record: Record, rules: Rules, observed: Mapping[str, Observed]) -> Record:
+    """Return the record without clusters that left, and with new ones that have the wanted or the earlier template."""
     kept = {name: cluster for name, cluster in record.clusters.items() if name in observed}
-    for name, seen in observed.items():
-        if name not in kept and seen.live == seen.wanted:
-            kept[name] = ClusterRecord("", seen.wanted, seen.wanted)
-    return record if kept == record.clusters else replace(record, clusters=kept)
+    tracked = record if kept == record.clusters else replace(record, clusters=kept)
+    for name in sorted(observed.keys() - kept.keys()):
+        seen = observed[name]
+        earlier = _earlier_revision(record, seen)
+        if seen.live == seen.wanted:
+            entry = ClusterRecord("", seen.wanted, earlier, is_changed=earlier != seen.wanted)
+            tracked = replace(tracked, clusters={**tracked.clusters, name: entry})
+        elif seen.live is not None and seen.live == earlier:
+            tracked = _join(tracked, rules, name, seen)
+    return tracked
+
+
+def _join(record: Record, rules: Rules, name: str, seen: Observed) -> Record:
+    """Return the record with a cluster that got the earlier template: it fills an empty wave or is among the last."""
+    wave, waves = "", record.waves
+    assert seen.live is not None
+    if record.phase in (Phase.PROGRESSING, Phase.STOPPED):
+        pending = {each.name for each in waves if each.started_at is None and not each.is_done}
+        empty = pending - {cluster.wave for cluster in record.clusters.values()}
+        matching = (each.name for each in rules.waves if each.name in empty and each.matches(name, seen.labels))
+        wave = next(matching, REMAINING)
+        if wave not in {each.name for each in waves}:
+            waves = (*waves, WaveRecord(wave))
+    clusters = {**record.clusters, name: ClusterRecord(wave, seen.wanted, seen.live)}
+    return replace(record, clusters=clusters, waves=waves)
 
 
 def _begin(record: Record, rules: Rules, observed: Mapping[str, Observed]) -> Record:
@@ -181,7 +247,11 @@ def _begin(record: Record, rules: Rules, observed: Mapping[str, Observed]) -> Re
     changed = {
         name: seen for name, seen in present.items() if clusters[name].good != seen.wanted or seen.live != seen.wanted
     }
-    waves = divide_into_waves(rules, {name: seen.labels for name, seen in changed.items()})
+    waves = divide_into_waves(
+        rules,
+        {name: seen.labels for name, seen in changed.items()},
+        {name: seen.labels for name, seen in present.items()},
+    )
     clusters |= {name: replace(clusters[name], wave=wave) for wave, taken in waves for name in taken}
     begun = replace(
         record,
@@ -190,6 +260,7 @@ def _begin(record: Record, rules: Rules, observed: Mapping[str, Observed]) -> Re
         waves=tuple(WaveRecord(wave) for wave, _ in waves),
         reason="",
         paused_since=None,
+        replaced={},
     )
     return _move(begun, Event.CHANGED) if waves else _complete(begun)
 
@@ -273,6 +344,16 @@ def _progress(
     while (current := current_wave(record)) is not None:
         # A wave whose policy has lost it meanwhile has the default gate.
         wave = by_name.get(current.name, Wave(current.name))
+        following = following_wave(record, current.name)
+        if following is not None:
+            record = _fill(record, wave, observed)
+            if clusters_of_wave(record, current.name):
+                continue
+            is_holding = current.name in by_name and wave.holds_empty({})
+            if is_holding and not _is_approved(record, control, following):
+                return record, _describe_empty(wave, record, following), True, None
+            record = _with_wave(record, replace(current, is_done=True, held_since=None))
+            continue
         if current.started_at is None:
             if control.is_paused:
                 return record, "paused by a user", False, None
@@ -317,6 +398,24 @@ def _progress(
             return record, text, False, _due_s(wave, now, soaked_at)
         http_problem = ""
     return _complete(record), "", False, None
+
+
+def _fill(record: Record, wave: Wave, observed: Mapping[str, Observed]) -> Record:
+    """Return the record with clusters of later waves in one that has lost its own, or never had any."""
+    later = [name for name, each in sorted(record.clusters.items()) if each.wave and each.started_at is None]
+    matched = [name for name in later if wave.matches(name, observed[name].labels)]
+    taken = matched[: -(-len(matched) * wave.share // 100)] or wave.first_of(later)
+    moved = {name: replace(record.clusters[name], wave=wave.name) for name in taken}
+    return replace(record, clusters={**record.clusters, **moved})
+
+
+def _describe_empty(wave: Wave, record: Record, following: str) -> str:
+    missing = f"none of {', '.join(sorted(wave.clusters)[:5])} is" if wave.clusters else "none that it matches is"
+    reached = ", ".join([name for name, each in sorted(record.clusters.items()) if each.wave][:5])
+    return (
+        f"wave {wave.name} has no cluster: {missing} among those that the change reaches, {reached}; approve wave"
+        f" {following} to go on without it, or write whenEmpty: TakeFirst in the policy"
+    )
 
 
 def _start_clusters(

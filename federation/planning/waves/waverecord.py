@@ -52,7 +52,8 @@ class Observed:
     """A cluster that the workload is placed in.
 
     `live` is the template revision of its object, None without an object. `problem` says why the gate of its wave does
-    not hold in it, "" when it does. `has_failed`: the problem will not go away by itself.
+    not hold in it, "" when it does. `has_failed`: the problem will not go away by itself. `settled` is what it would
+    have got after the last complete rollout, "" for what is wanted.
     """
 
     wanted: str
@@ -60,6 +61,7 @@ class Observed:
     labels: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
     has_failed: bool = False
+    settled: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class ClusterRecord:
 
 @dataclass(frozen=True, slots=True)
 class WaveRecord:
-    """The progress of a wave."""
+    """The progress of a wave. One that is done without `held_since` had no clusters, or was passed by approval."""
 
     name: str
     started_at: datetime | None = None
@@ -91,7 +93,10 @@ class WaveRecord:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The state of a rollout that survives restarts. `revision` counts the rollouts; `reason` is that of a failure."""
+    """The state of a rollout that survives restarts. `revision` counts the rollouts; `reason` is that of a failure.
+
+    `replaced` has, by wanted revision, the one that clusters have had before this rollout, also those that have left.
+    """
 
     revision: int = 0
     phase: Phase = Phase.COMPLETE
@@ -99,6 +104,7 @@ class Record:
     waves: tuple[WaveRecord, ...] = ()
     reason: str = ""
     paused_since: datetime | None = None
+    replaced: Mapping[str, str] = field(default_factory=dict)
 
 
 def current_wave(record: Record) -> WaveRecord | None:
@@ -109,6 +115,15 @@ def current_wave(record: Record) -> WaveRecord | None:
 def clusters_of_wave(record: Record, wave: str) -> list[str]:
     """Return the clusters of a wave, sorted."""
     return sorted(name for name, cluster in record.clusters.items() if cluster.wave == wave)
+
+
+def following_wave(record: Record, wave: str) -> str | None:
+    """Return the next wave with clusters after one that has none; None if this one has some, or no other does."""
+    if clusters_of_wave(record, wave):
+        return None
+    names = [each.name for each in record.waves]
+    later = names[names.index(wave) + 1 :]
+    return next((name for name in later if clusters_of_wave(record, name)), None)
 
 
 def disrupted_clusters(record: Record, observed: Mapping[str, Observed]) -> dict[str, datetime]:

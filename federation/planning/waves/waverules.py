@@ -7,7 +7,7 @@ and the rollout controller needs no policies. `waveplan.py` decides by them.
 Reference: docs/reference/rollout.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -44,10 +44,18 @@ class Gate:
     http: HTTPCheck | None = None
     soak_s: float = 0.0
 
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing has to hold."""
+        return not (self.is_ready_required or self.expression or self.http or self.soak_s)
+
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """Clusters that get a new pod template together. `clusters` None matches every name; `share` is a percentage."""
+    """Clusters that get a new pod template together. `clusters` None matches every name; `share` is a percentage.
+
+    `takes_first`: if it has no cluster, it takes the first ones of later waves.
+    """
 
     name: str
     clusters: frozenset[str] | None = None
@@ -56,12 +64,30 @@ class Wave:
     gate: Gate = Gate()
     is_paused: bool = False
     timeout_s: float = _TIMEOUT_S
+    takes_first: bool = False
 
     def matches(self, cluster: str, labels: Mapping[str, str]) -> bool:
         """Return whether the wave may take the cluster."""
         if self.clusters is not None and cluster not in self.clusters:
             return False
         return all(labels.get(key) == value for key, value in self.labels)
+
+    def holds_empty(self, present: Mapping[str, Mapping[str, str]]) -> bool:
+        """Return whether later waves must not start without an approval if this one has no cluster.
+
+        `present` are the labels of all clusters that have the workload. A gate does not hold those that the change
+        reaches if a cluster of the wave has the workload, too, and is not reached.
+        """
+        if self.is_paused:
+            return True
+        return not self.gate.is_open and not any(self.matches(name, labels) for name, labels in present.items())
+
+    def first_of(self, clusters: Sequence[str]) -> Sequence[str]:
+        """Return the clusters of later waves that a wave without any takes: its share, or as many as it names."""
+        if not self.takes_first:
+            return ()
+        count = -(-len(clusters) * self.share // 100) if self.share < 100 else len(self.clusters or "1")
+        return sorted(clusters)[:count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +127,19 @@ def find_rules(federated: Mapping[str, Any]) -> Rules | None:
     return _parse(text) if text else None
 
 
+def is_approval_due(federated: Mapping[str, Any]) -> bool:
+    """Return whether clusters without the object need an approval, too: its pod template has changed once."""
+    return names.APPROVED_REVISIONS in ((federated.get("metadata") or {}).get("annotations") or {})
+
+
+def mark_change(federated: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the annotation for the patch that first changes the pod template of an object with waves, else {}.
+
+    With it, clusters that get the object before the rollout controller has seen the change wait for its approval.
+    """
+    return {} if find_rules(federated) is None or is_approval_due(federated) else {names.APPROVED_REVISIONS: "{}"}
+
+
 @lru_cache(512)
 def _parse(text: str) -> Rules | None:
     try:
@@ -126,6 +165,7 @@ def _wave(entry: Mapping[str, Any]) -> Wave:
         _gate(entry.get("gate") or {}),
         bool(entry.get("pause")),
         float(entry.get("timeoutSeconds") or _TIMEOUT_S),
+        entry.get("whenEmpty") == "TakeFirst",
     )
 
 

@@ -84,20 +84,22 @@ def to_rows(
 def to_waves(
     federated: Mapping[str, Any] | None, rows: Sequence[MemberPlan], clusters: Mapping[str, Mapping[str, Any]]
 ) -> list[tuple[str, list[str]]]:
-    """Return the waves in which the clusters of the rows get a new pod template; [] if the policies have no waves."""
+    """Return the waves in which the clusters of the rows get a new pod template; [] if the policies have no waves.
+
+    A wave without clusters waits for an approval.
+    """
     rules = find_rules(federated) if federated is not None else None
     if rules is None:
         return []
-    changed = [
-        row.cluster
-        for row in rows
-        if row.before is not None
-        and row.after is not None
-        and not row.after.error
-        and template_revision(row.before.manifest) != template_revision(row.after.manifest)
-    ]
-    labels = {name: (clusters.get(name) or {"metadata": {}})["metadata"].get("labels") or {} for name in changed}
-    return divide_into_waves(rules, labels)
+    present: dict[str, Mapping[str, str]] = {}
+    changed = []
+    for row in rows:
+        if row.before is None or row.after is None or row.after.error:
+            continue
+        present[row.cluster] = (clusters.get(row.cluster) or {"metadata": {}})["metadata"].get("labels") or {}
+        if template_revision(row.before.manifest) != template_revision(row.after.manifest):
+            changed.append(row.cluster)
+    return divide_into_waves(rules, {name: present[name] for name in changed}, present)
 
 
 def _note(cluster: Mapping[str, Any] | None) -> str:

@@ -15,7 +15,7 @@ def _policy(name: str = "mine", namespace: str = "default", **spec: Any) -> dict
 
 
 def _warnings(policy: dict[str, Any], *others: dict[str, Any]) -> list[str]:
-    return reference_warnings(policy, {"east"}, KINDS, others)
+    return reference_warnings(policy, {"east": {"tier": "test"}, "north": {}}, KINDS, others)
 
 
 def test_clusters_that_do_not_exist_are_named_with_their_field() -> None:
@@ -48,7 +48,41 @@ def test_names_in_another_case_are_found_where_they_are_resolved() -> None:
 
 
 def test_a_star_is_no_cluster_that_is_missing() -> None:
-    assert reference_warnings({"spec": {"placement": [{"cluster": "*"}]}}, frozenset(), frozenset()) == []
+    assert reference_warnings({"spec": {"placement": [{"cluster": "*"}]}}, {}, frozenset()) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "wave", "is_warned"),
+    [
+        ({}, {"clusters": ["east"]}, False),
+        ({"placement": [{"cluster": "east"}]}, {"clusters": ["east", "north"]}, False),
+        ({"placement": [{"cluster": "north"}]}, {"clusters": ["east"]}, True),
+        ({"placement": [{"cluster": "*"}]}, {"clusters": ["east"]}, False),
+        ({"clusterSelector": {"tier": "test"}}, {"clusters": ["north"]}, True),
+        (
+            {"clusterAffinity": [{"matchExpressions": [{"key": "tier", "operator": "Exists"}]}]},
+            {"clusters": ["north"]},
+            True,
+        ),
+        ({}, {"clusterSelector": {"tier": "prod"}}, True),
+        ({}, {"clusterSelector": {"tier": "prod"}, "gate": {"ready": False}}, False),
+        ({}, {"clusterSelector": {"tier": "prod"}, "gate": {"ready": False}, "pause": True}, True),
+        ({}, {"share": 10}, False),
+    ],
+)
+def test_a_wave_that_no_workload_of_the_policy_can_fill_is_named(
+    spec: dict[str, Any], wave: dict[str, Any], is_warned: bool
+) -> None:
+    found = _warnings(_policy(**spec, rollout={"waves": [{"name": "canary", **wave}]}))
+    expected = (
+        "spec.rollout.waves[0]: no cluster of wave canary can have the workload, so it holds every rollout until it is"
+        " approved"
+    )
+    assert found == ([expected] if is_warned else [])
+    (taking,) = _warnings(
+        _policy(rollout={"waves": [{"name": "a", "clusterSelector": {"x": ""}, "whenEmpty": "TakeFirst"}]})
+    )
+    assert "takes the first clusters instead" in taking
 
 
 def test_a_kind_that_is_not_federated_is_named() -> None:

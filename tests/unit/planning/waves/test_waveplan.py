@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from federation.apimachinery import conditions
 from federation.apimachinery.errors import Bug
 from federation.planning.failover.clusterbudgets import BudgetedCluster, WaveBudgets
 from federation.planning.waves import waveplan, waverecord
-from federation.planning.waves.report import record_of, to_status
+from federation.planning.waves.report import record_of, to_status, waiting_wave
 from federation.planning.waves.waveplan import Control, Plan, plan_waves
 from federation.planning.waves.waverecord import Observed, Phase, Record
 from federation.planning.waves.waverules import Gate, HTTPCheck, Rules, Wave, compile_rules, find_rules, to_annotation
@@ -25,8 +26,8 @@ class Simulation:
 
     def __init__(self, rules: Rules = RULES, clusters: str = "abc", revision: str = "v1") -> None:
         self.rules, self.now, self.control = rules, NOW, Control()
-        self.live = dict.fromkeys(clusters, revision)
-        self.wanted = dict(self.live)
+        self.live: dict[str, str | None] = dict.fromkeys(clusters, revision)
+        self.wanted: dict[str, str] = dict.fromkeys(clusters, revision)
         self.problems: dict[str, str] = {}
         self.failed: set[str] = set()
         self.labels: Mapping[str, Mapping[str, str]] = {}
@@ -145,7 +146,7 @@ def test_a_change_back_after_a_rollback_completes_at_once() -> None:
     world.failed, world.problems = set(), {}
     world.change("v1")
     assert world.record.phase is Phase.COMPLETE
-    assert world.plan.approved == {}
+    assert world.plan.approved == dict.fromkeys("abc", "v1")
 
 
 def test_a_new_template_in_the_middle_starts_over_and_returns_to_the_last_complete_one() -> None:
@@ -381,6 +382,106 @@ def test_a_rollback_asks_no_budget_and_counts_as_a_disruption() -> None:
     world.problems.clear()
     world.step()
     assert (world.record.phase, world.plan.disrupted) == (Phase.ROLLED_BACK, {})
+
+
+ABSENT = Wave("canary", clusters=frozenset("x"), gate=Gate(soak_s=60))
+
+
+@pytest.mark.parametrize(
+    "wave",
+    [
+        ABSENT,
+        Wave("eu", labels=(("region", "eu"),)),
+        Wave("approved", frozenset("x"), gate=Gate(False), is_paused=True),
+    ],
+    ids=["a canary", "labels that no cluster has", "an approval without a gate"],
+)
+def test_a_wave_without_clusters_holds_the_others_until_it_is_passed_by_an_approval(wave: Wave) -> None:
+    world = Simulation(Rules("p", (wave, Wave("remaining"))))
+    world.change("v2")
+    world.step(10_000)
+    assert world.live == dict.fromkeys("abc", "v1")
+    assert world.plan.waits.startswith(f"wave {wave.name} has no cluster: none ")
+    assert "a, b, c; approve wave remaining to go on without it, or write whenEmpty: TakeFirst" in world.plan.waits
+    status = to_status(world.plan, None, world.observed(), {}, {}, policy="", generation=1, now=world.now)
+    assert waiting_wave(status) == "remaining"
+    paused = conditions.find(status["conditions"], "Paused") or {}
+    assert (paused["status"], paused["reason"]) == ("True", "WaveIsEmpty")
+    world.control = Control(approved_revision=1, approved_wave="remaining")
+    world.step()
+    assert world.live == dict.fromkeys("abc", "v2")
+
+
+@pytest.mark.parametrize(
+    ("wave", "expected"),
+    [
+        (replace(ABSENT, takes_first=True), "a"),
+        (replace(ABSENT, takes_first=True, clusters=frozenset("xy")), "ab"),
+        (replace(ABSENT, takes_first=True, share=50), "ab"),
+        (Wave("eu", labels=(("region", "eu"),), takes_first=True), "a"),
+    ],
+    ids=["as many as it names", "two names", "its share of all", "one for labels"],
+)
+def test_a_wave_without_clusters_takes_the_first_ones_if_the_policy_says_so(wave: Wave, expected: str) -> None:
+    world = Simulation(Rules("p", (wave, Wave("remaining"))))
+    world.change("v2")
+    assert {name for name, revision in world.live.items() if revision == "v2"} == set(expected)
+
+
+def test_a_canary_that_leaves_before_its_gate_has_held_holds_the_others() -> None:
+    world = Simulation()
+    world.change("v2")
+    world.problems["a"] = "0 of 2 replicas are ready"
+    world.step(10)
+    del world.live["a"]
+    world.step(10_000)
+    assert world.live == {"b": "v1", "c": "v1"}
+    assert world.plan.waits.startswith("wave canary has no cluster: none of a is among")
+    world.rules = replace(RULES, waves=(replace(CANARY, takes_first=True), Wave("remaining")))
+    world.problems.clear()
+    world.step()
+    assert world.live == {"b": "v2", "c": "v1"}
+
+
+def test_a_policy_that_has_lost_its_empty_wave_holds_nothing() -> None:
+    world = Simulation(Rules("p", (ABSENT, Wave("remaining"))))
+    world.change("v2")
+    world.rules = Rules("p", (Wave("remaining"),))
+    world.step()
+    assert world.live == dict.fromkeys("abc", "v2")
+
+
+def test_a_wave_whose_clusters_all_earlier_waves_took_holds_nobody_if_none_is_left() -> None:
+    world = Simulation(Rules("p", (Wave("all"), Wave("half", share=50, is_paused=True), Wave("remaining"))))
+    world.change("v2")
+    assert [wave.name for wave in world.record.waves] == ["all"]
+
+
+def test_a_cluster_without_an_object_gets_the_template_of_the_last_wave_that_succeeded() -> None:
+    world = Simulation(replace(RULES, rolls_back=True))
+    world.change("v2")
+    world.live["d"], world.wanted["d"] = None, "v2"  # no object yet
+    assert (world.step().approved["d"], world.plan.restored) == ("v1", {"d"})
+    assert (world.step().restored, world.record.clusters["d"].wave) == (frozenset(), "remaining")
+    world.live["e"], world.wanted["e"] = None, "v2"
+    world.step(60)
+    world.control = Control(abort=1)  # in the last wave
+    assert world.step().approved["e"] == "v1"
+    world.step()
+    assert world.live == dict.fromkeys("abcde", "v1")
+    assert world.record.replaced == {"v2": "v1"}
+    # What was replaced is known when all clusters of the rollout have left.
+    world.live = {"f": None}
+    world.wanted = {"f": "v2"}
+    assert world.step().approved == {"f": "v1"}
+
+
+def test_a_cluster_without_an_object_gets_what_is_wanted_when_nothing_rolls_out() -> None:
+    world = Simulation()
+    world.live["d"], world.wanted["d"] = None, "other"  # an override of its own
+    assert world.step().approved["d"] == "other"
+    assert world.plan.restored == frozenset()
+    assert world.record.phase is Phase.COMPLETE
 
 
 def test_rules_travel_in_an_annotation_and_malformed_ones_are_none() -> None:
