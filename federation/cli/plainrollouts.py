@@ -3,17 +3,20 @@
 A pause is that of the workload on the host, which `kubectl rollout pause` writes, too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from federation.api import names
 from federation.apimachinery import conditions
-from federation.apimachinery.errors import ConfigurationError
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError
+from federation.apimachinery.resources import PODS, Object, Resource
+from federation.apimachinery.selectors import format_label_selector
 from federation.cli.terminal.printing import make_console, print_document, print_field, print_rows
 from federation.cli.whydelivery import read_delivery
 from federation.client.http import HTTPClient
 from federation.planning.rollout.strategy import is_paused as is_workload_paused
 from federation.planning.rollout.strategy import pause_patch
+from federation.planning.waves.podproblems import find_problem
 from federation.planning.waves.waverules import has_waves
 
 _OK = "OK"
@@ -27,6 +30,8 @@ async def status(host: HTTPClient, resource: Resource, workload: Object, text: s
     metadata = workload["metadata"]
     delivery = await read_delivery(host, resource, metadata.get("namespace", ""), metadata["name"])
     rows = delivery["clusters"]
+    if any((row.get("rollout") or {}).get("problem") for row in rows):
+        explain_rows(rows, await _pods(host, workload))
     waits = {row["cluster"]: _waits(row) for row in rows}
     is_complete = bool(rows) and not any(waits.values())
     if output != "table":
@@ -69,6 +74,24 @@ def _waits(row: Mapping[str, Any]) -> str:
         return str(row["message"] or row["status"])
     rollout = row.get("rollout")
     return str(row["message"] or "its state is not known") if rollout is None else str(rollout["problem"])
+
+
+async def _pods(host: HTTPClient, workload: Object) -> list[Object]:
+    """Return the workload's pods of all members; [] where the user may not read them or the host has none."""
+    selector = format_label_selector(workload["spec"].get("selector") or {})
+    try:
+        return (await host.list(PODS, workload["metadata"]["namespace"], label_selector=selector)).items
+    except (ApiError, ClusterError):
+        return []
+
+
+def explain_rows(rows: Sequence[dict[str, Any]], pods: Sequence[Object]) -> None:
+    """Add to each problem what is wrong with the pods in its cluster."""
+    for row in rows:
+        rollout, cluster = row.get("rollout") or {}, row["cluster"]
+        here = [pod for pod in pods if (pod["metadata"].get("annotations") or {}).get(names.MEMBER_CLUSTER) == cluster]
+        if rollout.get("problem") and (found := find_problem(here)) is not None:
+            rollout["problem"] = f"{rollout['problem']}: {found.text}"
 
 
 def _counts(row: Mapping[str, Any]) -> list[str]:

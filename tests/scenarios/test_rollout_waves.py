@@ -113,6 +113,36 @@ async def test_a_wave_that_never_becomes_ready_touches_no_other_cluster_and_roll
         await world.until_equal(lambda: progressing(world), ("True", "NewReplicaSetAvailable"))
 
 
+async def test_a_wave_whose_pods_crash_says_so_after_seconds_and_fails_early() -> None:
+    async with a_world() as world:
+        wave = {"name": "canary", "clusters": ["east"], "brokenSeconds": 40}
+        await start(world, {"onFailure": "RollBack", "waves": [wave]})
+        crash = {names.SIMULATOR_RUN_FOR: "1s", names.SIMULATOR_EXIT_CODE: "3", names.SIMULATOR_READY: "false"}
+        containers = [{"name": "web", "image": "broken:1"}]
+        began = world.clock.monotonic()
+        template = {"metadata": {"annotations": crash}, "spec": {"containers": containers}}
+        await world.merge(DEPLOYMENTS, "web", {"spec": {"template": template}})
+
+        async def is_told() -> bool:
+            status = await rollout(world)
+            told = [status.get("message", ""), *(each.get("message", "") for each in status["clusters"])]
+            healthy = conditions.find(status["conditions"], "Healthy") or {}
+            told.append(healthy["message"])
+            return sum("is in CrashLoopBackOff: back-off" in text and "exit code 3" in text for text in told) == 3
+
+        await world.until_equal(is_told, True)
+        assert world.clock.monotonic() - began < 15
+        await world.until_equal(lambda: state(world), "RolledBack")
+        assert 40 <= world.clock.monotonic() - began < 80
+        failure = (await rollout(world))["failure"]
+        assert "the gate of wave canary did not hold for 40 s: east: " in failure
+        assert "exit code 3" in failure
+        await set_template(world, "nginx:1.27")
+        template["metadata"]["annotations"] = dict.fromkeys(crash)
+        await world.merge(DEPLOYMENTS, "web", {"spec": {"template": {"metadata": template["metadata"]}}})
+        await world.until_equal(lambda: state(world), "Complete")
+
+
 async def progressing(world: World) -> tuple[str, str] | None:
     """Return status and reason of the condition, None while the status is about an earlier spec."""
     deployment = await world.user.get(DEPLOYMENTS, "web", "default")

@@ -59,6 +59,9 @@ class RolloutGate(Model):
 class RolloutWave(Model):
     """Clusters that get a new pod template together."""
 
+    broken_seconds: Annotated[int, Field(ge=1, le=604_800, json_schema_extra={"format": "int32"})] = 180
+    """How long the gate may take in a cluster where pods crash or cannot start, at most timeoutSeconds. After that the
+    rollout has failed."""
     cluster_selector: Annotated[dict[str, str] | None, Field(max_length=32)] = None
     """Labels that the clusters of the wave must carry. Absent matches every cluster."""
     clusters: Annotated[list[ClusterName] | None, Field(max_length=1000)] = None

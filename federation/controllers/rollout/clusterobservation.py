@@ -30,6 +30,8 @@ class Observation:
     clusters: Mapping[str, Observed]
     templates: Mapping[str, Mapping[str, Any]]
     pods: Mapping[str, Counts]
+    unready: Mapping[str, Object]
+    """The member objects whose gates do not hold although their clusters are ready."""
 
 
 class Observer:
@@ -66,6 +68,7 @@ class Observer:
         clusters: dict[str, Observed] = {}
         templates: dict[str, Mapping[str, Any]] = {}
         pods: dict[str, Counts] = {}
+        unready: dict[str, Object] = {}
         for cluster in sorted(effective_placement(federated)):
             source = self._cluster(cluster)
             if source is None:
@@ -91,15 +94,17 @@ class Observer:
                 pods[cluster] = count_pods(live_object, type_.resource.kind)
             gate = gates.get(known.wave, Gate()) if known is not None else Gate()
             assessed = Readiness(problem) if problem else self._assess(source, live_object, gate, type_.resource.kind)
+            if assessed.problem and not problem and live_object is not None and _is_ready(source):
+                unready[cluster] = live_object
             before = ""
             if known is None and settled_renderer is not None:
                 before = _first_template(settled_renderer, cluster, templates)
             clusters[cluster] = Observed(wanted, live, _labels(source), assessed.problem, assessed.has_failed, before)
-        return Observation(clusters, templates, pods)
+        return Observation(clusters, templates, pods, unready)
 
     def _assess(self, source: Object, live: Object | None, gate: Gate, kind: str) -> Readiness:
         """Return whether the gate holds in a cluster, its request aside."""
-        if not conditions.is_true((source.get("status") or {}).get("conditions"), names.CLUSTER_READY):
+        if not _is_ready(source):
             return Readiness("the cluster is not ready")
         if live is None:
             return Readiness("it has no object yet")
@@ -134,6 +139,10 @@ def without_restored_templates(federated: Object) -> Object:
     spec = federated.get("spec") or {}
     overrides = [entry for entry in spec.get("overrides") or () if entry.get("controller") != names.ROLLOUT_CONTROLLER]
     return {**federated, "spec": {**spec, "overrides": overrides}}
+
+
+def _is_ready(source: Object) -> bool:
+    return conditions.is_true((source.get("status") or {}).get("conditions"), names.CLUSTER_READY)
 
 
 def _labels(source: Object) -> Mapping[str, str]:

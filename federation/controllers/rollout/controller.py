@@ -15,6 +15,7 @@ from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.controllers.rollout.clusterobservation import CompileGate, Observer
 from federation.controllers.rollout.httpgate import GateTransport, HTTPGate
+from federation.controllers.rollout.podreader import PodReader
 from federation.controllers.rollout.reconcile import WRITER, Reconciler
 from federation.controllers.rollout.waitingforbudgets import WaitingForBudgets
 from federation.planning.federatedobject import pendingcontrollers
@@ -65,6 +66,7 @@ class RolloutController:
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         objects.add_index(_WITH_WAVES, lambda federated: ("true",) if find_rules(federated) is not None else ())
         self._waiting = WaitingForBudgets(informers, self._enqueue)
+        self._pods = PodReader(members, clock, self._enqueue)
         self._reconciler = Reconciler(
             client,
             objects,
@@ -72,6 +74,7 @@ class RolloutController:
             Observer(members, lambda name: self._clusters.get("", name), compile_gate),
             HTTPGate(transport, clock),
             self._waiting,
+            self._pods,
             recorder,
             clock,
         )
@@ -92,7 +95,10 @@ class RolloutController:
             self._clusters.wait_synced(),
             self._waiting.run(),
         )
-        await self.controller.run()
+        try:
+            await self.controller.run()
+        finally:
+            await self._pods.close()
 
     def _keys(self) -> Iterator[Key]:
         return iter(self._objects.keys_by_index(_WITH_WAVES, "true"))

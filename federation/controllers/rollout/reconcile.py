@@ -5,6 +5,7 @@ the two writes the next reconcile computes the same approvals.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from federation.api import names
@@ -18,6 +19,7 @@ from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.controllers.rollout.clusterobservation import Observation, Observer, revision_of
 from federation.controllers.rollout.httpgate import HTTPGate
+from federation.controllers.rollout.podreader import INTERVAL_S, PodReader
 from federation.controllers.rollout.waitingforbudgets import WaitingForBudgets
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import to_merge_patch, with_annotations, with_overrides
@@ -34,6 +36,8 @@ from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informer import Informer
 
 WRITER = "rollout"
+_EXPLAINED_MAX = 10
+"""Clusters of a workload that are asked for their pods; messages name fewer."""
 _ANNOTATIONS = (names.APPROVED_REVISIONS, names.ROLLOUT_FAILURE)
 _EVENTS = {
     Phase.COMPLETE: (NORMAL, names.EVENT_ROLLOUT_COMPLETE),
@@ -55,6 +59,7 @@ class Reconciler:
         observer: Observer,
         http: HTTPGate,
         waiting: WaitingForBudgets,
+        pods: PodReader,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
@@ -63,6 +68,7 @@ class Reconciler:
         self._observer = observer
         self._http = http
         self._waiting = waiting
+        self._pods = pods
         self._recorder = recorder
         self._clock = clock
         self.assumed: AssumeCache[Key] = AssumeCache(lambda key: rollouts.get(*key))
@@ -83,7 +89,9 @@ class Reconciler:
         before = (rollout or {}).get("status")
         record, stored = record_of(before), templates_of(before)
         settled = settled_of(before)
-        observation = self._observer.observe(federated, type_, rules, record, stored, settled)
+        observation = self._explain(
+            key, record, self._observer.observe(federated, type_, rules, record, stored, settled)
+        )
         plan = await self._plan(key, federated, type_, rollout, rules, record, observation)
         if rollout is None and not plan.record.clusters and not is_approval_due(federated):
             return DONE  # Its first clusters get the present template.
@@ -98,7 +106,20 @@ class Reconciler:
         # Events before the approvals: their write may conflict, and the next reconcile sees no change of the status.
         self._report(federated, record, plan)
         await self._deliver(key, federated, plan, templates)
-        return Result(requeue_after_s=plan.requeue_after_s)
+        times = [plan.requeue_after_s] if plan.requeue_after_s is not None else []
+        if _changed_and_unready(plan.record, observation):
+            times.append(INTERVAL_S)
+        return Result(requeue_after_s=min(times, default=None))
+
+    def _explain(self, key: Key, record: Record, observation: Observation) -> Observation:
+        """Return the observation with what is wrong with the pods of clusters that the rollout has changed."""
+        clusters = dict(observation.clusters)
+        for name in _changed_and_unready(record, observation):
+            problem = self._pods.problem(key, name, observation.unready[name])
+            if problem is not None:
+                text = f"{clusters[name].problem}: {problem.text}"
+                clusters[name] = replace(clusters[name], problem=text, is_broken=problem.is_broken)
+        return replace(observation, clusters=clusters)
 
     async def _plan(
         self,
@@ -123,6 +144,7 @@ class Reconciler:
 
     def _forget(self, key: Key) -> None:
         self._http.forget(key)
+        self._pods.forget(key)
         self._waiting.record(key, {}, is_waiting=False)
 
     async def _end(self, key: Key, federated: Object, rollout: Object | None) -> None:
@@ -233,6 +255,14 @@ class Reconciler:
                 self._recorder.event(federated, NORMAL, names.EVENT_WAVE_STARTED, f"wave {wave.name} has started")
             if wave.is_done and (known is None or not known.is_done):
                 self._recorder.event(federated, NORMAL, names.EVENT_WAVE_COMPLETE, f"wave {wave.name} is complete")
+
+
+def _changed_and_unready(record: Record, observation: Observation) -> list[str]:
+    """Return the clusters that a rollout has changed, is changing or returns, and whose gates do not hold."""
+    if record.phase in (Phase.COMPLETE, Phase.ROLLED_BACK):
+        return []
+    changed = (name for name, cluster in sorted(record.clusters.items()) if cluster.is_changed)
+    return [name for name in changed if name in observation.unready][:_EXPLAINED_MAX]
 
 
 def _annotations(federated: Object, record: Record, approved: Mapping[str, str]) -> dict[str, str | None]:

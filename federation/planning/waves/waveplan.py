@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import Bug
 from federation.planning.failover.clusterbudgets import Blocked, WaveBudgets
+from federation.planning.waves.newcomers import approve, remember_replaced, track
 from federation.planning.waves.waverecord import (
     PHASES,
     ClusterRecord,
@@ -27,7 +28,7 @@ from federation.planning.waves.waverecord import (
     disrupted_clusters,
     following_wave,
 )
-from federation.planning.waves.waverules import REMAINING, HTTPCheck, Rules, Wave
+from federation.planning.waves.waverules import HTTPCheck, Rules, Wave
 
 HTTP_INTERVAL_S = 10.0
 """Interval of the requests of a gate."""
@@ -73,7 +74,7 @@ def _changed_clusters(record: Record) -> frozenset[str]:
 
 def http_check_due(record: Record, rules: Rules, observed: Mapping[str, Observed]) -> HTTPCheck | None:
     """Return the request of the current wave's gate if everything else of the gate holds, else None."""
-    record = _begin(_track(record, rules, observed), rules, observed)
+    record = _begin(track(record, rules, observed), rules, observed)
     current = current_wave(record)
     if current is None or current.started_at is None or record.phase not in (Phase.PROGRESSING, Phase.STOPPED):
         return None
@@ -117,7 +118,7 @@ def plan_waves(
 
     `budgets` are the ClusterDisruptionBudgets with what other rollouts and drains use of them.
     """
-    record = _begin(_track(record, rules, observed), rules, observed)
+    record = _begin(track(record, rules, observed), rules, observed)
     record = _measure_pause(record, control, now)
     waits, is_approval_needed, due_s = "", False, None
     if record.phase is Phase.STOPPED:
@@ -131,8 +132,8 @@ def plan_waves(
         waits, is_approval_needed = record.reason, True
     if record.phase is Phase.ROLLING_BACK:
         record, waits = _roll_back(record, observed)
-    record = _remember_replaced(record)
-    approved = _approve(record, observed)
+    record = remember_replaced(record)
+    approved = approve(record, observed)
     disrupted = disrupted_clusters(record, observed)
     clusters = {
         name: replace(cluster, disrupted_since=disrupted.get(name)) for name, cluster in record.clusters.items()
@@ -156,78 +157,6 @@ def _move(record: Record, event: Event) -> Record:
     if following is None:
         raise Bug(f"rollout revision {record.revision}: {event} in phase {record.phase}")
     return replace(record, phase=following)
-
-
-def _approve(record: Record, observed: Mapping[str, Observed]) -> dict[str, str]:
-    """Return the template revisions that sync may deliver, by cluster."""
-    approved, is_back = {}, record.phase in (Phase.ROLLING_BACK, Phase.ROLLED_BACK)
-    has_objects = any(seen.live is not None for seen in observed.values())
-    for name, seen in sorted(observed.items()):
-        cluster = record.clusters.get(name)
-        if cluster is None:
-            if seen.live is None and seen.wanted:
-                approved[name] = _first_revision(record, seen, has_objects=has_objects)
-        elif cluster.is_changed and is_back:
-            approved[name] = cluster.good
-        elif cluster.started_at is not None or cluster.good == cluster.target or not (cluster.wave or is_back):
-            approved[name] = cluster.target
-        elif seen.live is None:
-            approved[name] = cluster.good  # Its object was deleted in the member.
-    return approved
-
-
-def _first_revision(record: Record, seen: Observed, *, has_objects: bool) -> str:
-    """Return what a cluster gets that has no object yet: the template of the last wave that succeeded."""
-    if record.phase is Phase.COMPLETE:
-        return seen.wanted if has_objects else seen.settled or seen.wanted
-    has_succeeded = any(wave.is_done and wave.held_since is not None for wave in record.waves)
-    if record.phase is Phase.PROGRESSING and has_succeeded:
-        return seen.wanted
-    return _earlier_revision(record, seen)
-
-
-def _earlier_revision(record: Record, seen: Observed) -> str:
-    """Return what a cluster that came during a rollout would have had before it."""
-    if record.phase is Phase.COMPLETE:
-        return seen.wanted
-    return seen.settled or record.replaced.get(seen.wanted) or seen.wanted
-
-
-def _remember_replaced(record: Record) -> Record:
-    if record.phase is Phase.COMPLETE:
-        return replace(record, replaced={}) if record.replaced else record
-    pairs = {each.target: each.good for _, each in sorted(record.clusters.items()) if each.target != each.good}
-    return replace(record, replaced={**record.replaced, **pairs})
-
-
-def _track(record: Record, rules: Rules, observed: Mapping[str, Observed]) -> Record:
-    """Return the record without clusters that left, and with new ones that have the wanted or the earlier template."""
-    kept = {name: cluster for name, cluster in record.clusters.items() if name in observed}
-    tracked = record if kept == record.clusters else replace(record, clusters=kept)
-    for name in sorted(observed.keys() - kept.keys()):
-        seen = observed[name]
-        earlier = _earlier_revision(record, seen)
-        if seen.live == seen.wanted:
-            entry = ClusterRecord("", seen.wanted, earlier, is_changed=earlier != seen.wanted)
-            tracked = replace(tracked, clusters={**tracked.clusters, name: entry})
-        elif seen.live is not None and seen.live == earlier:
-            tracked = _join(tracked, rules, name, seen)
-    return tracked
-
-
-def _join(record: Record, rules: Rules, name: str, seen: Observed) -> Record:
-    """Return the record with a cluster that got the earlier template: it fills an empty wave or is among the last."""
-    wave, waves = "", record.waves
-    assert seen.live is not None
-    if record.phase in (Phase.PROGRESSING, Phase.STOPPED):
-        pending = {each.name for each in waves if each.started_at is None and not each.is_done}
-        empty = pending - {cluster.wave for cluster in record.clusters.values()}
-        matching = (each.name for each in rules.waves if each.name in empty and each.matches(name, seen.labels))
-        wave = next(matching, REMAINING)
-        if wave not in {each.name for each in waves}:
-            waves = (*waves, WaveRecord(wave))
-    clusters = {**record.clusters, name: ClusterRecord(wave, seen.wanted, seen.live)}
-    return replace(record, clusters=clusters, waves=waves)
 
 
 def _begin(record: Record, rules: Rules, observed: Mapping[str, Observed]) -> Record:
@@ -370,18 +299,24 @@ def _progress(
             for name, why, failed in _problems(record, observed, current.name)
         ]
         # The time that a cluster waits for a budget does not count.
-        started = [at for name, _, _ in problems if (at := record.clusters[name].started_at) is not None]
+        dues = [
+            (at + timedelta(seconds=limit_s), limit_s)
+            for name, _, _ in problems
+            if (at := record.clusters[name].started_at) is not None
+            for limit_s in (wave.limit_s(is_broken=observed[name].is_broken),)
+        ]
         if not problems and http_problem:
             problems = [(wave.gate.http.url if wave.gate.http else "http", http_problem, False)]
             names = clusters_of_wave(record, current.name)
-            started = [max((at for name in names if (at := record.clusters[name].started_at)), default=now)]
-        due_at = min(started) + timedelta(seconds=wave.timeout_s) if started else None
+            started = max((at for name in names if (at := record.clusters[name].started_at)), default=now)
+            dues = [(started + timedelta(seconds=wave.timeout_s), wave.timeout_s)]
+        due_at, limit_s = min(dues, default=(None, 0.0))
         if problems:
             record = _with_wave(record, replace(current, held_since=None))
             why = _describe(problems)
             has_failed = any(failed for _, _, failed in problems)
             if not control.is_paused and (has_failed or (due_at is not None and now >= due_at)):
-                after = "" if has_failed else f" for {wave.timeout_s:g} s"
+                after = "" if has_failed else f" for {limit_s:g} s"
                 text = f"the gate of wave {current.name} did not hold{after}: {why}"
                 return _fail(record, rules.rolls_back, text), text, False, None
             return (

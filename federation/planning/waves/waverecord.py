@@ -62,6 +62,8 @@ class Observed:
     problem: str = ""
     has_failed: bool = False
     settled: str = ""
+    is_broken: bool = False
+    """Whether pods crash, or cannot start."""
 
 
 @dataclass(frozen=True, slots=True)

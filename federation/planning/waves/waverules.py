@@ -20,6 +20,7 @@ from federation.api.resources import KRUISE_GROUP
 REMAINING = "remaining"
 """The last wave, which takes all clusters that no other wave takes."""
 _TIMEOUT_S = 600.0
+_BROKEN_S = 180.0
 _KINDS = frozenset(
     [("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet")]
     + [(KRUISE_GROUP, kind) for kind in ("CloneSet", "StatefulSet")]
@@ -54,7 +55,8 @@ class Gate:
 class Wave:
     """Clusters that get a new pod template together. `clusters` None matches every name; `share` is a percentage.
 
-    `takes_first`: if it has no cluster, it takes the first ones of later waves.
+    `takes_first`: if it has no cluster, it takes the first ones of later waves. `broken_s` is the timeout while pods
+    crash or cannot start.
     """
 
     name: str
@@ -65,6 +67,11 @@ class Wave:
     is_paused: bool = False
     timeout_s: float = _TIMEOUT_S
     takes_first: bool = False
+    broken_s: float = _BROKEN_S
+
+    def limit_s(self, *, is_broken: bool) -> float:
+        """Return how long the gate may take in a cluster, with pods that crash or cannot start or without."""
+        return min(self.timeout_s, self.broken_s) if is_broken else self.timeout_s
 
     def matches(self, cluster: str, labels: Mapping[str, str]) -> bool:
         """Return whether the wave may take the cluster."""
@@ -166,6 +173,7 @@ def _wave(entry: Mapping[str, Any]) -> Wave:
         bool(entry.get("pause")),
         float(entry.get("timeoutSeconds") or _TIMEOUT_S),
         entry.get("whenEmpty") == "TakeFirst",
+        float(entry.get("brokenSeconds") or _BROKEN_S),
     )
 
 

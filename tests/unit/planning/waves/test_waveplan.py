@@ -30,6 +30,7 @@ class Simulation:
         self.wanted: dict[str, str] = dict.fromkeys(clusters, revision)
         self.problems: dict[str, str] = {}
         self.failed: set[str] = set()
+        self.broken: set[str] = set()
         self.labels: Mapping[str, Mapping[str, str]] = {}
         self.http = ""
         self.budgets: list[Mapping[str, Any]] = []
@@ -45,6 +46,7 @@ class Simulation:
                 self.labels.get(name, {}),
                 self.problems.get(name, ""),
                 has_failed=name in self.failed,
+                is_broken=name in self.broken,
             )
             for name, live in self.live.items()
         }
@@ -116,6 +118,22 @@ def test_a_wave_that_does_not_pass_in_time_stops_the_rollout_until_the_next_wave
     world.control = Control(approved_revision=1, approved_wave="remaining")
     world.step()
     assert world.live["b"] == "v2"
+
+
+@pytest.mark.parametrize(("broken_s", "timeout_s", "expected_s"), [(180, 600, 180), (180, 60, 60), (600, 600, 600)])
+def test_a_wave_whose_pods_crash_fails_earlier(broken_s: float, timeout_s: float, expected_s: float) -> None:
+    canary = replace(CANARY, broken_s=broken_s, timeout_s=timeout_s)
+    world = Simulation(Rules("p", (canary, Wave("remaining"))))
+    world.change("v2")
+    world.problems["a"], world.broken = (
+        "0 of 2 replicas are ready: pod a-1: container web is in CrashLoopBackOff",
+        {"a"},
+    )
+    world.step(expected_s - 1)
+    assert world.record.phase is Phase.PROGRESSING
+    world.step(1)
+    assert world.record.phase is Phase.STOPPED
+    assert f"did not hold for {expected_s:g} s: a: 0 of 2 replicas are ready: pod a-1" in world.record.reason
 
 
 def test_a_member_that_has_given_up_fails_its_wave_at_once_and_only_changed_clusters_return() -> None:
@@ -495,6 +513,8 @@ def test_rules_travel_in_an_annotation_and_malformed_ones_are_none() -> None:
                 "share": 30,
                 "pause": True,
                 "timeoutSeconds": 90,
+                "brokenSeconds": 30,
+                "whenEmpty": "TakeFirst",
                 "gate": {
                     "ready": False,
                     "expression": "object.status.replicas > 0",
@@ -511,7 +531,17 @@ def test_rules_travel_in_an_annotation_and_malformed_ones_are_none() -> None:
     assert rules == Rules(
         "PropagationPolicy default/web",
         (
-            Wave("canary", frozenset({"a"}), (("tier", "test"),), 30, gate, is_paused=True, timeout_s=90.0),
+            Wave(
+                "canary",
+                frozenset({"a"}),
+                (("tier", "test"),),
+                30,
+                gate,
+                is_paused=True,
+                timeout_s=90.0,
+                takes_first=True,
+                broken_s=30.0,
+            ),
             Wave("prod"),
             Wave("remaining"),
         ),
