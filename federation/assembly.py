@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from federation import __version__, processrole
+from federation.admission.authors import record_choice
 from federation.admission.plugins import admission_plugins
 from federation.admission.roles import HOST_RBAC
 from federation.api import agents, names
@@ -75,6 +76,7 @@ def protect_federated_objects(registry: Registry, clock: Clock, gate_networks: S
     client = LocalClient(registry, user_agent="admission")
     for plugin in admission_plugins(client, find, SPREAD_RULES, clock, gate_networks):
         registry.add_admission_plugin(plugin)
+    registry.set_annotator(record_choice)
 
 
 class ControlPlane:

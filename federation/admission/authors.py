@@ -1,17 +1,25 @@
 """Admission records who wrote the wishes that the control plane carries out (`planning/authors.py`).
 
-It stands before another plugin for the same resources, or alone. A client cannot write the record: what it sends is
+`AuthorAdmission` stands before another plugin for the same resources, or alone. `record_choice` is for all other kinds:
+who names an override policy in a label wishes for its overrides. A client cannot write the record: what it sends is
 replaced.
 """
 
 from collections.abc import Collection
 
 from federation.api import names
-from federation.apimachinery.resources import Object
+from federation.api.kubefedkinds import SCHEDULING_GROUP, TYPES_GROUP
+from federation.api.resources import CORE_GROUP, KRUISE_GROUP
+from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.admission.plugins import AdmissionPlugin
 from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import Decide
+from federation.apiserver.verbs.requestoptions import Requester
 from federation.planning.authors import record
+
+_CHOICES = frozenset((names.OVERRIDE_POLICY_LABEL, names.CLUSTER_OVERRIDE_POLICY_LABEL))
+_OURS = frozenset((CORE_GROUP, KRUISE_GROUP, SCHEDULING_GROUP, TYPES_GROUP))
+"""The groups whose records `AuthorAdmission` keeps."""
 
 
 class AuthorAdmission:
@@ -27,18 +35,40 @@ class AuthorAdmission:
         obj = self._inner.mutate(request) if self._inner is not None else request.obj or {}
         if request.subresource or request.operation not in (CREATE, UPDATE):
             return obj
-        metadata = obj["metadata"]
-        annotations = metadata.get("annotations")
-        if not isinstance(annotations, dict | None):
-            return obj  # it is not valid, and refused as such
-        others = {key: value for key, value in (annotations or {}).items() if key != names.AUTHORS}
-        written = record(obj, request.old, request.user)
-        kept = others if written is None else {**others, names.AUTHORS: written}
-        if kept or annotations:
-            metadata["annotations"] = kept
+        _set(obj, record(obj, request.old, request.user))
         return obj
 
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:
         """Let the other plugin decide."""
         if self._inner is not None:
             await self._inner.validate(request, access)
+
+
+def record_choice(resource: Resource, obj: Object, old: Object | None, requester: Requester) -> None:
+    """Record the authors of an object that names an override policy in a label; others have no record."""
+    metadata = obj["metadata"]
+    labels, annotations = metadata.get("labels"), metadata.get("annotations")
+    is_choice = isinstance(labels, dict) and not _CHOICES.isdisjoint(labels)
+    if not is_choice and not (isinstance(annotations, dict) and names.AUTHORS in annotations):
+        return
+    if resource.group not in _OURS:
+        before = None if old is None else {**old, "spec": _wish(old)}
+        _set(obj, record({"spec": _wish(obj)}, before, requester()) if is_choice else None)
+
+
+def _wish(obj: Object) -> Object:
+    labels = obj["metadata"].get("labels")
+    chosen = {key: labels[key] for key in _CHOICES & labels.keys()} if isinstance(labels, dict) else {}
+    content = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata", "status")}
+    return {**content, "metadata.labels": chosen}
+
+
+def _set(obj: Object, written: str | None) -> None:
+    metadata = obj["metadata"]
+    annotations = metadata.get("annotations")
+    if not isinstance(annotations, dict | None):
+        return  # it is not valid, and refused as such
+    others = {key: value for key, value in (annotations or {}).items() if key != names.AUTHORS}
+    kept = others if written is None else {**others, names.AUTHORS: written}
+    if kept or annotations:
+        metadata["annotations"] = kept

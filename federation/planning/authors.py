@@ -62,14 +62,25 @@ def to_annotation(users: Iterable[UserInfo]) -> str | None:
 
 def override_authors(federated: Mapping[str, Any]) -> list[UserInfo]:
     """Return the authors of the policies behind the overrides of a federated object."""
-    text = _annotations(federated).get(names.OVERRIDE_AUTHORS)
-    return orjson.loads(text) if text else []
+    return [user for user in _listed(_annotations(federated).get(names.OVERRIDE_AUTHORS)) if _is_user(user)]
 
 
 def _entries(wish: Mapping[str, Any]) -> list[Any]:
-    """Return the record. It is not validated: nobody but admission writes it."""
-    text = _annotations(wish).get(names.AUTHORS)
-    return orjson.loads(text) if text else []
+    """Return the record, without what is malformed: users could write the annotation before it meant something."""
+    entries = [each for each in _listed(_annotations(wish).get(names.AUTHORS)) if isinstance(each, dict)]
+    return [each for each in entries if _is_user(each.get("user")) and isinstance(each.get("wrote"), list)]
+
+
+def _listed(text: Any) -> list[Any]:
+    try:
+        found = orjson.loads(text) if isinstance(text, str) else []
+    except orjson.JSONDecodeError:
+        return []
+    return found if isinstance(found, list) else []
+
+
+def _is_user(user: Any) -> bool:
+    return isinstance(user, dict) and isinstance(user.get("username"), str) and isinstance(user.get("groups"), list)
 
 
 def _annotations(obj: Mapping[str, Any]) -> Mapping[str, str]:

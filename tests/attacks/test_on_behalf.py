@@ -337,3 +337,27 @@ async def test_a_schedule_scales_only_while_its_author_may(host: Host) -> None:
     (history,) = (await world.user.get(CRON_AUTOSCALERS, "often", "default"))["status"]["executionHistories"]
     assert 'User "editor" cannot patch resource "deployments/scale"' in str(history)
     assert (await world.user.get(DEPLOYMENTS, "web", "default"))["spec"]["replicas"] == 2
+
+
+@pytest.mark.parametrize("change", ["a label at the creation", "a label later", "a record of his own"])
+async def test_a_tenant_chooses_no_override_by_label_that_the_host_refuses_to_him(host: Host, change: str) -> None:
+    """An administrator wrote the policy for his own workloads; it selects nothing."""
+    world = host.world
+    await host.forbid_host_pid()
+    assert (await host.post(PROPAGATION_POLICIES, a_policy({"east": 1}, schedulingMode="Duplicate"))).status_code == 201
+    policy = an_override("east", "/spec/template/spec/hostPID", value=True)
+    policy["spec"]["resourceSelectors"] = []
+    assert (await host.post(OVERRIDE_POLICIES, policy, "root", "system:masters")).status_code == 201
+    chosen = {"labels": {names.OVERRIDE_POLICY_LABEL: "special"}}
+    if change == "a record of his own":
+        chosen["annotations"] = {names.AUTHORS: '[{"user":{"username":"root","groups":["system:masters"]},"wrote":[]}]'}
+    deployment = a_deployment("web")
+    if change != "a label later":
+        deployment["metadata"] |= chosen
+    assert (await host.post(DEPLOYMENTS, deployment)).status_code == 201
+    if change == "a label later":
+        await world.until(lambda: host.in_member(DEPLOYMENTS), "the Deployment")
+        assert (await host.merge(DEPLOYMENTS, "web", {"metadata": chosen})).status_code == 200
+    await world.until(lambda: held(world), "the verdict")
+    found = await host.in_member(DEPLOYMENTS)
+    assert found is None or "hostPID" not in found["spec"]["template"]["spec"]

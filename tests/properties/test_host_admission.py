@@ -122,14 +122,15 @@ def test_only_cluster_wide_policies_alone_have_a_user_of_their_own(policies: lis
     assert requesters_of(a_federated(**annotations)) == [{"username": expected, "groups": ["system:authenticated"]}]
 
 
-def test_the_authors_of_overrides_and_of_an_object_written_by_hand_must_be_admitted() -> None:
+def test_the_authors_of_overrides_and_of_the_object_must_be_admitted() -> None:
     ann, bob = {"username": "ann", "groups": ["tenants"]}, {"username": "bob", "groups": []}
     annotations = {
         names.OVERRIDE_AUTHORS: orjson.dumps([ann]).decode(),
         names.AUTHORS: orjson.dumps([{"user": bob, "wrote": []}, {"user": ann, "wrote": []}]).decode(),
     }
+    assert requesters_of(a_federated(**annotations))[1:] == [ann, bob]
+    del annotations[names.AUTHORS]
     assert requesters_of(a_federated(**annotations))[1:] == [ann]
-    assert requesters_of(a_federated(**annotations, **{names.HAND_WRITTEN: "true"}))[1:] == [ann, bob]
 
 
 REFUSED, UNANSWERED = Verdict(Outcome.REFUSED, "no"), Verdict(Outcome.UNANSWERED, "who?")

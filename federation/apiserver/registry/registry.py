@@ -33,7 +33,7 @@ from federation.apiserver.registry.storeerrors import translated, translated_bat
 from federation.apiserver.semantics.kinds.builtin import builtin_kinds
 from federation.apiserver.semantics.kinds.kinds import KindInfo, Kinds
 from federation.apiserver.store.interface import Store
-from federation.apiserver.verbs.context import Authorize, CreationFinalizers, VerbContext
+from federation.apiserver.verbs.context import Annotate, Authorize, CreationFinalizers, VerbContext
 from federation.apiserver.verbs.deletes import Deleter
 from federation.apiserver.verbs.patching import parse_patch
 from federation.apiserver.verbs.preparation import WHOLE_OBJECTS
@@ -143,6 +143,10 @@ class Registry:
     def add_admission_plugin(self, plugin: AdmissionPlugin) -> None:
         """Call the plugin for users' writes of its resources."""
         self._admission.add_plugin(plugin)
+
+    def set_annotator(self, annotate: Annotate) -> None:
+        """Call the function for each object that a user writes, before admission; not for subresources."""
+        self._context.annotate = annotate
 
     def set_creation_finalizers(self, finalizers: CreationFinalizers, *, manager: str) -> None:
         """Add finalizers to new objects in the write that creates them, with `manager` as their field manager."""

@@ -128,6 +128,8 @@ class QuotaKeeper(Protocol):
         ...
 
 
+Annotate = Callable[[Resource, Object, Object | None, Requester], None]
+"""Changes annotations of an object that a user is about to write over an old one, None for a creation."""
 CreationFinalizers = Callable[[Resource, Object], Sequence[str]]
 """Returns the finalizers that controllers of this process need on a new object."""
 
@@ -153,6 +155,8 @@ class VerbContext:
     """Limits on namespaces; None if nothing is limited."""
     authorize: Authorize | None = None
     """Answers `authorizer` in admission's CEL expressions; None makes those expressions fail."""
+    annotate: Annotate | None = None
+    """Annotates what users write."""
     creation_finalizers: CreationFinalizers | None = None
     creation_finalizers_manager: str = ""
     """The field manager that owns `creation_finalizers`."""

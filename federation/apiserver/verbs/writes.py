@@ -92,6 +92,7 @@ class Writer:
             metadata["name"] = prefix[: info.strategy.generate_length_max - 5] + self._context.entropy.suffix()
         if info.resource.namespaced:
             await self._check_namespace(info, namespace, metadata.get("name", ""))
+        self._annotate(info, obj, None, options)
         admission = self._context.admission_for(info, options.user)
         if admission is not None:
             obj = await _mutate(admission, info, obj, None, options)
@@ -202,6 +203,8 @@ class Writer:
             is_request = options.user is not None and patch_bytes
             if is_request and patch_bytes + len(value) > 2 * context.options.object_values_max:
                 check_size(wanted, context.options.object_values_max)
+            if not subresource:
+                self._annotate(info, wanted, old, options)
             if admission is not None:
                 wanted = await _mutate(admission, info, wanted, old, options, subresource)
             new = prepare_update(
@@ -228,6 +231,11 @@ class Writer:
         user = options.user
         if user is not None and user is not own_user:
             check_access(self._context, info, "create", namespace, name, user())
+
+    def _annotate(self, info: KindInfo, obj: Object, old: Object | None, options: WriteOptions) -> None:
+        annotate, user = self._context.annotate, options.user
+        if annotate is not None and user is not None and user is not own_user:
+            annotate(info.resource, obj, old, user)
 
     def _with_creation_finalizers(self, info: KindInfo, obj: Object, now: datetime) -> Object:
         context = self._context
@@ -332,6 +340,7 @@ class Writer:
         applied = patch.applied_to(info, None, options, now=now, subresource="")
         check_patched(info, applied, patch, options)
         check_envelope(info, namespace, name, applied, may_lack_name=True)
+        self._annotate(info, applied, None, options)
         admission = self._context.admission_for(info, options.user)
         if admission is not None:
             applied = await _mutate(admission, info, applied, None, options)

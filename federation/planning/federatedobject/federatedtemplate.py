@@ -36,6 +36,7 @@ FEDERATED_ANNOTATIONS = frozenset(
         names.UNDO,
         names.REBALANCE,
         names.WRITTEN_ALLOCATIONS,
+        names.AUTHORS,
     )
 )
 """Annotations for the federation; they move to the federated object."""

@@ -151,13 +151,15 @@ def requesters_of(federated: Mapping[str, Any]) -> list[UserInfo]:
 
     The first stands for the control plane and has no rights: overrides that come from ClusterOverridePolicies alone,
     which administrators write, have a user of their own; an override of unknown origin is a tenant's. The others are
-    the recorded authors of the override policies, and of an object that was written by hand.
+    the recorded authors of the override policies, of a source that names one in a label, and of an object that was
+    written by hand.
     """
-    policies, by_hand = stored_policies(federated), is_hand_written(federated)
-    is_cluster_wide = bool(policies) and not any(policy.namespace for policy in policies) and not by_hand
-    name = names.CLUSTER_OVERRIDE_POLICY_USER if is_cluster_wide else names.OVERRIDE_POLICY_USER
+    policies = stored_policies(federated)
+    is_cluster_wide = bool(policies) and not any(policy.namespace for policy in policies)
+    is_of_administrators = is_cluster_wide and not is_hand_written(federated)
+    name = names.CLUSTER_OVERRIDE_POLICY_USER if is_of_administrators else names.OVERRIDE_POLICY_USER
     users: list[UserInfo] = [{"username": name, "groups": [AUTHENTICATED]}]
-    for author in [*override_authors(federated), *(authors_of(federated) if by_hand else ())]:
+    for author in [*override_authors(federated), *authors_of(federated)]:
         if author not in users:
             users.append(author)
     return users

@@ -84,6 +84,13 @@ def test_a_new_token_makes_no_new_author() -> None:
     assert authors_of(obj) == [{**ANN, "uid": "7", "extra": {"team": ["a"]}}]
 
 
+@pytest.mark.parametrize("text", ["", "{", "7", "[7]", '[{"user": 7}]', '[{"user": {"username": "a", "groups": 1}}]'])
+def test_a_malformed_record_has_no_authors(text: str) -> None:
+    obj: Object = {"metadata": {"annotations": {names.AUTHORS: text, names.OVERRIDE_AUTHORS: text}}, "spec": {}}
+    assert authors_of(obj) == override_authors(obj) == []
+    assert authors_of(written({"a": 1}, obj, ANN)) == [ANN]
+
+
 def test_users_are_listed_once() -> None:
     text = to_annotation([BOB, ANN, dict(BOB)])
     assert override_authors({"metadata": {"annotations": {names.OVERRIDE_AUTHORS: text}}}) == [ANN, BOB]
