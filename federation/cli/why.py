@@ -7,6 +7,7 @@ delivery. For objects that follow others, see `whyfollowers.py`; for delivery, `
 `whypolicy.py`.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,6 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from federation.api import names
+from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock, from_rfc3339, to_rfc3339_micro
 from federation.apimachinery.errors import ConfigurationError, Forbidden, NotFound
@@ -31,7 +33,10 @@ from federation.client.http import HTTPClient
 from federation.plans.kinds import ServedKinds, split_target
 from federation.scheduling.decisiondiff import compare
 from federation.scheduling.explain import is_decided, is_in_force, kept_placement
+from federation.scheduling.policymatching import PolicyIndex
+from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.triggers import describe_deferral
+from federation.scheduling.undecided import undecided_reason
 
 _RECORDS_MAX = 20
 """Decisions to read when looking for the one in force; the journal's default limit per object."""
@@ -58,6 +63,8 @@ class _Target:
     source: Object | None
     state: FederationState
     delivery: Delivery
+    policies: PolicyIndex
+    """Those that may apply to it; none when there are decisions, or when the user may not read them."""
 
     def __str__(self) -> str:
         return f"{self.resource.kind.lower()}/{self.name}"
@@ -81,11 +88,12 @@ async def why(context: KubeconfigContext, query: Query) -> None:
             parameters["namespace"] = query.namespace
         answer = await get_json(host, "/federation/v1/decisions", parameters)
         assert isinstance(answer, dict)
-        target = await _read_target(host, resource, query.namespace if resource.namespaced else "", name)
+        namespace = query.namespace if resource.namespaced else ""
+        target = await _read_target(host, resource, namespace, name, is_decided=bool(answer["items"]))
     _print_answer(answer["items"], target, query)
 
 
-async def _read_target(host: HTTPClient, resource: Resource, namespace: str, name: str) -> _Target:
+async def _read_target(host: HTTPClient, resource: Resource, namespace: str, name: str, *, is_decided: bool) -> _Target:
     source: Object | None = {}
     try:
         source = await host.get(resource, name, namespace)
@@ -95,7 +103,18 @@ async def _read_target(host: HTTPClient, resource: Resource, namespace: str, nam
         pass
     delivery = await read_delivery(host, resource, namespace, name)
     state = await read_federation_state(host, resource, namespace, name)
-    return _Target(resource, namespace, name, source, state, delivery)
+    policies = PolicyIndex() if is_decided else await _read_policies(host, namespace)
+    return _Target(resource, namespace, name, source, state, delivery, policies)
+
+
+async def _read_policies(host: HTTPClient, namespace: str) -> PolicyIndex:
+    policies = PolicyIndex()
+    for kind, scope in ((PROPAGATION_POLICIES, namespace), (CLUSTER_PROPAGATION_POLICIES, "")):
+        if kind.namespaced is bool(scope):
+            with contextlib.suppress(Forbidden):
+                for policy in (await host.list(kind, scope)).items:
+                    policies.put(compile_policy(policy))
+    return policies
 
 
 def _print_answer(records: Sequence[Mapping[str, Any]], target: _Target, query: Query) -> None:
@@ -133,18 +152,10 @@ def _no_decision_message(target: _Target, query: Query) -> str:
         return f"{name}: no decision from before that time is recorded; omit --at for the newest"
     if target.source is None:
         return f"{name} does not exist, and no decision about it is recorded"
-    if not target.state.is_federated:
-        return f"{name} is not federated: no FederatedTypeConfig covers its kind"
-    if clusters := target.state.clusters():
-        return f"{name} is in {', '.join(clusters)}; another controller than the scheduler placed it there"
-    if annotation := _scheduling_annotation(target):
-        return f"{name} was never scheduled: its annotation {annotation} forbids it; remove the annotation"
-    follow = f"; or let a workload that has a policy refer to it or list it in the annotation {names.FOLLOWERS}"
-    return (
-        f"{name} was never scheduled: no existing policy applies to it; name a policy in its label"
-        f" {names.PROPAGATION_POLICY_LABEL}, or select it in a policy's spec.resourceSelectors"
-        f"{follow if target.state.may_follow else ''}"
-    )
+    state, kind = target.state, {"apiVersion": target.resource.api_version, "kind": target.resource.kind}
+    source = {**kind, **target.source} if target.source else {}
+    reason = undecided_reason(source, state.type_, state.federated, target.policies, may_follow=state.may_follow)
+    return f"{name} {reason}"
 
 
 def _print_follower(target: _Target, following: FollowerPlacement, output: str) -> None:

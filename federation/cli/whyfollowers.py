@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from federation.api import names
-from federation.api.federatedtype import from_config
+from federation.api.federatedtype import FederatedType, from_config
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS
 from federation.apimachinery import conditions
 from federation.apimachinery.errors import Forbidden, NotFound
@@ -18,7 +18,7 @@ from federation.apimachinery.resources import Resource
 from federation.cli.terminal.printing import print_field
 from federation.client.http import HTTPClient
 from federation.planning.federatedobject.naming import federated_object_name
-from federation.planning.federatedobject.placements import effective_placement, placement_of
+from federation.planning.federatedobject.placements import placement_of
 from federation.planning.followers.followerplan import stored_leaders
 from federation.planning.followers.leaderplan import identity_of, may_follow
 from federation.planning.followers.orphaned import kept_for
@@ -47,10 +47,10 @@ class FollowerPlacement:
 class FederationState:
     """The federation's configuration for the object's kind, and its federated object.
 
-    `is_federated`: a FederatedTypeConfig covers the kind. `may_follow`: objects of the kind can follow workloads.
+    `type_` is None when no FederatedTypeConfig covers the kind. `may_follow`: objects of it can follow workloads.
     """
 
-    is_federated: bool = True
+    type_: FederatedType | None = None
     may_follow: bool = False
     federated: Mapping[str, Any] | None = None
 
@@ -64,10 +64,6 @@ class FederationState:
             return None
         return FollowerPlacement(leaders, placement_of(self.federated, names.FOLLOWER_CONTROLLER), kept)
 
-    def clusters(self) -> list[str]:
-        """Return the clusters that any controller placed it in."""
-        return sorted(effective_placement(self.federated or {}))
-
     def held(self) -> str:
         """Return the clusters that it is held from by the host's admission, and the reason; "" for none."""
         status = (self.federated or {}).get("status") or {}
@@ -80,14 +76,15 @@ async def read_federation_state(host: HTTPClient, resource: Resource, namespace:
     try:
         configs = (await host.list(FEDERATED_TYPE_CONFIGS)).items
     except Forbidden:
-        return FederationState()
+        return FederationState(_unknown_type(resource))
     kind = FEDERATED_OBJECTS if resource.namespaced else CLUSTER_FEDERATED_OBJECTS
-    state = FederationState(is_federated=False)
+    state = FederationState()
     for config in configs:
         source = config["spec"]["sourceType"]
         if (source.get("group", ""), source["kind"]) != (resource.group, resource.kind):
             continue
-        state = FederationState(may_follow=may_follow(resource.group, resource.kind, from_config(config)))
+        type_ = from_config(config)
+        state = FederationState(type_, may_follow(resource.group, resource.kind, type_))
         try:
             federated_name = federated_object_name(name, config["metadata"]["name"])
             found = await host.get(kind, federated_name, namespace if resource.namespaced else "")
@@ -96,6 +93,14 @@ async def read_federation_state(host: HTTPClient, resource: Resource, namespace:
         if identity_of(found).name == name:
             return replace(state, federated=found)
     return state
+
+
+def _unknown_type(resource: Resource) -> FederatedType:
+    """Return what is assumed about a kind whose configuration the user may not read."""
+    source = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    scope = "Namespaced" if resource.namespaced else "Cluster"
+    source |= {"pluralName": resource.plural, "scope": scope}
+    return from_config({"metadata": {"name": resource.group_resource}, "spec": {"sourceType": source}})
 
 
 def print_following(console: Console, following: FollowerPlacement) -> None:

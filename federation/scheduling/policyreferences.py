@@ -55,7 +55,7 @@ def _is_resolved(field: str) -> bool:
     return field.endswith(".cluster") or ".targetClusters.clusters[" in field
 
 
-def _hint(name: str, clusters: AbstractSet[str]) -> str:
+def _hint(name: str, clusters: Iterable[str]) -> str:
     return f"; did you mean {name.lower()!r}?" if name.lower() in clusters else ""
 
 
