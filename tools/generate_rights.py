@@ -37,6 +37,24 @@ a namespace with a RoleBinding; bound with a ClusterRoleBinding they apply to al
 |---|---|---|---|---|
 """
 _TAIL = """
+## What else an author needs
+
+What the control plane makes from these objects is written as their author, who needs the rights when he writes, and
+still when his wish is carried out. His quotas, LimitRanges and admission policies count, too
+([security](../security.md)):
+
+| he writes | he also needs |
+|---|---|
+| a kind of KubeFed | create and patch on the native object and the policies of its name |
+| a FederatedNamespace | patch on the namespace, and on PropagationPolicies in it |
+| a FederatedClusterRole | `escalate`, too |
+| a kind of KubeFed with `clusters: []` | delete on the native object, too |
+| a ReplicaSchedulingPreference | update or patch on its target, the native object and the policy |
+| a UnitedDeployment | create and patch on the workloads of its subsets |
+| a CronFederatedHPA | patch on the `scale` of its target, or on the HorizontalPodAutoscaler |
+| a TopologySpreadPlan | patch on its StatefulSets, when it is carried out |
+| an OverridePolicy or PropagationPolicy | update or patch on every kind that it selects |
+
 ## Kinds that the control plane writes
 
 The API server refuses these requests even if a role grants them:

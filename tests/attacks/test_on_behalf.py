@@ -145,6 +145,15 @@ async def test_a_quota_holds_when_the_wish_is_carried_out(host: Host, kind: str)
     assert "exceeded quota: none" in condition["message"]
 
 
+async def test_a_limit_range_holds_for_kubefeds_kinds(host: Host) -> None:
+    limits = {"limits": [{"type": "PersistentVolumeClaim", "max": {"storage": "512Mi"}}]}
+    await host.post(LIMIT_RANGES, {"metadata": {"name": "small"}, "spec": limits}, "root", "system:masters")
+    kind = FEDERATED_KINDS["FederatedPersistentVolumeClaim"].resource
+    answer = await host.post(kind, a_federated(kind.kind))
+    message = "maximum storage usage per PersistentVolumeClaim is 512Mi"
+    assert (answer.status_code, message in answer.text) == (403, True), answer.text
+
+
 async def test_a_policy_about_tenants_holds_for_a_federated_deployment(host: Host) -> None:
     await host.forbid_host_pid()
     kind = FEDERATED_KINDS["FederatedDeployment"].resource
