@@ -27,7 +27,7 @@ from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.auth.identity import AUTHENTICATED
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
 from federation.client.client import Client
-from federation.planning.kubefed.nativeform import policy_kinds, policy_name, to_native
+from federation.planning.kubefed.nativeform import policy_kinds, policy_name, to_native, to_pointer
 from federation.runtime.onbehalf import apply_for
 
 _Permission = tuple[tuple[str, ...], AccessCheck]
@@ -113,7 +113,7 @@ def _problems(obj: Object, kind: FederatedKind, namespace: str) -> Iterator[dict
         yield cause("FieldValueInvalid", text, "metadata.name")
     for index, entry in enumerate((obj.get("spec") or {}).get("overrides") or ()):
         for place, patch in enumerate(entry.get("clusterOverrides") or ()):
-            if patch["path"] in _IDENTITY:
+            if to_pointer(patch["path"]) in _IDENTITY:
                 field = f"spec.overrides[{index}].clusterOverrides[{place}].path"
                 text = f'Invalid value: "{patch["path"]}": the identity of an object is the same in all clusters'
                 yield cause("FieldValueInvalid", text, field)

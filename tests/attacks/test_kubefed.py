@@ -118,7 +118,11 @@ async def test_viewers_read_no_secrets_in_templates(host: Tenants) -> None:
             "spec.overrides[0].clusterOverrides[0].path: Invalid value",
         ),
         (
-            {"overrides": [{"clusterName": "east", "clusterOverrides": [{"path": "spec.replicas"}]}]},
+            {"overrides": [{"clusterName": "east", "clusterOverrides": [{"path": "metadata.name", "value": "x"}]}]},
+            "spec.overrides[0].clusterOverrides[0].path: Invalid value",
+        ),
+        (
+            {"overrides": [{"clusterName": "east", "clusterOverrides": [{"path": "spec..replicas"}]}]},
             "spec.overrides[0].clusterOverrides[0].path",
         ),
         ({"overrides": [{"clusterName": "east"}, {"clusterName": "east"}]}, "Duplicate value"),
