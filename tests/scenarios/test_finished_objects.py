@@ -3,11 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.support.manifests import a_policy
+from tests.support.manifests import a_policy, an_override
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
+from federation.api.resources import (
+    FEDERATED_CLUSTERS,
+    FEDERATED_OBJECTS,
+    FEDERATED_TYPE_CONFIGS,
+    OVERRIDE_POLICIES,
+    PROPAGATION_POLICIES,
+)
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import CRDS, JOBS, Object, Resource
 
@@ -103,6 +109,31 @@ async def test_a_job_that_finishes_and_leaves_between_two_writes_of_sync_is_not_
         await world.until_equal(_outcome(world), (2, "True"))
         await world.settle()
         assert (await _uids(world)).keys() == {"north"}
+
+
+async def test_a_finished_job_takes_labels_and_says_once_that_an_override_comes_too_late() -> None:
+    async with a_world(members=MEMBERS) as world:
+        await _place(world, JOBS)
+        await world.create(JOBS, _job())
+        await world.until_equal(_outcome(world), (2, "True"))
+        await world.settle()
+        policy = an_override("east", "/spec/template/spec/containers/0/image", "job:2")
+        policy["spec"]["resourceSelectors"] = [{"apiVersion": "batch/v1", "kind": "Job"}]
+        policy["metadata"]["labels"] = {}
+        await world.create(OVERRIDE_POLICIES, policy)
+        bound = {names.OVERRIDE_POLICY_LABEL: "special", "team": "a"}
+        await world.merge(JOBS, "crunch", {"metadata": {"labels": bound}})
+        await world.until_equal(lambda: _statuses(world), {"east": "Finished", "north": "OK"})
+        await world.settle()
+        federated = await world.user.get(FEDERATED_OBJECTS, "crunch-jobs.batch", "default")
+        messages = {entry["cluster"]: entry.get("message", "") for entry in federated["status"]["clusters"]}
+        assert "changes of its spec are not delivered" in messages["east"]
+        assert conditions.is_true(federated["status"]["conditions"], names.PROPAGATED)
+        for member in world.members.values():
+            live = await member.find(JOBS, "crunch")
+            assert live is not None
+            assert live["metadata"]["labels"]["team"] == "a"
+            assert live["spec"]["template"]["spec"]["containers"][0]["image"] == "job:1"
 
 
 async def test_a_job_that_is_deleted_in_a_member_while_it_runs_is_created_again() -> None:

@@ -25,6 +25,7 @@ from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.federatedobject.provenance import is_hand_written
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.patches import apply_patches, forbidden_paths, patches_by_cluster
+from federation.planning.rendering.repeatedkeys import without_repeated_keys
 
 _DIVIDED = frozenset((DEPLOYMENTS, STATEFUL_SETS, CLONE_SETS, ADVANCED_STATEFUL_SETS))
 """The kinds whose changes share one budget over all clusters (planning/rollout)."""
@@ -110,7 +111,7 @@ class Renderer:
             # It removes the host's object, and with it those of members, after the end in all of them. A member that
             # removed its own would take the evidence with it that the Job has run.
             obj = {**obj, "spec": _without(obj["spec"], ("ttlSecondsAfterFinished",))}
-        return finish(obj, annotations)
+        return finish(without_repeated_keys(obj), annotations)
 
     def subject(self, cluster: str) -> Rendered | None:
         """Return what the host's admission has to judge before the cluster's member object leaves, None for nothing.

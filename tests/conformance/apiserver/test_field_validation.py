@@ -1,5 +1,7 @@
 """Conformance area: field validation and names."""
 
+import json
+
 import pytest
 from tests.conformance.apiserver.objects import a_config_map, a_deployment, a_pod, a_service
 from tests.support.rest import MERGE, STRATEGIC, Api, Refused, refused
@@ -184,3 +186,28 @@ def test_yaml_is_taken_and_given(api: Api) -> None:
     answer = api.send("POST", api.url("configmaps"), text, type_="application/yaml", accept="application/yaml")
     assert answer.headers["content-type"] == "application/yaml"
     assert "yes" in answer.text
+
+
+def test_keys_that_a_list_of_a_pod_names_twice_are_accepted_with_a_warning(api: Api) -> None:
+    """Server-side apply refuses such lists, or drops items of them."""
+    container = {
+        "name": "main",
+        "image": "web:1",
+        "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}],
+        "ports": [{"containerPort": 80, "name": "a"}, {"containerPort": 80, "name": "b", "protocol": "TCP"}],
+    }
+    aliases = [{"ip": "10.0.0.1", "hostnames": ["a"]}, {"ip": "10.0.0.1", "hostnames": ["b"]}]
+    lists = {"imagePullSecrets": [{"name": "x"}, {"name": "x"}], "hostAliases": aliases}
+    spec = {"containers": [container], **lists}
+    deployment = a_deployment()
+    deployment["spec"]["template"]["spec"] = spec
+    pod = {**a_pod("twice"), "spec": spec}
+    for plural, obj, path in (("deployments", deployment, "spec.template.spec"), ("pods", pod, "spec")):
+        answer = api.send("POST", api.url(plural), obj, dryRun="All")
+        expected = (
+            f'{path}.hostAliases[1].ip: duplicate ip "10.0.0.1"',
+            f'{path}.imagePullSecrets[1].name: duplicate name "x"',
+            f'{path}.containers[0].env[1]: hides previous definition of "A", which may be dropped when using apply',
+            f"{path}.containers[0].ports[1]: duplicate port definition with {path}.containers[0].ports[0]",
+        )
+        assert answer.headers["warning"] == ", ".join(f"299 - {json.dumps(text)}" for text in expected)

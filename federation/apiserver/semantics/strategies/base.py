@@ -12,6 +12,7 @@ from federation.apimachinery import nameformats
 from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.fielderrors import Causes, immutable
 from federation.apimachinery.resources import Object
+from federation.apiserver.semantics.validation.podwarnings import repeated_keys
 
 StatusFields = Mapping[str, Any]
 USER_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
@@ -40,6 +41,8 @@ class Strategy:
     """True if DELETE answers with the object instead of a Status."""
     default_propagation: ClassVar[str] = "Background"
     initial_finalizers: ClassVar[tuple[str, ...]] = ()
+    pod_spec: ClassVar[str] = ""
+    """The path of the pod spec, "" for kinds without one."""
     records_requester: ClassVar[bool] = False
     """True if new objects name the user who created them."""
     records_every_creator: ClassVar[bool] = False
@@ -110,8 +113,7 @@ class Strategy:
 
     def warnings(self, obj: Object) -> list[str]:
         """Return warnings for the client, for example about deprecated fields."""
-        del obj
-        return []
+        return repeated_keys(value_at(obj, self.pod_spec), self.pod_spec) if self.pod_spec else []
 
     def has_spec_changed(self, new: Object, old: Object) -> bool:
         """Return True if a field outside metadata and status differs, so that the generation increases."""

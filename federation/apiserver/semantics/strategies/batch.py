@@ -22,6 +22,7 @@ _PLACEMENT = frozenset({"nodeSelector", "tolerations", "schedulingGates"})
 class JobStrategy(GenerationStrategy):
     """batch/v1 Job: selector and template labels are generated from the uid; the template is immutable."""
 
+    pod_spec = "spec.template.spec"
     status_always: ClassVar[StatusFields] = {}
 
     def default(self, obj: Object) -> None:
@@ -67,6 +68,7 @@ class JobStrategy(GenerationStrategy):
 class CronJobStrategy(GenerationStrategy):
     """batch/v1 CronJob."""
 
+    pod_spec = "spec.jobTemplate.spec.template.spec"
     status_always: ClassVar[StatusFields] = {}
 
     def default(self, obj: Object) -> None:

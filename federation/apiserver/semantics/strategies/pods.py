@@ -13,6 +13,7 @@ from federation.apiserver.semantics.validation.podvalidation import validate_pod
 class PodStrategy(GenerationStrategy):
     """v1 Pod: its spec is almost immutable, and deletion has a grace period once it is bound to a node."""
 
+    pod_spec = "spec"
     returns_deleted_object = True
 
     def default(self, obj: Object) -> None:
@@ -56,6 +57,8 @@ class PodStrategy(GenerationStrategy):
 
 class PodTemplateStrategy(GenerationStrategy):
     """v1 PodTemplate."""
+
+    pod_spec = "template.spec"
 
     def default(self, obj: Object) -> None:
         defaults.default_template(obj.setdefault("template", {}))

@@ -12,6 +12,7 @@ from federation.apiserver.semantics.validation import workloadvalidation as vali
 class DeploymentStrategy(GenerationStrategy):
     """apps/v1 Deployment."""
 
+    pod_spec = "spec.template.spec"
     status_always: ClassVar[StatusFields] = {}
     status_resets = ("labels",)
     immutable_fields = ("spec.selector",)
@@ -30,6 +31,7 @@ class DeploymentStrategy(GenerationStrategy):
 class ReplicaSetStrategy(GenerationStrategy):
     """apps/v1 ReplicaSet."""
 
+    pod_spec = "spec.template.spec"
     status_always: ClassVar[StatusFields] = {"replicas": 0}
     immutable_fields = ("spec.selector",)
 
@@ -43,6 +45,7 @@ class ReplicaSetStrategy(GenerationStrategy):
 class ReplicationControllerStrategy(GenerationStrategy):
     """v1 ReplicationController."""
 
+    pod_spec = "spec.template.spec"
     status_always: ClassVar[StatusFields] = {"replicas": 0}
     default_propagation = "Orphan"
 
@@ -56,6 +59,7 @@ class ReplicationControllerStrategy(GenerationStrategy):
 class StatefulSetStrategy(GenerationStrategy):
     """apps/v1 StatefulSet: most of its spec is immutable."""
 
+    pod_spec = "spec.template.spec"
     status_always: ClassVar[StatusFields] = {"replicas": 0, "availableReplicas": 0}
 
     _MUTABLE = frozenset(
@@ -98,6 +102,7 @@ class StatefulSetStrategy(GenerationStrategy):
 class DaemonSetStrategy(GenerationStrategy):
     """apps/v1 DaemonSet."""
 
+    pod_spec = "spec.template.spec"
     status_always: ClassVar[StatusFields] = {
         "currentNumberScheduled": 0,
         "numberMisscheduled": 0,
