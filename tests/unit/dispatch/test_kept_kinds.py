@@ -30,3 +30,9 @@ def test_an_object_that_others_depend_on_stays_when_it_is_not_placed_any_more(re
 
 def test_any_other_object_is_deleted_then() -> None:
     assert _unplaced(CONFIG_MAP).operation is Operation.DELETE
+
+
+def test_an_object_is_kept_only_if_somebody_says_so() -> None:
+    there = ObservedObject(exists=True)
+    decision = decide(ClusterState("east"), is_selected=False, is_recorded=True, observed=there)
+    assert decision.operation is Operation.DELETE

@@ -15,6 +15,7 @@ from federation.scheduling.framework.testing import (
     NOW,
     a_cluster,
     a_divided_unit,
+    a_state,
     a_unit,
     run_filter,
     run_replicas,
@@ -132,6 +133,19 @@ def test_a_gpu_weighs_four_times() -> None:
     assert run_score(make("ClusterResourcesLeastAllocated"), unit, [cluster]) == [(100 + 100 + 4 * 50) // 6]
     assert run_score(make("ClusterResourcesMostAllocated"), unit, [cluster]) == [4 * 50 // 6]
     assert run_score(make("ClusterResourcesBalancedAllocation"), unit, [cluster]) == [76]
+
+
+@pytest.mark.parametrize("name", ["ClusterResourcesLeastAllocated", "ClusterResourcesBalancedAllocation"])
+@pytest.mark.parametrize("request_", [{}, {"cpu": 700}, {"cpu": 700, "nvidia.com/gpu": 5}, {"nvidia.com/gpu": 5}])
+def test_the_scores_of_all_clusters_at_once_are_those_of_each(name: str, request_: dict[str, int]) -> None:
+    plugin, unit = make(name), a_unit(request=request_)
+    clusters = [
+        a_cluster("gpus").offering(cpu="10", memory="10", **{"nvidia.com/gpu": "10"}).built(),
+        a_cluster("used").offering(cpu="10", memory="10", **{"nvidia.com/gpu": "10"}).free(cpu="3").built(),
+        a_cluster("cpus").offering(cpu="1", memory="10").built(),
+        a_cluster("nothing").built(),
+    ]
+    assert list(plugin.score_each(unit, clusters, a_state())) == run_score(plugin, unit, clusters)
 
 
 def test_scores_without_a_highest_one() -> None:

@@ -9,7 +9,7 @@ from tests.support.member_world import World, a_deployment, member_world, placed
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, LEFTOVERS
 from federation.apimachinery.errors import NotFound
-from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.apimachinery.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, Object
 from federation.client.client import PatchType
 from federation.controllers.sync.memberobjects import MemberObjectCache
 from federation.dispatch.expectations import Expectations, MemberKey
@@ -124,6 +124,27 @@ async def test_a_cluster_leaves_when_the_last_object_is_gone_and_not_before() ->
             return "m2" not in [each["metadata"]["name"] for each in (await world.host.list(FEDERATED_CLUSTERS)).items]
 
         await world.until(has_left)
+
+
+@pytest.mark.parametrize(("has_autoscaler", "expected"), [(True, 7), (False, 2)])
+async def test_replicas_of_an_autoscaler_in_the_member_stay(has_autoscaler: bool, expected: int) -> None:
+    async with member_world(1) as world:
+        await _converged(world, {"m1": 2})
+        admin = world.members["m1"].admin
+        if has_autoscaler:
+            head = {"apiVersion": HORIZONTAL_POD_AUTOSCALERS.api_version, "kind": HORIZONTAL_POD_AUTOSCALERS.kind}
+            target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+            spec = {"maxReplicas": 9, "scaleTargetRef": target}
+            metadata = {"name": "web", "namespace": "default"}
+            await admin.create(HORIZONTAL_POD_AUTOSCALERS, {**head, "metadata": metadata, "spec": spec})
+        more: Object = {"spec": {"replicas": 7}}
+        await admin.patch(
+            DEPLOYMENTS, "web", more, patch_type=PatchType.MERGE, namespace="default", subresource="scale"
+        )
+        await world.pass_time(5)
+        deployment = await world.members["m1"].deployment()
+        assert deployment is not None
+        assert deployment["spec"]["replicas"] == expected
 
 
 async def _change(world: World, label: str) -> Object:

@@ -84,6 +84,7 @@ def test_the_first_step_and_its_reasons(
             "ScaleDownStabilized",
         ),
         ({"scaleUp": QUICK, "scaleDown": {**QUICK, "stabilizationWindowSeconds": 60}}, 6, 4, 60, 4, "ReadyForNewScale"),
+        ({"scaleUp": QUICK, "scaleDown": QUICK}, 6, 8, 0.5, 8, "ReadyForNewScale"),
     ],
 )
 def test_recent_recommendations_hold_a_change_back(
@@ -93,3 +94,11 @@ def test_recent_recommendations_hold_a_change_back(
     history.limit(5, recent, bounds, 0.0)
     replicas, is_able, _ = history.limit(5, wanted, bounds, age_s)
     assert (replicas, is_able[1]) == (expected, able)
+
+
+def test_changes_count_for_half_an_hour() -> None:
+    history = History()
+    history.record_change(5, 0.0)
+    history.record_change(-3, 10.0)
+    history.record_change(1, 1805.0)
+    assert history.changes == [(10.0, -3), (1805.0, 1)]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from federation.planning.drift.fields import FIELDS_MAX, Author, Field, author_of, drifted_fields
+from federation.planning.drift.fields import FIELDS_MAX, Author, Field, author_of, drifted_fields, managers_of
 
 WANTED = {
     "metadata": {"labels": {"app": "web", "example.com/tier": "gold"}},
@@ -126,3 +126,17 @@ def test_malformed_entries_name_nobody(managed: Any) -> None:
 def test_what_a_member_says_of_itself_is_short_and_printable(manager: Any, shown: str) -> None:
     entry = {"manager": manager, "operation": "x" * 100, "time": "x" * 100, "fieldsV1": {"f:spec": {"f:replicas": {}}}}
     assert _author(_live(replicas=9), entry) == Author(shown, "", "")
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        ("f:replicas", "spec.replicas"),
+        ("f:" + "x" * 64, "spec." + "x" * 64),
+        ("f:" + "x" * 65, "spec"),
+        ("k:a", "spec"),
+    ],
+)
+def test_only_short_plain_names_of_parts_are_shown(key: str, shown: str) -> None:
+    entry = {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {key: {}}}}
+    assert [parts for _, parts in managers_of({"metadata": {"managedFields": [entry]}})] == [(shown,)]
