@@ -22,6 +22,9 @@ from federation.apiserver.auth.identity import User
 from federation.apiserver.auth.oidcclaims import ClaimsRefused, OIDCOptions, check_validity, to_user
 
 _log = structlog.get_logger(__name__)
+_PUBLIC_LENGTHS_MAX = {"kty": 3, "kid": 1024, "use": 3, "alg": 16, "crv": 16, "n": 1366, "e": 6, "x": 88, "y": 88}
+"""The members of a public key, and their lengths: 8,192 bits of modulus, 32 of exponent. With the exponent of a private
+key the library would search its factors, for minutes; large numbers would make each verification slow."""
 _refreshes = Counter(
     "federation_server_oidc_refreshes_total", "Fetches of the OIDC issuer's keys by outcome", ["outcome"]
 )
@@ -179,8 +182,11 @@ def _to_keys(document: dict[str, Any], keys_max: int) -> list[tuple[str, Any]]:
     for entry in entries[:keys_max] if isinstance(entries, list) else ():
         if not isinstance(entry, dict) or entry.get("use", "sig") != "sig" or entry.get("kty") not in ("RSA", "EC"):
             continue
+        public = {name: entry[name] for name in _PUBLIC_LENGTHS_MAX if name in entry}
+        if any(len(str(value)) > _PUBLIC_LENGTHS_MAX[name] for name, value in public.items()):
+            continue
         try:
-            keys.append((str(entry.get("kid", "")), jwt.PyJWK(entry).key))
+            keys.append((str(entry.get("kid", "")), jwt.PyJWK(public).key))
         except (jwt.PyJWTError, TypeError, ValueError):
             continue
     if not keys:

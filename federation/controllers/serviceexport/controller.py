@@ -59,6 +59,7 @@ class ServiceExportController:
         self._slices.add_index(BY_SERVICE, service_of)
         reconciler = Reconciler(
             client,
+            objects,
             members,
             self._exports,
             self._services,
@@ -76,7 +77,7 @@ class ServiceExportController:
         self._exports.add_handler(self._on_export)
         self._slices.add_handler(self._on_copy)
         self._clusters.add_handler(self._on_cluster)
-        self._objects.subscribe(self._on_federated, Triggers(generation=False, deletion=False))
+        self._objects.subscribe(self._on_federated, Triggers(deletion=False))
         self._members.add_handler(self._on_member)
         self._members.add_sync_listener(self._on_synced)
         informers = (self._exports, self._services, self._slices, self._clusters)
@@ -96,9 +97,10 @@ class ServiceExportController:
     # -- events
 
     def _on_federated(self, old: Object | None, new: Object | None) -> None:
-        del old
-        if new is not None and _is_export(new["spec"]["template"]):
+        federated = new if new is not None else old or {}
+        if _is_export(template := federated["spec"]["template"]):
             self._watch_members()
+            self._enqueue(Key(federated["metadata"].get("namespace", ""), str(template["metadata"]["name"])))
 
     def _watch_members(self) -> None:
         """Watch the members from the first federated ServiceExport, or copy of an EndpointSlice, on."""

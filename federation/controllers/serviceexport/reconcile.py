@@ -1,11 +1,13 @@
 """The steps for one exported Service: copy the EndpointSlices of its members to the host, report on its ServiceExport.
 
-A copy is deleted only when its cluster shows that it exports the Service no more, has left, or is lost for as long as
-its workloads may stay there. A cluster that does not answer, or whose caches are incomplete, keeps its copies.
+Only clusters where the host places the ServiceExport export the Service: others could make one themselves, and get the
+requests of all importing clusters. A copy is deleted when its cluster is not one of these, shows that it exports the
+Service no more, has left, or is lost for as long as its workloads may stay there. A cluster that does not answer, or
+whose caches are incomplete, keeps its copies.
 """
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -14,11 +16,19 @@ from federation.api import names
 from federation.api.resources import SERVICE_EXPORTS
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import AlreadyExists, NotFound
+from federation.apimachinery.errors import (
+    AlreadyExists,
+    BadRequest,
+    Forbidden,
+    Invalid,
+    NotFound,
+    RequestEntityTooLarge,
+)
 from federation.apimachinery.resources import ENDPOINT_SLICES, SERVICES, Object
 from federation.client.client import Client
 from federation.dispatch.plan import cluster_state_of
 from federation.planning.failover.departure import evicting_of
+from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.multicluster.exports import (
     Export,
     export_of,
@@ -29,6 +39,7 @@ from federation.planning.multicluster.exports import (
     to_imported,
 )
 from federation.runtime.controller import DONE, Key, Result
+from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informer import Informer
 from federation.runtime.members import Members
 
@@ -51,6 +62,7 @@ class Reconciler:
     def __init__(
         self,
         client: Client,
+        objects: FederatedObjects,
         members: Members,
         exports: Informer,
         services: Informer,
@@ -61,6 +73,7 @@ class Reconciler:
         toleration_s: float,
     ) -> None:
         self._client = client
+        self._objects = objects
         self._members = members
         self._exports = exports
         self._services = services
@@ -78,18 +91,25 @@ class Reconciler:
             for copy in (to_imported(export.cluster, each) for each in export.slices)
         }
         present = {obj["metadata"]["name"]: obj for obj in self._slices.by_index(BY_SERVICE, index_value(key))}
+        refused: dict[str, str] = {}
         for name, copy in wanted.items():
-            await self._write(copy, present.get(name))
+            try:
+                await self._write(copy, present.get(name))
+            except (Invalid, BadRequest, Forbidden, RequestEntityTooLarge) as error:
+                # The endpoints of one cluster must not hold up those of the others.
+                refused.setdefault(copy["metadata"]["labels"][names.SOURCE_CLUSTER], error.message)
         for name, obj in present.items():
             if name not in wanted and obj["metadata"]["labels"][names.SOURCE_CLUSTER] not in observed.kept:
                 await self._delete(obj)
-        await self._report(key, observed.exports)
+        await self._report(key, observed.exports, refused)
         return DONE if observed.recheck_s is None else Result(requeue_after_s=observed.recheck_s)
 
     def _observe(self, key: Key) -> _Observed:
-        observed = _Observed([], set())
+        observed, placed = _Observed([], set()), self._placed(key)
         for cluster in self._clusters.list():
             name = cluster["metadata"]["name"]
+            if name not in placed:
+                continue
             if cluster["metadata"].get("deletionTimestamp") and not cluster_state_of(cluster).joined:
                 continue
             left_s = self._lost_in_s(cluster)
@@ -105,6 +125,12 @@ class Reconciler:
                 observed.exports.append(export)
         observed.exports.sort(key=lambda export: export.cluster)
         return observed
+
+    def _placed(self, key: Key) -> Collection[str]:
+        """Return the clusters where the host places the ServiceExport."""
+        type_ = self._objects.types.for_resource(SERVICE_EXPORTS)
+        federated = None if type_ is None else self._objects.get(self._objects.key_for(type_, *key))
+        return () if federated is None else effective_placement(federated)
 
     def _export_of(self, cluster: str, key: Key) -> Export | None:
         informer = self._members.informer(cluster, ENDPOINT_SLICES)
@@ -147,13 +173,13 @@ class Reconciler:
             with contextlib.suppress(NotFound):
                 await self._client.delete(ENDPOINT_SLICES, metadata["name"], metadata["namespace"], uid=metadata["uid"])
 
-    async def _report(self, key: Key, exports: list[Export]) -> None:
+    async def _report(self, key: Key, exports: list[Export], refused: Mapping[str, str]) -> None:
         export = self._exports.get(*key)
         if export is None or export["metadata"].get("deletionTimestamp"):
             return
         present = (export.get("status") or {}).get("conditions")
         has_service = self._services.get(*key) is not None
-        planned = plan_conditions(present, exports, has_service=has_service, now=self._clock.now())
+        planned = plan_conditions(present, exports, refused, has_service=has_service, now=self._clock.now())
         if planned == (present or []):
             return
         await self._client.patch_status(

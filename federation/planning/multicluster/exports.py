@@ -21,6 +21,9 @@ _MANAGED_BY_LABEL = "endpointslice.kubernetes.io/managed-by"
 _HEADLESS_LABEL = "service.kubernetes.io/headless"
 _MANAGER = "serviceexport-controller.kubeadmiral.io"
 _LABEL_LENGTH_MAX = 63
+_SLICES_MAX = 100
+"""EndpointSlices of one Service and cluster, which the host stores: 10,000 endpoints as Kubernetes fills them."""
+_MESSAGE_MAX = 1024
 _ENDPOINT_FIELDS = ("addresses", "conditions", "hostname", "zone")
 """What holds in every cluster. Nodes and pods are known to their own cluster only."""
 
@@ -62,7 +65,7 @@ def source_of(slice_: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def export_of(cluster: str, export: Object | None, service: Object | None, slices: Iterable[Object]) -> Export | None:
-    """Return a cluster's export; None if it does not export the Service.
+    """Return a cluster's export; None if it does not export the Service, or with a Service without sense.
 
     `slices` are the EndpointSlices of the cluster's namespace. Imported ones are not exported again.
     """
@@ -75,11 +78,16 @@ def export_of(cluster: str, export: Object | None, service: Object | None, slice
         return None
     name = service["metadata"]["name"]
     own = [each for each in slices if _service_of(each) == name and source_of(each) is None]
-    return Export(cluster, str(export["metadata"].get("creationTimestamp") or ""), _exported(spec), own)
+    first = sorted(own, key=lambda each: str(each["metadata"]["name"]))[:_SLICES_MAX]
+    try:
+        exported = _exported(spec)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None  # ports that no API server admits
+    return Export(cluster, str(export["metadata"].get("creationTimestamp") or ""), exported, first)
 
 
 def to_imported(cluster: str, slice_: Object) -> Object:
-    """Return the host's copy of a cluster's EndpointSlice."""
+    """Return the host's copy of a cluster's EndpointSlice. One without sense gives a copy that the host refuses."""
     metadata = slice_["metadata"]
     labels = {
         SERVICE_NAME_LABEL: _service_of(slice_),
@@ -88,7 +96,7 @@ def to_imported(cluster: str, slice_: Object) -> Object:
     }
     if _HEADLESS_LABEL in (metadata.get("labels") or {}):
         labels[_HEADLESS_LABEL] = ""
-    endpoints = slice_.get("endpoints") or []
+    endpoints = [each for each in _listed(slice_.get("endpoints")) if isinstance(each, dict)]
     return {
         "apiVersion": ENDPOINT_SLICES.api_version,
         "kind": ENDPOINT_SLICES.kind,
@@ -97,9 +105,9 @@ def to_imported(cluster: str, slice_: Object) -> Object:
             "namespace": metadata["namespace"],
             "labels": labels,
         },
-        "addressType": slice_["addressType"],
+        "addressType": slice_.get("addressType", ""),
         "endpoints": [{field: each[field] for field in _ENDPOINT_FIELDS if field in each} for each in endpoints],
-        "ports": slice_.get("ports") or [],
+        "ports": _listed(slice_.get("ports")),
     }
 
 
@@ -112,13 +120,22 @@ def is_copy_current(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> bo
 
 
 def plan_conditions(
-    present: list[Condition] | None, exports: Sequence[Export], *, has_service: bool, now: datetime
+    present: list[Condition] | None,
+    exports: Sequence[Export],
+    refused: Mapping[str, str],
+    *,
+    has_service: bool,
+    now: datetime,
 ) -> list[Condition]:
     """Return the conditions of the host's ServiceExport: Valid and, between clusters, Conflict.
 
-    The same list when nothing changes.
+    `refused` has the reason by the clusters whose EndpointSlices the host did not take. The same list when nothing
+    changes.
     """
-    if exports:
+    if refused:
+        text = "; ".join(f"{cluster}: {reason}" for cluster, reason in sorted(refused.items()))
+        valid = ("False", "EndpointsRefused", f"the host refuses EndpointSlices of {text}"[:_MESSAGE_MAX])
+    elif exports:
         clusters = ", ".join(export.cluster for export in exports)
         valid = ("True", "Exported", f"exported by {clusters}")
     elif has_service:
@@ -166,6 +183,10 @@ def _exported(spec: Mapping[str, Any]) -> Exported:
         for port in spec.get("ports") or ()
     )
     return Exported(tuple(ports), spec.get("clusterIP") == "None", str(spec.get("sessionAffinity") or "None"))
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _service_of(slice_: Mapping[str, Any]) -> str:

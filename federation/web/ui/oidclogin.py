@@ -116,8 +116,9 @@ class OIDCLogin:
             "code_verifier": verifier,
         }
         headers = {"accept": "application/json", "content-type": "application/x-www-form-urlencoded"}
-        methods = discovered.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
-        if self._options.client_secret and "client_secret_basic" in methods:
+        methods = discovered.get("token_endpoint_auth_methods_supported")
+        is_basic = not isinstance(methods, list) or not methods or "client_secret_basic" in methods
+        if self._options.client_secret and is_basic:
             pair = f"{quote(self._options.client_id, safe='')}:{quote(self._options.client_secret, safe='')}"
             headers["authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         elif self._options.client_secret:

@@ -117,13 +117,17 @@ def test_the_oldest_export_wins_in_any_order(order: list[str], odd: str) -> None
 
 def test_conditions_say_who_exports_and_what_differs() -> None:
     alike = [an_export("east"), an_export("west")]
-    planned = plan_conditions(None, alike, has_service=True, now=NOW)
+    planned = plan_conditions(None, alike, {}, has_service=True, now=NOW)
     assert [each["type"] for each in planned] == ["Valid"]
-    assert plan_conditions(planned, alike, has_service=True, now=NOW) is planned
+    assert plan_conditions(planned, alike, {}, has_service=True, now=NOW) is planned
     other = an_export("west", ports=[{"name": "http", "port": 81}])
-    planned = plan_conditions(planned, [alike[0], other], has_service=True, now=NOW)
+    planned = plan_conditions(planned, [alike[0], other], {}, has_service=True, now=NOW)
     conflict = conditions.find(planned, "Conflict")
     assert conflict is not None
     assert conflict["message"] == "not as in east, whose export is the oldest: ports of west"
-    planned = plan_conditions(planned, [], has_service=False, now=NOW)
+    planned = plan_conditions(planned, alike, {"west": "no"}, has_service=True, now=NOW)
+    valid = conditions.find(planned, "Valid")
+    assert valid is not None
+    assert (valid["reason"], valid["message"]) == ("EndpointsRefused", "the host refuses EndpointSlices of west: no")
+    planned = plan_conditions(planned, [], {}, has_service=False, now=NOW)
     assert [(each["type"], each["status"], each["reason"]) for each in planned] == [("Valid", "False", "NoService")]

@@ -1,0 +1,96 @@
+"""Attack: a server that the host calls answers without end or sense: identity providers, scheduler plugins, webhooks."""
+
+import asyncio
+import base64
+import secrets
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from time import thread_time
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.webhookclient import WebhookClient
+from federation.apiserver.auth.oidc import _FetchFailed, _to_keys
+
+OK = b"HTTP/1.1 200 OK\r\n"
+MIB = b"\0" * (1 << 20)
+_packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+BOMB = b"".join([*(_packer.compress(MIB) for _ in range(100)), _packer.flush()])
+
+
+@asynccontextmanager
+async def answering(*pieces: bytes, last: bytes = b"") -> AsyncIterator[str]:
+    """Serve these pieces, and `last` again and again."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.CancelledError):
+            await reader.readuntil(b"\r\n\r\n")
+            for piece in pieces:
+                writer.write(piece)
+            while last:
+                writer.write(last)
+                await writer.drain()
+            await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    finally:
+        server.close()
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize(
+    ("pieces", "last", "error"),
+    [
+        ([], b"", "no answer within"),
+        ([OK + b"content-length: 1000000000\r\n\r\n"], MIB, "larger than"),
+        ([OK + b"content-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(BOMB), BOMB], b"", "larger than"),
+        ([OK + b"transfer-encoding: chunked\r\n\r\n1;"], b"a" * 10_000, ""),
+        ([OK], b"a: b\r\n" * 100, ""),
+        ([OK + b"content-length: 10\r\n\r\nx"], b"", "no answer within"),
+    ],
+    ids=["never", "endless", "bomb", "chunk", "headers", "unfinished"],
+)
+async def test_an_answer_without_end_is_a_failure_within_the_time(pieces: list[bytes], last: bytes, error: str) -> None:
+    client = WebhookClient()
+    async with answering(*pieces, last=last) as url, asyncio.timeout(30):
+        answer = await client.get(Connection(url), {}, timeout_s=0.3)
+    assert answer.status in (0, 400)
+    assert error in answer.error
+    assert len(answer.body) <= 1 << 20
+    await client.close()
+
+
+def to_text(number: int) -> str:
+    return base64.urlsafe_b64encode(number.to_bytes((number.bit_length() + 7) // 8, "big")).rstrip(b"=").decode()
+
+
+def a_key(bits: int, **fields: Any) -> dict[str, Any]:
+    odd = secrets.randbits(bits) | 1 | (1 << (bits - 1))
+    return {"kty": "RSA", "kid": "k", "n": to_text(odd), "e": "AQAB", **fields}
+
+
+def test_a_private_key_of_an_identity_provider_is_read_as_a_public_one() -> None:
+    """Otherwise the library searches the factors of the modulus: 3 s for 8,192 bits, and 23 s for twice as many."""
+    started = thread_time()
+    found = _to_keys({"keys": [a_key(4_096, d=to_text(secrets.randbits(4_096) | 1))] * 4}, 64)
+    assert thread_time() - started < 0.5
+    assert len(found) == 4
+    assert all(isinstance(key, RSAPublicKey) for _, key in found)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"n": to_text(1 << 16_384 | 1)}, {"e": to_text(1 << 2_000 | 1)}, {"kid": "k" * 5_000}, {"n": ["x"] * 5_000}],
+    ids=["modulus", "exponent", "kid", "list"],
+)
+def test_keys_with_long_numbers_do_not_count(fields: dict[str, Any]) -> None:
+    with pytest.raises(_FetchFailed):
+        _to_keys({"keys": [a_key(2_048, **fields)]}, 64)
+    assert len(_to_keys({"keys": [a_key(8_192)]}, 64)) == 1
