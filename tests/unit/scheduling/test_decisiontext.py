@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from federation.scheduling.decisiontext import division_facts, division_steps
+from federation.scheduling.decisiontext import amounts_text, division_facts, division_steps
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,10 @@ def test_steps_without_replicas_and_repeated_quotas_are_no_steps() -> None:
     ]
     assert [label for label, _ in division_steps({"steps": steps})] == ["minimums"]
     assert list(division_steps({})) == []
+
+
+def test_the_amounts_after_the_fiftieth_are_counted() -> None:
+    amounts = {f"c{number}": number for number in range(52)}
+    assert amounts_text(amounts).endswith("c49 49, and 2 more")
+    assert amounts_text(dict(list(amounts.items())[:50])).endswith(", c49 49")
+    assert amounts_text({}) == "none"

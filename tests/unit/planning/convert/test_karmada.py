@@ -379,6 +379,16 @@ def test_an_object_that_karmada_had_loses_what_karmada_added() -> None:
     assert converted(other)[0] == [other]
 
 
+def test_finalizers_of_other_controllers_are_noted() -> None:
+    kept = policy()
+    kept["metadata"]["finalizers"] = ["karmada.io/x", "example.com/y"]
+    (found,), notes = converted(kept)
+    assert "finalizers" not in found["metadata"]
+    assert [(note.field, note.message) for note in notes] == [
+        ("metadata.finalizers", "example.com/y: left out, its controller may not run here")
+    ]
+
+
 def test_what_users_tell_karmada_on_their_objects_is_converted_or_noted() -> None:
     labels = {
         "resourcetemplate.karmada.io/retain-replicas": "true",

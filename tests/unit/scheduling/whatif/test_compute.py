@@ -214,6 +214,7 @@ def test_the_json_form_has_manifests_and_reasons() -> None:
     (obj,) = form["objects"]
     assert (obj["kind"], obj["name"], obj["action"]) == ("Deployment", "web", "change")
     assert obj["explanation"]["because"] == ("policyContentHash",)
+    assert not to_json(plan(world, heavier))["objects"][0].get("explanation")
     assert [c["after"]["manifest"]["spec"]["replicas"] for c in obj["clusters"]] == [4, 2]
     assert form["clusters"][0] == {
         "cluster": "east",
