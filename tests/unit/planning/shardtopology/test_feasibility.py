@@ -2,7 +2,7 @@
 
 import pytest
 
-from federation.planning.shardtopology.assignment import count_by_zone
+from federation.planning.shardtopology.assignment import assign_zones, count_by_zone
 from federation.planning.shardtopology.feasibility import find_limits
 from federation.planning.shardtopology.shardedservice import Limits, Service, Zone
 
@@ -30,3 +30,11 @@ def test_a_node_for_each_pod_is_enough(node: int, expected: bool) -> None:
 
 def test_the_pods_of_a_zone_are_those_of_the_shards_in_it() -> None:
     assert count_by_zone([("a", "b"), ("a", "c"), ("a", "b")], ["a", "b", "c", "d"]) == {"a": 3, "b": 2, "c": 1, "d": 0}
+
+
+@pytest.mark.parametrize(("zone_max", "expected"), [(2, [2, 2, 2]), (3, [3, 2, 1]), (1, [3, 2, 1])])
+def test_weights_count_within_a_limit_that_the_zones_can_hold(zone_max: int, expected: list[int]) -> None:
+    zones = (Zone("a", 4, weight=6), Zone("b", 4, weight=3), Zone("c", 4, weight=2))
+    assigned = assign_zones(Service(zones, 3, 2), Limits(9, zone_max))
+    assert assigned is not None
+    assert list(count_by_zone(assigned, "abc").values()) == expected
