@@ -5,7 +5,8 @@ from typing import Any, Protocol
 import orjson
 
 from federation.api.resources import CORE_GROUP
-from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.errors import ConfigurationError, from_status
+from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Resource
 
 
@@ -81,7 +82,9 @@ class ServedKinds:
 
     async def _get(self, path: str) -> dict[str, Any] | None:
         code, body = await self._host.raw("GET", path)
+        if code in (401, 403):
+            raise from_status(parse_object(body) or {}, code)
         if code != 200:
-            return None
+            return None  # A version may be gone, or its aggregated server away.
         found: dict[str, Any] = orjson.loads(body)
         return found

@@ -71,6 +71,14 @@ def test_wrong_credentials_are_reported(fed: Federation, tmp_path: Path) -> None
     assert "refuses the kubeconfig's credentials" in line
 
 
+def test_refused_credentials_of_the_host_name_server_and_file(fed: Federation, tmp_path: Path) -> None:
+    server = fed.api().connection.server
+    path = kubeconfig_for(tmp_path, server, token="wrong")
+    for command in (("clusters",), ("why", "deployment/web"), ("get", "pods")):
+        line = refused(*command, "--kubeconfig", str(path))
+        assert f"{server} refuses the credentials in {path}: they are wrong, expired or revoked" in line
+
+
 def test_joining_the_same_cluster_twice_is_rejected(fed: Federation) -> None:
     member = fed.directory / "members" / "member-1.kubeconfig"
     assert "already joined" in join(fed, "member-1", member)

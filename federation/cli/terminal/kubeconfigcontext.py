@@ -15,7 +15,7 @@ import orjson
 
 from federation.api import names
 from federation.api.resources import CORE_GROUP
-from federation.apimachinery.errors import ApiError, ConfigurationError, Forbidden, NotFound, from_status
+from federation.apimachinery.errors import ApiError, ConfigurationError, Forbidden, NotFound, Unauthorized, from_status
 from federation.apimachinery.resources import CONFIGMAPS, NAMESPACES
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class KubeconfigContext:
     async def client(self) -> AsyncIterator["HTTPClient"]:
         """Yield a client for the context and close it afterwards.
 
-        ConfigurationError instead of NotFound if the server is not the host of a federation.
+        ConfigurationError instead of NotFound if the server is not the host of a federation, and of Unauthorized.
         """
         from federation.client.kubeconfig import load_kubeconfig  # noqa: PLC0415  # see the module's docstring
 
@@ -68,6 +68,12 @@ class KubeconfigContext:
                 if (problem := await find_host_problem(client)) is not None:
                     raise problem from error
                 raise
+            except Unauthorized as error:
+                where = f"{self.path}{f', context {self.context}' if self.context else ''}"
+                raise ConfigurationError(
+                    f"{client.connection.server} refuses the credentials in {where}: they are wrong, expired or"
+                    " revoked; ask an administrator of the federation for new ones"
+                ) from error
 
 
 @asynccontextmanager
