@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 from tests.support.member_world import Line
 
 from federation.apimachinery.clock import ManualClock
@@ -150,6 +151,18 @@ async def test_an_operation_past_its_deadline_is_cancelled() -> None:
         assert late.result().is_unanswered
         await s.clock.advance(0)
         assert ended.is_set()
+
+
+async def test_the_time_in_flight_is_measured() -> None:
+    def measured_s() -> float:
+        return REGISTRY.get_sample_value("federation_dispatch_operation_seconds_sum", {"cluster": "m1"}) or 0.0
+
+    async with running(deadline_s=10.0) as s:
+        await s.clock.advance(5)
+        before_s = measured_s()
+        s.submit(hang)
+        await s.clock.advance(10.1)
+        assert measured_s() - before_s == pytest.approx(10.0, abs=0.2)
 
 
 async def test_a_hanging_member_is_slow_and_an_idle_one_is_not() -> None:
