@@ -9,11 +9,12 @@ returns when cancelled. Scenario tests put registries in memory under the same `
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from federation import __version__, processrole
-from federation.admission.authors import record_choice
+from federation.admission.authors import AuthorAdmission, record_choice
 from federation.admission.plugins import admission_plugins
 from federation.admission.roles import HOST_RBAC
 from federation.api import agents, names
@@ -74,9 +75,11 @@ def protect_federated_objects(registry: Registry, clock: Clock, gate_networks: S
         return info.resource if info is not None else None
 
     client = LocalClient(registry, user_agent="admission")
-    for plugin in admission_plugins(client, find, SPREAD_RULES, clock, gate_networks):
+    plugins = admission_plugins(client, find, SPREAD_RULES, clock, gate_networks)
+    for plugin in plugins:
         registry.add_admission_plugin(plugin)
-    registry.set_annotator(record_choice)
+    recorded = {name for plugin in plugins if isinstance(plugin, AuthorAdmission) for name in plugin.resources}
+    registry.set_annotator(partial(record_choice, recorded))
 
 
 class ControlPlane:

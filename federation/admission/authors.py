@@ -5,21 +5,18 @@ who names an override policy in a label wishes for its overrides. A client canno
 replaced.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 
+from federation.admission.federatedobjects import forbidden
 from federation.api import names
-from federation.api.kubefedkinds import SCHEDULING_GROUP, TYPES_GROUP
-from federation.api.resources import CORE_GROUP, KRUISE_GROUP
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.admission.plugins import AdmissionPlugin
 from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import Decide
 from federation.apiserver.verbs.requestoptions import Requester
-from federation.planning.authors import record
+from federation.planning.authors import AUTHORS_MAX, authors_of, record
 
 _CHOICES = frozenset((names.OVERRIDE_POLICY_LABEL, names.CLUSTER_OVERRIDE_POLICY_LABEL))
-_OURS = frozenset((CORE_GROUP, KRUISE_GROUP, SCHEDULING_GROUP, TYPES_GROUP))
-"""The groups whose records `AuthorAdmission` keeps."""
 
 
 class AuthorAdmission:
@@ -36,6 +33,9 @@ class AuthorAdmission:
         if request.subresource or request.operation not in (CREATE, UPDATE):
             return obj
         _set(obj, record(obj, request.old, request.user))
+        if len(authors_of(obj)) > AUTHORS_MAX:
+            text = f"its parts were written by more than {AUTHORS_MAX} users; delete it and create it again"
+            raise forbidden(request, text, field="spec")
         return obj
 
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:
@@ -44,14 +44,19 @@ class AuthorAdmission:
             await self._inner.validate(request, access)
 
 
-def record_choice(resource: Resource, obj: Object, old: Object | None, requester: Requester) -> None:
-    """Record the authors of an object that names an override policy in a label; others have no record."""
+def record_choice(
+    recorded: Container[str], resource: Resource, obj: Object, old: Object | None, requester: Requester
+) -> None:
+    """Record the authors of an object that names an override policy in a label; others have no record.
+
+    `recorded` are the kinds (`Resource.group_resource`) whose record an `AuthorAdmission` keeps.
+    """
     metadata = obj["metadata"]
     labels, annotations = metadata.get("labels"), metadata.get("annotations")
     is_choice = isinstance(labels, dict) and not _CHOICES.isdisjoint(labels)
     if not is_choice and not (isinstance(annotations, dict) and names.AUTHORS in annotations):
         return
-    if resource.group not in _OURS:
+    if resource.group_resource not in recorded:
         before = None if old is None else {**old, "spec": _wish(old)}
         _set(obj, record({"spec": _wish(obj)}, before, requester()) if is_choice else None)
 

@@ -17,6 +17,8 @@ from federation.api import names
 
 UserInfo = Mapping[str, Any]
 """Kubernetes' UserInfo: username, groups, uid and extra."""
+AUTHORS_MAX = 32
+"""Authors of one wish, and of all that is in one overridden object: each is a dry run on the host."""
 _CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 """In extra: differs between tokens of one user."""
 _DIGEST_BYTES = 10

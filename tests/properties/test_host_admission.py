@@ -23,6 +23,7 @@ from federation.apimachinery.errors import (
     TooManyRequests,
 )
 from federation.apimachinery.resources import DEPLOYMENTS, PODS, Resource
+from federation.planning.authors import AUTHORS_MAX
 from federation.planning.overrides.policies import PolicyReference
 from federation.planning.rendering.memberobject import Renderer
 from federation.planning.rendering.takenback import taken_back
@@ -32,6 +33,7 @@ from federation.planning.rendering.verdicts import (
     Verdict,
     combine,
     compile_concerns,
+    limit_verdict,
     plan_report,
     requesters_of,
     to_verdict,
@@ -131,6 +133,14 @@ def test_the_authors_of_overrides_and_of_the_object_must_be_admitted() -> None:
     assert requesters_of(a_federated(**annotations))[1:] == [ann, bob]
     del annotations[names.AUTHORS]
     assert requesters_of(a_federated(**annotations))[1:] == [ann]
+
+
+def test_the_host_is_asked_about_a_bounded_number_of_users() -> None:
+    users = [{"username": str(number), "groups": []} for number in range(AUTHORS_MAX + 2)]
+    assert limit_verdict(users[:-1]) is None
+    verdict = limit_verdict(users)
+    assert verdict is not None
+    assert (verdict.outcome, "33 users wrote" in verdict.message) == (Outcome.REFUSED, True)
 
 
 REFUSED, UNANSWERED = Verdict(Outcome.REFUSED, "no"), Verdict(Outcome.UNANSWERED, "who?")

@@ -42,6 +42,7 @@ from federation.planning.rendering.verdicts import (
     combine,
     compile_concerns,
     is_limited,
+    limit_verdict,
     requesters_of,
     to_mutation_verdict,
     to_verdict,
@@ -125,6 +126,8 @@ class HostAdmission:
         subject = propagation.renderer.subject(cluster)
         if subject is None:
             return ADMITTED
+        if (verdict := limit_verdict(requesters_of(federated))) is not None:
+            return verdict
         now_s = self._clock.monotonic()
         known = [self._verdicts.get(question, now_s) for question in self._questions(propagation, subject)]
         verdict = combine([None if each is None else each[0] for each in known])

@@ -16,7 +16,7 @@ from typing import Any
 from federation.api import names
 from federation.apimachinery.errors import AlreadyExists, ApiError, FederationError
 from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES, Resource
-from federation.planning.authors import UserInfo, authors_of, override_authors
+from federation.planning.authors import AUTHORS_MAX, UserInfo, authors_of, override_authors
 from federation.planning.federatedobject.provenance import is_hand_written
 from federation.planning.overrides.policies import PolicyReference, stored_policies
 
@@ -163,6 +163,16 @@ def requesters_of(federated: Mapping[str, Any]) -> list[UserInfo]:
         if author not in users:
             users.append(author)
     return users
+
+
+def limit_verdict(users: Sequence[UserInfo]) -> Verdict | None:
+    """Return the verdict for more users than the host is asked about, None for as many as that or less."""
+    if len(users) <= AUTHORS_MAX + 1:
+        return None
+    text = (
+        f"{len(users) - 1} users wrote what is overridden, more than {AUTHORS_MAX}; write the policies as fewer users"
+    )
+    return Verdict(Outcome.REFUSED, text)
 
 
 def combine(verdicts: Sequence[Verdict | None]) -> Verdict | None:
