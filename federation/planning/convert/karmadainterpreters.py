@@ -35,7 +35,7 @@ def to_type_config(spec: FieldReader, definitions: Iterable[Mapping[str, Any]]) 
     rules = spec.child("customizations")
     path = _replicas_path(rules)
     for key, message in _NOTES.items():
-        if rules.has(key) and not (key == "replicaResource" and path and _is_plain(rules, path)):
+        if not (key == "replicaResource" and path and _is_plain(rules, path)):
             rules.drop(key, message)
     if any(
         (source["group"], source["kind"]) == (group, kind)
