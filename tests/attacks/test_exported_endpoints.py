@@ -1,5 +1,6 @@
 """Attack: a member takes the requests of all clusters for a Service, or keeps endpoints of others from them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from federation.api import names
 from federation.api.resources import SERVICE_EXPORTS
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import ENDPOINT_SLICES, SERVICES, Object
-from federation.planning.multicluster.exports import export_of
+from federation.planning.multicluster.exports import Export, export_of, plan_copies
 
 
 def a_slice(address: str, name: str = "evil") -> Object:
@@ -91,3 +92,18 @@ def test_slices_of_a_member_are_limited() -> None:
     found = export_of("east", meta, {**meta, "spec": {"selector": {"app": "web"}}}, many)
     assert found is not None
     assert [each["metadata"]["name"] for each in found.slices] == [f"s{number:05}" for number in range(100)]
+
+
+def of_cluster(cluster: str, slice_name: str, address: str) -> Export:
+    return replace(an_export(cluster), slices=[a_slice(address, slice_name)])
+
+
+@pytest.mark.parametrize("owner", [None, ("web", "a-b"), ("web", "a"), ("other", "a"), ("", "")])
+def test_a_member_cannot_take_the_name_of_another_members_slice(owner: tuple[str, str] | None) -> None:
+    exports = [of_cluster("a", "b-x", "10.0.0.1"), of_cluster("a-b", "x", "10.0.0.2")]
+    copies = plan_copies(exports, {"imported-a-b-x": owner}.get)
+    found = {copy["metadata"]["labels"][names.SOURCE_CLUSTER]: name for name, copy in copies.items()}
+    assert found.keys() == {"a", "a-b"}
+    assert all(copy["metadata"]["name"] == name for name, copy in copies.items())
+    keeps = {None: "a", ("web", "a"): "a", ("web", "a-b"): "a-b"}.get(owner, "")
+    assert {source for source, name in found.items() if name == "imported-a-b-x"} == ({keeps} if keeps else set())

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from federation.api import names
@@ -34,9 +35,9 @@ from federation.planning.multicluster.exports import (
     export_of,
     is_copy_current,
     plan_conditions,
+    plan_copies,
     source_label,
     source_of,
-    to_imported,
 )
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.federatedobjects import FederatedObjects
@@ -85,11 +86,7 @@ class Reconciler:
     async def reconcile(self, key: Key) -> Result:
         """Make the host's copies equal to what the members export."""
         observed = self._observe(key)
-        wanted = {
-            copy["metadata"]["name"]: copy
-            for export in observed.exports
-            for copy in (to_imported(export.cluster, each) for each in export.slices)
-        }
+        wanted = plan_copies(observed.exports, partial(self._owner_of, key.namespace))
         present = {obj["metadata"]["name"]: obj for obj in self._slices.by_index(BY_SERVICE, index_value(key))}
         refused: dict[str, str] = {}
         for name, copy in wanted.items():
@@ -103,6 +100,11 @@ class Reconciler:
                 await self._delete(obj)
         await self._report(key, observed.exports, refused)
         return DONE if observed.recheck_s is None else Result(requeue_after_s=observed.recheck_s)
+
+    def _owner_of(self, namespace: str, name: str) -> tuple[str, str] | None:
+        """Return the Service and source of an EndpointSlice of the host, ("", "") for a user's; None without one."""
+        present = self._slices.get(namespace, name)
+        return None if present is None else source_of(present) or ("", "")
 
     def _observe(self, key: Key) -> _Observed:
         observed, placed = _Observed([], set()), self._placed(key)

@@ -5,7 +5,7 @@ a copy of each of their EndpointSlices, which is delivered to the clusters that 
 those of KubeAdmiral, the conflict rules those of KEP-1645: the oldest export wins.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.conditions import Condition
+from federation.apimachinery.hashing import fnv1_32
 from federation.apimachinery.resources import ENDPOINT_SLICES, Object
 from federation.planning.federatedobject.naming import NAME_LENGTH_MAX, bounded
 
@@ -109,6 +110,24 @@ def to_imported(cluster: str, slice_: Object) -> Object:
         "endpoints": [{field: each[field] for field in _ENDPOINT_FIELDS if field in each} for each in endpoints],
         "ports": _listed(slice_.get("ports")),
     }
+
+
+def plan_copies(exports: Iterable[Export], owner_of: Callable[[str], tuple[str, str] | None]) -> dict[str, Object]:
+    """Return the host's copies by name. `owner_of` has the Service and source label of a name that is taken, or None.
+
+    Slice `b-x` of cluster `a` and slice `x` of cluster `a-b` have the same name: the second one gets another name, so
+    that no cluster replaces or holds up the endpoints of another one.
+    """
+    wanted: dict[str, Object] = {}
+    for export in exports:
+        for each in export.slices:
+            copy = to_imported(export.cluster, each)
+            metadata = copy["metadata"]
+            if metadata["name"] in wanted or owner_of(metadata["name"]) not in (None, source_of(copy)):
+                digits = fnv1_32(f"{export.cluster}/{each['metadata']['name']}")
+                metadata["name"] = bounded(f"imported-{digits}-{export.cluster}", NAME_LENGTH_MAX)
+            wanted[metadata["name"]] = copy
+    return wanted
 
 
 def is_copy_current(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
