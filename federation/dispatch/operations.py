@@ -27,6 +27,7 @@ from federation.apimachinery.resources import Object
 from federation.client.client import Client, PatchType
 from federation.dispatch.adoption import AdoptionError, is_adoption_allowed
 from federation.dispatch.expectations import MemberKey
+from federation.dispatch.orphans import is_marked_at_release, is_orphan, needs_replacement
 from federation.dispatch.plan import has_lost_label, is_managed, is_management_disabled, is_name_collision
 from federation.dispatch.status import ClusterStatus
 from federation.planning.drift.fields import Author, Field, author_of, drifted_fields
@@ -37,6 +38,8 @@ from federation.planning.rendering.retention import RetentionError, retain_for_a
 _NO_REVISION = "1"
 """A resourceVersion that no object has: the first write of a store gets a higher one."""
 _ATTEMPTS_MAX = 4
+_REPLACEMENT_S = 1.0
+"""Delay until an orphan that is being replaced is looked at again."""
 _CONFLICTS_MAX = 2
 """Conflicts of an absent object after which a server is known to refuse a pinned resourceVersion."""
 
@@ -153,6 +156,8 @@ class MemberWriter:
                 if isinstance(found, Outcome):
                     return found
                 live = found
+            if is_orphan(write.key.resource, live):
+                live = await self._take_back(client, write, live)
             outcome = await self._update(client, write, live)
             if outcome is not None:
                 return outcome
@@ -177,6 +182,21 @@ class MemberWriter:
                 return result
         found = await self._get(client, key)
         return _done(desired, await self._apply(client, key, desired)) if found is None else found
+
+    async def _take_back(self, client: Client, write: Write, live: Object) -> Object:
+        """Manage an orphan again, or delete it without its pods where it cannot become the desired one."""
+        key, metadata = write.key, live["metadata"]
+        if not metadata.get("deletionTimestamp") and not needs_replacement(write.desired.object, live):
+            pins = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+            ours = {"labels": {names.MANAGED_LABEL: "true"}, "annotations": {names.ORPHANED: None}}
+            patch = {"metadata": {**pins, **ours}}
+            return await client.patch(
+                key.resource, key.name, patch, namespace=key.namespace, field_manager=names.FIELD_MANAGER
+            )
+        if not metadata.get("deletionTimestamp"):
+            await client.delete(key.resource, key.name, key.namespace, propagation_policy="Orphan", uid=metadata["uid"])
+        message = "the one that was orphaned differs in fields that cannot change, so it is replaced; its pods stay"
+        raise _RefusedError(Outcome(ClusterStatus.PENDING_CREATE, message=message, retry_after_s=_REPLACEMENT_S))
 
     async def _update(self, client: Client, write: Write, live: Object) -> Outcome | None:
         """Apply over an existing object; None when it changed since it was read."""
@@ -232,13 +252,10 @@ class MemberWriter:
 
     async def release(self, client: Client, key: MemberKey, uid: str) -> Outcome:
         """Remove our label and annotations from the object and leave it in the member."""
-        patch = {
-            "metadata": {
-                "uid": uid,
-                "labels": {names.MANAGED_LABEL: None},
-                "annotations": {names.TEMPLATE_HASH: None, names.SOURCE_GENERATION: None},
-            }
-        }
+        annotations: Object = {names.TEMPLATE_HASH: None, names.SOURCE_GENERATION: None}
+        if is_marked_at_release(key.resource):
+            annotations[names.ORPHANED] = "true"
+        patch = {"metadata": {"uid": uid, "labels": {names.MANAGED_LABEL: None}, "annotations": annotations}}
         try:
             await client.patch(
                 key.resource, key.name, patch, namespace=key.namespace, field_manager=names.FIELD_MANAGER

@@ -157,6 +157,18 @@ def is_applied_by_us(live: Mapping[str, Any], steps: Sequence[Step]) -> bool:
     return entry is not None and _owns(entry.get("fieldsV1"), steps)
 
 
+def is_written_by_us(live: Mapping[str, Any], steps: Sequence[Step]) -> bool:
+    """Return whether managedFields name the federation as an owner of the field, by an apply or another write."""
+    managed = (live.get("metadata") or {}).get("managedFields")
+    entries = managed[:_ENTRIES_MAX] if isinstance(managed, list) else ()
+    return any(
+        isinstance(entry, Mapping)
+        and entry.get("manager") == names.FIELD_MANAGER
+        and _owns(entry.get("fieldsV1"), steps)
+        for entry in entries
+    )
+
+
 def applied_entry(live: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the entry of managedFields for the federation's applies, None without one."""
     managed = (live.get("metadata") or {}).get("managedFields")
