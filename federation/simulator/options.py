@@ -75,7 +75,6 @@ def describe_members(
                 cpu=str(16 + 8 * (index % 3)),
                 pods=pods_per_node,
                 labels={
-                    "kubernetes.io/hostname": f"{name}-node-{number + 1}",
                     "topology.kubernetes.io/region": region,
                     "topology.kubernetes.io/zone": zone,
                 },

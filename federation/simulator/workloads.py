@@ -175,12 +175,22 @@ class Workloads:
         await self._registry.create(info, namespace, binding, WriteOptions(), name=pod, subresource="binding")
 
 
+_KUBELET_LABELS = {
+    "kubernetes.io/os": "linux",
+    "kubernetes.io/arch": "amd64",
+    "beta.kubernetes.io/os": "linux",
+    "beta.kubernetes.io/arch": "amd64",
+}
+"""A kubelet gives its node these, and most public charts select nodes by them."""
+
+
 def _to_node(shape: NodeShape, now: str) -> Object:
+    labels = {"kubernetes.io/hostname": shape.name, **_KUBELET_LABELS, **shape.labels}
     amounts = {"cpu": shape.cpu, "memory": shape.memory, "pods": str(shape.pods), **shape.extended}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": shape.name, "labels": dict(shape.labels)},
+        "metadata": {"name": shape.name, "labels": labels},
         "spec": {"taints": [dict(taint) for taint in shape.taints]} if shape.taints else {},
         "status": {
             "capacity": amounts,

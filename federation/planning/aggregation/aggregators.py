@@ -25,7 +25,7 @@ _BY_KIND: Mapping[tuple[str, str], Merge] = {
     ("apps", "StatefulSet"): statefulset.merge,
     ("apps", "DaemonSet"): daemonset.merge,
     ("apps", "ReplicaSet"): replicaset.merge,
-    ("batch", "Job"): job.merge,
+    ("batch", "Job"): job.aggregate,
     ("batch", "CronJob"): cronjob.merge,
     ("autoscaling", "HorizontalPodAutoscaler"): autoscaler.merge,
     ("policy", "PodDisruptionBudget"): disruptionbudget.merge,

@@ -1,6 +1,7 @@
 """The aggregated status of a Job: counts summed, and a final condition when all member objects have ended.
 
-A final condition comes with the one that announces it, and then the status stays: API servers accept nothing else.
+`merge` is KubeAdmiral's formula. `aggregate` makes a status of it that API servers accept after the one before: they
+take a final condition only with the one that announces it, and nothing after it.
 
 Reference: docs/reference/status.md.
 """
@@ -30,23 +31,51 @@ def is_ended(job_conditions: Iterable[Mapping[str, Any]] | None) -> bool:
     return any(conditions.is_true(list(job_conditions or ()), type_) for type_ in _TARGETS)
 
 
-def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:
-    """Return the Job's status, None without a member object.
+def aggregate(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:
+    """Return the Job's status as an API server accepts it after the previous one, None without a member object.
 
-    It is one that an API server accepts after the previous one: counts of ended pods do not fall, although clusters
-    come and go, the start stays, and a status with a final condition does not change at all.
+    Counts of ended pods do not fall, although clusters come and go, the start stays unless the Job is suspended, and a
+    status with a final condition does not change at all.
     """
-    if not members:
-        return None
     previous = status_of(source)
-    if is_ended(previous.get("conditions")):
-        return dict(previous)
-    status: Object = dict(sums(members, _SUMMED))
+    status = merge(source, members, context)
+    if status is None or is_ended(previous.get("conditions")):
+        return dict(previous) if members else None
     for name in _NEVER_FALLING:
         if count := max(status.get(name, 0), int(previous.get(name) or 0)):
             status[name] = count
-    if start := _start(source, members):
-        status["startTime"] = start
+    if previous.get("startTime") and not (source.get("spec") or {}).get("suspend"):
+        status["startTime"] = previous["startTime"]
+    return _ended(status, previous, context) if status.get("conditions") else status
+
+
+def _ended(status: Object, previous: Mapping[str, Any], context: Context) -> Object:
+    """Return the status of a Job that has ended in all clusters; no pod of it is left."""
+    ended: Object = {key: value for key, value in status.items() if key not in _OF_RUNNING_PODS}
+    (final,) = status["conditions"]
+    wanted = [{**final, "type": _TARGETS[final["type"]]}, final]
+    ended["conditions"] = keep_condition_times(
+        previous.get("conditions"), wanted, context.now, update_field="lastProbeTime"
+    )
+    last = str(ended.get("completionTime") or "")
+    # A member that failed its Job before it started it reports no time.
+    start = str(ended.setdefault("startTime", last or to_rfc3339(context.now)))
+    if last:
+        ended["completionTime"] = max(last, start)
+    return ended
+
+
+def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:
+    """Return the Job's status, None without a member object.
+
+    The times of a condition are kept while it stays the same, so that a finished Job is not written again.
+    """
+    if not members:
+        return None
+    status: Object = dict(sums(members, _SUMMED))
+    starts = [start for member in members.values() if (start := status_of(member).get("startTime"))]
+    if starts:
+        status["startTime"] = min(starts)
     completed = sorted(name for name, member in members.items() if status_of(member).get("completionTime"))
     failed = sorted(
         name
@@ -55,36 +84,12 @@ def merge(source: Mapping[str, Any], members: Members, context: Context) -> Obje
     )
     if len(completed) + len(failed) < len(members):
         return status
-    return _ended(status, members, completed, failed, context, previous.get("conditions"))
-
-
-def _start(source: Mapping[str, Any], members: Members) -> str:
-    """Return the earliest start, but keep one that was published, unless the Job is suspended."""
-    starts = [str(start) for member in members.values() if (start := status_of(member).get("startTime"))]
-    is_suspended = bool((source.get("spec") or {}).get("suspend"))
-    published = "" if is_suspended else str(status_of(source).get("startTime") or "")
-    return published or min(starts, default="")
-
-
-def _ended(
-    status: Object,
-    members: Members,
-    completed: list[str],
-    failed: list[str],
-    context: Context,
-    previous: list[dict[str, Any]] | None,
-) -> Object:
-    """Return the status of a Job that has ended in all clusters; no pod of it is left."""
-    ended: Object = {key: value for key, value in status.items() if key not in _OF_RUNNING_PODS}
-    final = _final_condition(completed, failed)
-    wanted = [{**final, "type": _TARGETS[final["type"]]}, final]
-    ended["conditions"] = keep_condition_times(previous, wanted, context.now, update_field="lastProbeTime")
-    last = max((str(status_of(members[name])["completionTime"]) for name in completed), default="")
-    # A member that failed its Job before it started it reports no time.
-    start = str(ended.setdefault("startTime", last or to_rfc3339(context.now)))
+    condition = _final_condition(completed, failed)
+    previous = status_of(source).get("conditions")
+    status["conditions"] = keep_condition_times(previous, [condition], context.now, update_field="lastProbeTime")
     if not failed:
-        ended["completionTime"] = max(last, start)
-    return ended
+        status["completionTime"] = max(str(status_of(members[name])["completionTime"]) for name in completed)
+    return status
 
 
 def _final_condition(completed: list[str], failed: list[str]) -> dict[str, Any]:

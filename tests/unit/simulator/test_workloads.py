@@ -13,7 +13,7 @@ from federation.client.client import PatchType
 from federation.client.local import LocalClient
 from federation.simulator.controllers.nodelifecycle import compute_eviction_delay_s
 from federation.simulator.options import MemberOptions, NodeShape
-from federation.simulator.workloads import Workloads
+from federation.simulator.workloads import Workloads, _to_node
 
 OPTIONS = MemberOptions("east", (NodeShape("node-1", cpu="4", labels={"zone": "a"}),))
 
@@ -70,7 +70,7 @@ async def test_nodes_are_created_with_their_capacity() -> None:
         (node,) = (await member.client.list(NODES)).items
 
     assert node["status"]["allocatable"] == {"cpu": "4", "memory": "64Gi", "pods": "110"}
-    assert node["metadata"]["labels"] == {"zone": "a"}
+    assert node["metadata"]["labels"]["zone"] == "a"
 
 
 async def test_a_deployment_gets_ready_pods() -> None:
@@ -170,3 +170,11 @@ _NODE: Object = {
         "conditions": [{"type": "Ready", "status": "True"}],
     },
 }
+
+
+async def test_nodes_have_the_labels_that_a_kubelet_gives_them() -> None:
+    node = _to_node(NodeShape("n1", labels={"kubernetes.io/arch": "arm64", "pool": "a"}), "2026-01-01T00:00:00Z")
+    labels = node["metadata"]["labels"]
+    assert labels["kubernetes.io/hostname"] == "n1"
+    assert labels["kubernetes.io/os"] == node["status"]["nodeInfo"]["operatingSystem"]
+    assert (labels["kubernetes.io/arch"], labels["pool"]) == ("arm64", "a")

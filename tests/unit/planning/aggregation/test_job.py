@@ -14,7 +14,7 @@ CONTEXT = Context(NOW)
 
 def _merge(members: dict[str, Object], previous: Object | None = None, **spec: Any) -> Object:
     source = {"metadata": {"name": "x"}, "spec": spec, "status": previous or {}}
-    merged = job.merge(source, {name: {"status": status} for name, status in members.items()}, CONTEXT)
+    merged = job.aggregate(source, {name: {"status": status} for name, status in members.items()}, CONTEXT)
     assert merged is not None
     return merged
 
