@@ -87,6 +87,19 @@ async def test_a_finished_job_that_is_gone_is_not_created_again() -> None:
         assert (await _uids(world)).keys() == {"north"}
         assert await _outcome(world)() == (2, "True")
 
+        # A federated object that is written again is of the same run.
+        before = (await world.user.get(FEDERATED_OBJECTS, "crunch-jobs.batch", "default"))["metadata"]["uid"]
+        await world.user.delete(FEDERATED_OBJECTS, "crunch-jobs.batch", "default")
+
+        async def is_new() -> Any:
+            found = await world.find(FEDERATED_OBJECTS, "crunch-jobs.batch")
+            return found is not None and found["metadata"]["uid"] != before and bool(found.get("status"))
+
+        await world.until(is_new)
+        await world.until_equal(lambda: _statuses(world), {"east": "Finished", "north": "OK"})
+        await world.settle()
+        assert (await _uids(world)).keys() == {"north"}
+
         # Another Job of the name is another run.
         await world.user.delete(JOBS, "crunch", "default", propagation_policy="Background")
         await world.until_gone(JOBS, "crunch")

@@ -6,6 +6,7 @@
 
 from dataclasses import replace
 
+from federation.api.federatedtype import FederatedType
 from federation.apimachinery import dotpaths
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
@@ -15,7 +16,7 @@ from federation.controllers.sync.followerwait import FollowerReadiness
 from federation.controllers.sync.hostadmission import HostAdmission
 from federation.controllers.sync.memberobjects import MemberObjectCache
 from federation.controllers.sync.memberoperations import MemberOperations
-from federation.controllers.sync.propagation import Propagation
+from federation.controllers.sync.propagation import Propagation, member_key
 from federation.dispatch.expectations import Expectations, MemberKey
 from federation.dispatch.operations import Write, to_applied_configuration
 from federation.dispatch.plan import (
@@ -34,7 +35,7 @@ from federation.dispatch.plan import (
 )
 from federation.dispatch.status import ClusterStatus
 from federation.dispatch.tombstones import Tombstones
-from federation.planning.federatedobject.finished import evidence, is_finished, run_of
+from federation.planning.federatedobject.finished import evidence, evidence_by_cluster, is_finished, run_of
 from federation.planning.leftovers.strays import is_kept
 from federation.planning.rendering.memberobject import RenderError
 from federation.planning.rendering.retention import RetentionError, is_replicas_retained
@@ -110,6 +111,11 @@ class Dispatcher:
         elif self._operations.await_earlier_write(propagation, cluster.name):
             return Decision(None, ClusterStatus.WAITING_FOR_REMOVAL)
         return decision
+
+    def keep_evidence(self, federated: Object, type_: FederatedType) -> None:
+        """Keep the evidence of what has finished for the federated object that is written in the place of this one."""
+        for cluster, each in evidence_by_cluster(federated).items():
+            self._expectations.record_finished(member_key(federated, type_, cluster), each)
 
     def _note_finish(self, propagation: Propagation, key: MemberKey, live: Object | None) -> None:
         """Take the evidence that the object has finished from the object itself, or from when it left.

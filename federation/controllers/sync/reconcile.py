@@ -96,6 +96,7 @@ class Reconciler:
             self._forget(key)
             if await self._sources.wants(key, federated, type_):
                 # Only the federated object was deleted: federate writes it again, and the member objects stay.
+                self._dispatcher.keep_evidence(federated, type_)
                 return Result(requeue_after_s=_RECHECK_SOURCE_S)
             if await self._sources.keeps_data(key, federated, type_):
                 await self._objects.patch(key, federated, _RELEASED, writer=WRITER)
