@@ -71,7 +71,7 @@ def reference_warnings(
     policy is compared with; it may be among them.
     """
     found = [
-        f"{field}: there is no FederatedCluster {name!r}{_hint(name, clusters)}"
+        f"{field}: there is no FederatedCluster {name!r}{_hint(name, clusters.keys())}"
         for field, name in named_clusters(policy)
         if name not in clusters and not (_is_resolved(field) and name.lower() in clusters)
     ]
