@@ -42,6 +42,7 @@ from federation.scheduling.triggers import (
     ObjectTriggers,
     TriggerComparison,
     TriggerSource,
+    asks_for_other_clusters,
     clusters_left,
     compare_triggers,
     may_concern_finished,
@@ -128,6 +129,8 @@ class Due:
     returns: bool = False
     """Whether replicas only return to clusters that they left when these were lost: the decision is the division
     without regard to where they are."""
+    completes: bool = False
+    """Whether a placement that was made without some clusters is completed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +180,7 @@ def assess(
     can_place_more: bool = False,
     is_plugin_back: bool = False,
     homes: frozenset[str] = frozenset(),
+    completes: bool = False,
     options: UnitOptions | None = None,
     assumed: Assumed | None = None,
 ) -> Assessment:
@@ -184,8 +188,8 @@ def assess(
 
     `is_unschedulable`: its last decision was unsuccessful. `can_place_more`: it left replicas unplaced, and its
     queueing hint has matched since. `is_plugin_back`: it ignored a plugin that may be available now. `homes`:
-    clusters that replicas left when they were lost, and may return to. `assumed`: replicas of recent decisions that no
-    report shows yet.
+    clusters that replicas left when they were lost, and may return to. `completes`: its placement lacks clusters that
+    were not healthy and are stable now. `assumed`: replicas of recent decisions that no report shows yet.
     """
     present = attempt.federated["metadata"].get("annotations") or {}
     if present.get(names.NO_SCHEDULING):
@@ -222,11 +226,12 @@ def assess(
         present.get(names.SCHEDULING_TRIGGERS), triggers, policy, is_plugin_back=is_plugin_back
     )
     if has_finished_everywhere(attempt.federated) and not may_concern_finished(comparison.changed):
-        reasons = "finished" if comparison.is_due or comparison.deferred_reasons else ""
-        return Deferred(replace(comparison, is_due=False, deferred_reasons=reasons))
-    only_adds = can_place_more and not comparison.is_due and not is_unschedulable
-    returns = bool(homes) and not comparison.is_due and not is_unschedulable and not only_adds
-    if not comparison.is_due and not is_unschedulable and not only_adds and not returns:
+        return Deferred(_finished(comparison))
+    is_quiet = not (comparison.is_due or is_unschedulable)
+    only_adds = can_place_more and is_quiet
+    returning = homes if homes and is_quiet and not only_adds else None
+    completes = completes and is_quiet and not (only_adds or returning or asks_for_other_clusters(comparison.changed))
+    if is_quiet and not (only_adds or returning or completes):
         return Deferred(comparison)
     unit = build_unit(
         federated,
@@ -240,12 +245,16 @@ def assess(
         default_toleration_s=chosen.toleration_s,
         ended=ended,
     )
-    unit = with_causes(unit, policy, comparison, present, only_adds=only_adds, homes=homes if returns else None)
+    unit = with_causes(unit, policy, comparison, present, only_adds=only_adds, homes=returning, completes=completes)
     if unit.namespace in inputs.quotas and shape_of(template) is not None:
         unit = replace(unit, quota=inputs.quotas.headroom(key_in(federated), unit, snapshot.by_name))
-    divides = _divides(policy, federated["metadata"].get("annotations") or {})
-    is_spread = spread is not None
-    return Due(unit, profile, policy, triggers.text, comparison, ignored, divides, only_adds, is_spread, returns)
+    kinds = (_divides(policy, federated), only_adds, spread is not None, returning is not None, completes)
+    return Due(unit, profile, policy, triggers.text, comparison, ignored, *kinds)
+
+
+def _finished(comparison: TriggerComparison) -> TriggerComparison:
+    reasons = "finished" if comparison.is_due or comparison.deferred_reasons else ""
+    return replace(comparison, is_due=False, deferred_reasons=reasons)
 
 
 def tolerated_until(
@@ -339,8 +348,8 @@ def placement_patch(
     )
 
 
-def _divides(policy: Policy, annotations: Mapping[str, str]) -> bool:
-    mode = overrides_from_annotations(annotations).get("mode", policy.mode)
+def _divides(policy: Policy, federated: Mapping[str, Any]) -> bool:
+    mode = overrides_from_annotations(federated["metadata"].get("annotations") or {}).get("mode", policy.mode)
     return bool(mode is SchedulingMode.DIVIDE)
 
 
@@ -357,17 +366,6 @@ def restoring_patch(attempt: SchedulingAttempt, assessment: Assessment, placemen
         attempt.federated, attempt.federated_type, attempt.policy, placements, attempt.annotations | written
     )
     return patch
-
-
-def duplicate_reason(attempt: SchedulingAttempt, due: Due) -> str:
-    """Return why the object is duplicated although its policy divides, "" if it is not.
-
-    Reference: docs/reference/scheduling.md.
-    """
-    if not due.divides or attempt.federated_type.paths.replicas_spec:
-        return ""
-    type_name = attempt.federated_type.name
-    return f"the policy says Divide, but FederatedTypeConfig {type_name} has no pathDefinition.replicasSpec"
 
 
 def unchanged_patch(attempt: SchedulingAttempt, assessment: Assessment) -> Part | None:

@@ -25,5 +25,16 @@ def with_divided_kind(decision: Decision, attempt: SchedulingAttempt, due: Due) 
     return decision if plan.placements == decision.placements else replace(decision, placements=plan.placements)
 
 
+def duplicate_reason(attempt: SchedulingAttempt, due: Due) -> str:
+    """Return why the object is duplicated although its policy divides, "" if it is not.
+
+    Reference: docs/reference/scheduling.md.
+    """
+    if not due.divides or attempt.federated_type.paths.replicas_spec:
+        return ""
+    type_name = attempt.federated_type.name
+    return f"the policy says Divide, but FederatedTypeConfig {type_name} has no pathDefinition.replicasSpec"
+
+
 def _cannot_divide(decision: Decision, problem: str) -> Decision:
     return replace(decision, outcome=Outcome.CANNOT_DIVIDE, reason=problem, placements={}, unplaced=0)

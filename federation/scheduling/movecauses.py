@@ -1,8 +1,8 @@
 """What may move a unit that runs: only causes of its own (docs/decisions/0082). Pure.
 
 The steps of a decision keep what runs where it is, unless the unit says otherwise. Here a unit learns which cause it
-has: a request of the user, a change of what it asks for, a cluster that joined and that its policy follows, or the
-return to clusters that it left when these were lost.
+has: a request of the user, a change of what it asks for, a cluster that joined and that its policy follows, the
+return to clusters that it left when these were lost, or clusters that were not healthy when it was placed.
 """
 
 from collections.abc import Mapping
@@ -26,13 +26,14 @@ def with_causes(
     *,
     only_adds: bool,
     homes: frozenset[str] | None,
+    completes: bool = False,
 ) -> SchedulingUnit:
     """Return the unit with what may move it.
 
     `only_adds`: only unplaced replicas are scheduled. `homes` are the clusters that replicas return to, None if none do
-    now.
+    now. `completes`: clusters that were missing in its placement are stable now.
     """
-    is_asked = asks_for_rebalance(annotations)
+    is_asked = asks_for_rebalance(annotations) or completes
     if only_adds or homes is not None or is_asked:
         unit = replace(unit, avoid_disruption=only_adds, homes=homes or frozenset())
     if is_asked or _asks_anew(unit, policy, comparison):

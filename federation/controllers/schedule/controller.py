@@ -41,6 +41,7 @@ from federation.controllers.schedule.reporting import WRITER, Reporter
 from federation.controllers.schedule.requeueing import Requeueing
 from federation.journal.decisions import Journal
 from federation.planning.failover import podbudgets
+from federation.planning.failover.completion import missing_clusters
 from federation.planning.failover.evictionrecord import eviction_record
 from federation.planning.failover.failoveroptions import FailoverOptions
 from federation.planning.federatedobject import pendingcontrollers
@@ -233,7 +234,8 @@ class ScheduleController:
 
 def _left_clusters(federated: Object) -> frozenset[str]:
     annotations = federated["metadata"].get("annotations") or {}
-    return clusters_left(annotations.get(names.SCHEDULING_TRIGGERS)).union(eviction_record(federated).left)
+    left = clusters_left(annotations.get(names.SCHEDULING_TRIGGERS)).union(eviction_record(federated).left)
+    return left | missing_clusters(federated)
 
 
 def _named_policies(federated: Object) -> Iterator[str]:

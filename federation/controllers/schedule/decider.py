@@ -24,12 +24,11 @@ from federation.scheduling.attempt import (
     UnitOptions,
     assess,
     assume,
-    duplicate_reason,
     start_attempt,
     tolerated_until,
 )
 from federation.scheduling.decisioninputs import inputs_of, object_hash
-from federation.scheduling.divisibility import with_divided_kind
+from federation.scheduling.divisibility import duplicate_reason, with_divided_kind
 from federation.scheduling.engine import Decision, Engine
 from federation.scheduling.explain import to_explanation
 from federation.scheduling.pendingreplicas import with_added_only
@@ -111,6 +110,7 @@ class Decider:
         *,
         is_plugin_back: bool,
         homes: frozenset[str] = frozenset(),
+        completes: bool = False,
     ) -> Assessment:
         """Return whether the object is to be scheduled."""
         return assess(
@@ -122,6 +122,7 @@ class Decider:
             can_place_more=self._cache.unplaced.is_due(context.key, self._clock.now()),
             is_plugin_back=is_plugin_back,
             homes=homes,
+            completes=completes,
             options=self._options,
             assumed=self._cache.assume_cache.snapshot(self._clock.monotonic()),
         )

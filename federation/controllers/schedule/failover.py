@@ -21,6 +21,7 @@ from federation.controllers.schedule.claimmodes import ClaimModes
 from federation.controllers.schedule.decider import AttemptContext
 from federation.controllers.schedule.evictingclusters import EvictingClusters
 from federation.planning.failover import eviction
+from federation.planning.failover.completion import Completion, missing_clusters, plan_completion
 from federation.planning.failover.departure import stay_of
 from federation.planning.failover.evictionrecord import (
     EvictionRecord,
@@ -34,7 +35,7 @@ from federation.planning.failover.halts import Halt
 from federation.planning.failover.pace import Pace
 from federation.planning.failover.podbudgets import unavailable_max
 from federation.planning.failover.returning import Returns, may_return, plan_returns
-from federation.planning.failover.tolerance import FailoverRules, Tolerance, tolerance_of
+from federation.planning.failover.tolerance import FailoverRules, Tolerance, fixed_volumes_of, tolerance_of
 from federation.planning.federatedobject.finished import evidence_by_cluster
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 from federation.planning.guard.losses import lost_clusters
@@ -139,6 +140,16 @@ class Failover:
             stable_s=parse_duration(rules.stable_for) if migrates else self.options.stable_s,
             interval_s=self.options.interval_s,
         )
+
+    def completion(self, federated: Object, policy: Policy | None) -> Completion:
+        """Return whether a placement that lacks clusters for reasons of health is to be completed now."""
+        marks = missing_clusters(federated)
+        if not marks or policy is None or policy.is_sticky or policy.disable_rescheduling:
+            return Completion()
+        claims = ClaimModes(self._objects, federated["metadata"].get("namespace", ""))
+        if fixed_volumes_of(federated["spec"]["template"], claims):
+            return Completion()
+        return plan_completion(marks, self._clusters.cluster, self._clock.now(), stable_s=self.options.stable_s)
 
     def _may_return(self, federated: Object, policy: Policy) -> bool:
         overriding = overrides_from_annotations(federated["metadata"].get("annotations") or {})

@@ -22,7 +22,9 @@ from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import WRITER, Reporter
 from federation.controllers.schedule.requeueing import Requeueing
 from federation.controllers.schedule.unschedulable import UnschedulableRecord
+from federation.planning.failover.completion import to_annotation
 from federation.planning.guard.ledger import Verdict
+from federation.planning.guard.losses import lost_clusters
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.scheduling.attempt import (
@@ -37,6 +39,7 @@ from federation.scheduling.attempt import (
 )
 from federation.scheduling.engine import Outcome, Placements
 from federation.scheduling.explain import digest_of_failure
+from federation.scheduling.healthgaps import describe, plan_marks
 from federation.scheduling.pendingreplicas import has_unplaced_replicas
 from federation.scheduling.queueinghints import ANY_CLUSTER_CHANGE, NO_CLUSTER_CHANGE, QueueingHint
 from federation.scheduling.snapshot import Snapshot
@@ -113,7 +116,10 @@ class Reconciler:
         is_plugin_back = self._requeueing.is_plugin_back(context)
         returns = self._failover.returns(context.federated, context.attempt.policy)
         homes = frozenset(name for name, count in returns.allowed.items() if count)
-        assessment = self._decider.assess(context, snapshot, is_plugin_back=is_plugin_back, homes=homes)
+        completion = self._failover.completion(context.federated, context.attempt.policy)
+        assessment = self._decider.assess(
+            context, snapshot, is_plugin_back=is_plugin_back, homes=homes, completes=completion.is_due
+        )
         if not isinstance(assessment, Due):
             self._withdraw(key)
         undone = self._guard.undo(context, snapshot)
@@ -131,7 +137,8 @@ class Reconciler:
                 await self._fail(context, assessment)
             case Deferred():
                 await self._defer(context, assessment)
-                return _earlier(self._requeueing.after_deferral(context), returns.wait_s)
+                result = _earlier(self._requeueing.after_deferral(context), returns.wait_s)
+                return _earlier(result, completion.wait_s)
             case Skipped():
                 self._cache.unschedulable.remove(key)
                 self._cache.unplaced.remove(key)
@@ -153,6 +160,10 @@ class Reconciler:
             return self._requeueing.after_unschedulable(context.key, served, snapshot)
         if decision.is_success:
             eased = self._failover.ease(context, due, decision, snapshot)
+            if due.completes:  # the guard limits mistakes, and this is none
+                kept = lost_clusters(context.attempt.current(), eased.decision.placements)
+                left = {name: eased.decision.placements.get(name, 0) for name in kept}
+                eased = replace(eased, left={**left, **eased.left})
             return await self._write_eased(context, due, decided, eased, snapshot)
         hint = self._decider.hint_for(decision, due)
         self._cache.quotas.wait(context.key.namespace, context.key, is_short=bool(decision.exceeded))
@@ -236,13 +247,16 @@ class Reconciler:
     ) -> None:
         """Write a successful decision and report it."""
         decision = eased.decision
+        marks = plan_marks(context.federated, decision, context.attempt.current(), completes=due.completes)
+        if marks:
+            decision = replace(decision, reason=f"{decision.reason}; {describe(marks)}")
         patch, is_moved = placement_patch(
             context.attempt,
             due,
             decision.placements,
             decision.reason,
             without=unavailable,
-            guarded=ruling.annotations,
+            guarded={**ruling.annotations, names.PLACED_WITHOUT: to_annotation(marks)},
             quotas=decision.quotas,
             # Members must have their limits before the pods that the limits are for.
             awaited=names.SPREAD_CONTROLLER if due.is_spread else "",
@@ -261,7 +275,7 @@ class Reconciler:
         else:
             await self._reporter.recovered(context.subject, federated)
         self._reporter.placed(context.subject, federated, decision, context.attempt.ref, is_moved=is_moved)
-        explanation = decided.explanation | {"isChanged": is_moved}
+        explanation = decided.explanation | {"isChanged": is_moved, "reason": decision.reason}
         if eased.stays:
             stays = {name: stay.message for name, stay in eased.stays.items()}
             explanation |= {"placements": decision.placements, "stays": stays}

@@ -58,7 +58,7 @@ def plan_returns(
             continue
         allowed[name] = 0
         state = state_of(cluster)
-        if state is None or not state.is_ready or _has_taint(cluster) or name in departed:
+        if state is None or not state.is_ready or has_taint_of_ours(cluster) or name in departed:
             continue  # an event says when that changes
         at = state.since + timedelta(seconds=stable_s)
         if record.returned_at is not None:
@@ -70,5 +70,6 @@ def plan_returns(
     return Returns(allowed, min(times, default=None))
 
 
-def _has_taint(cluster: Mapping[str, Any]) -> bool:
+def has_taint_of_ours(cluster: Mapping[str, Any]) -> bool:
+    """Return whether the cluster is not healthy, drained or cordoned by the federation."""
     return any(taint.get("key") in _OURS for taint in (cluster.get("spec") or {}).get("taints") or ())

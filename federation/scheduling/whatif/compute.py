@@ -25,7 +25,8 @@ from federation.planning.federatedobject import builder, eligibility, naming, pe
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.policymatching import idle_controllers, subject_of_federated
 from federation.planning.rendering.retention import is_replicas_retained
-from federation.scheduling.attempt import Deferred, Due, Skipped, Unschedulable, duplicate_reason
+from federation.scheduling.attempt import Deferred, Due, Skipped, Unschedulable
+from federation.scheduling.divisibility import duplicate_reason
 from federation.scheduling.engine import Outcome
 from federation.scheduling.explain import to_explanation
 from federation.scheduling.framework.registry import PluginRegistry

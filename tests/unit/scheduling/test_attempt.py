@@ -19,12 +19,12 @@ from federation.scheduling.attempt import (
     UnitOptions,
     Unschedulable,
     assess,
-    duplicate_reason,
     placement_patch,
     start_attempt,
     tolerated_until,
     unchanged_patch,
 )
+from federation.scheduling.divisibility import duplicate_reason
 from federation.scheduling.framework.testing import NOW
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import compile_policy

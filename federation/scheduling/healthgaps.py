@@ -1,0 +1,69 @@
+"""Placements that were made without some clusters because these were not healthy (docs/decisions/0088). Pure.
+
+Such an object is marked with these clusters. `planning/failover/completion.py` says when they are stable; then the
+object is decided once as if it were new.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from federation.api import names
+from federation.apimachinery.selectors import SelectorError
+from federation.planning.failover.completion import missing_clusters
+from federation.scheduling.engine import Decision, Placements
+from federation.scheduling.framework.types import Cluster, Effect, SchedulingUnit
+
+
+def plan_marks(
+    federated: Mapping[str, Any], decision: Decision, before: Placements, *, completes: bool
+) -> frozenset[str]:
+    """Return the clusters that the object is marked with after a decision is written.
+
+    Only a decision that adds something adds marks, and one that completes a placement leaves only its own. What left a
+    lost cluster returns by itself; more replicas than that have their share there, too.
+    """
+    after = decision.placements
+    gains = [name for name, count in after.items() if _size(count) > _size(before.get(name, 0))]
+    is_larger = sum(map(_size, after.values())) > sum(map(_size, before.values()))
+    marks, gaps = missing_clusters(federated), gaps_of(decision) if gains or completes else frozenset()
+    if not is_larger:
+        gaps -= decision.unit.ended_tolerations.keys() - marks
+    return gaps if completes else (marks | gaps) - after.keys()
+
+
+def gaps_of(decision: Decision) -> frozenset[str]:
+    """Return the clusters that the unit may run in, that it is not placed in, and that are not healthy now.
+
+    None is missing in a placement that has all the clusters that it may have.
+    """
+    unit, placements = decision.unit, decision.placements
+    rejected = decision.filtered.rejected if decision.filtered is not None else {}
+    if unit.sticky or (unit.max_clusters is not None and len(placements) >= unit.max_clusters):
+        return frozenset()
+    found = (decision.snapshot.by_name[name] for name in rejected if name not in placements)
+    return frozenset(cluster.name for cluster in found if _is_gap(unit, cluster))
+
+
+def describe(marks: frozenset[str]) -> str:
+    """Return the marks for people, "" for none."""
+    return f"placed without {', '.join(sorted(marks))}, not healthy; completed when stable" if marks else ""
+
+
+def _is_gap(unit: SchedulingUnit, cluster: Cluster) -> bool:
+    is_healthy = cluster.is_ready and not any(taint.key in names.HEALTH_TAINTS for taint in cluster.taints)
+    if is_healthy or cluster.is_terminating or (unit.cluster_names and cluster.name not in unit.cluster_names):
+        return False
+    others = (taint for taint in cluster.taints if taint.key not in names.HEALTH_TAINTS)
+    if any(taint.effect != Effect.PREFER_NO_SCHEDULE and not unit.tolerates(taint) for taint in others):
+        return False
+    if any(cluster.labels.get(key) != value for key, value in unit.cluster_selector):
+        return False
+    try:
+        return unit.required is None or unit.required.matches(cluster.name, cluster.labels)
+    except SelectorError:
+        return False
+
+
+def _size(count: int | None) -> int:
+    """Return the replicas of a cluster; a copy counts as one."""
+    return 1 if count is None else count
