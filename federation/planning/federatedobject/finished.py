@@ -172,8 +172,8 @@ def evidence_by_cluster(federated: Mapping[str, Any]) -> dict[str, Object]:
 
 def has_finished_everywhere(federated: Mapping[str, Any]) -> bool:
     """Return whether the object has finished in every cluster of its placement, and is placed."""
-    placed = effective_placement(federated)
-    return bool(placed) and placed <= evidence_by_cluster(federated).keys()
+    found = evidence_by_cluster(federated)
+    return bool(found) and bool(placed := effective_placement(federated)) and placed <= found.keys()
 
 
 def shows_end(source: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from federation.apimachinery import conditions
 from federation.apimachinery.resources import Object
 
 _OK = "OK"
+_AS_DESIRED = frozenset((_OK, "Finished"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ def plan_status(
     """
     before = federated.get("status") or {}
     clusters = [
-        {"name": entry["cluster"], **({"status": entry["status"]} if entry.get("status", _OK) != _OK else {})}
+        {"name": entry["cluster"], **({} if entry.get("status", _OK) in _AS_DESIRED else {"status": entry["status"]})}
         for entry in ((propagated or {}).get("status") or {}).get("clusters") or ()
     ]
     found = problem or _problem(propagated)
