@@ -35,12 +35,14 @@ from federation.cli import (
     taintcommands,
     topologycommands,
 )
+from federation.cli.commandgroups import Grouped
 from federation.cli.execution import execute as _execute
 from federation.cli.execution import fail as _fail
 from federation.cli.execution import fail_output as _fail_output
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 
 app = typer.Typer(
+    cls=Grouped,
     help=(
         "One Kubernetes API in front of many clusters.\n\n"
         "To try it out: `fedctl demo`. For your own clusters: `fedctl serve --dir DIR`, then `fedctl join`."

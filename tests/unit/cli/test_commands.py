@@ -11,6 +11,7 @@ import yaml
 from click.testing import Result
 from tests.support.apiserver import Parts, api_server
 from tests.support.manifests import a_deployment
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from federation import __version__
@@ -21,6 +22,7 @@ from federation.apimachinery.clock import from_rfc3339, to_rfc3339
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES
 from federation.cli import clusterviews
+from federation.cli.commandgroups import GROUPS
 from federation.cli.main import app
 from federation.cli.terminal.printing import to_age
 from federation.client.client import PatchType
@@ -362,6 +364,13 @@ def test_help_fits_80_columns_and_names_the_values(command: str, monkeypatch: py
     }.get(command, 0)
     options = [line for line in text.splitlines() if line.lstrip().startswith("-")]
     assert [line for line in options if "<" in line.partition("--")[2].partition("  ")[0]] == []
+
+
+def test_the_help_lists_every_command_once_under_a_heading() -> None:
+    listed = [name for names in GROUPS.values() for name in names]
+    assert sorted(listed) == sorted(get_command(app).commands)  # type: ignore[attr-defined]  # it is a group
+    text = CliRunner().invoke(app, ["--help"]).stdout
+    assert [title for title in GROUPS if f"{title}:\n" in text] == list(GROUPS)
 
 
 def test_why_shows_the_decision_in_force_after_a_deferred_one(server: Parts) -> None:
