@@ -103,7 +103,8 @@ def decide(authorizer: Authorizer, info: Mapping[str, Any], check: AccessCheck) 
             check.name,
         )
     decision = authorizer.authorize(user, attributes)
-    return AccessDecision(decision.is_allowed, decision.reason)
+    is_unknown = not decision.is_allowed and not authorizer.has_synced
+    return AccessDecision(decision.is_allowed, decision.reason, "the roles are not known yet" if is_unknown else "")
 
 
 def forbidden(user: User, attributes: Attributes, reason: str = "") -> Forbidden:

@@ -21,6 +21,7 @@ from federation.apimachinery.errors import (
     MethodNotAllowed,
     NotFound,
     RevisionConflict,
+    ServiceUnavailable,
     StoreError,
     cause,
     invalid,
@@ -384,7 +385,7 @@ def check_access(
     *,
     subresource: str = "",
 ) -> None:
-    """Raise Forbidden unless the authorizer, if there is one, lets the user do that."""
+    """Raise Forbidden unless the authorizer, if any, lets the user do that; ServiceUnavailable before it knows roles."""
     if context.authorize is None:
         return
     resource = info.resource
@@ -392,6 +393,8 @@ def check_access(
     scope = name if info.prefix == "/core/namespaces/" else namespace
     check = AccessCheck(verb, resource.group, resource.plural, subresource, scope, name)
     decision = context.authorize(requester, check)
+    if decision.error:
+        raise ServiceUnavailable(f'the rights of user "{requester["username"]}" cannot be checked: {decision.error}')
     if not decision.is_allowed:
         where = f'in the namespace "{scope}"' if scope else "at the cluster scope"
         plural = f"{resource.plural}/{subresource}" if subresource else resource.plural

@@ -1,17 +1,24 @@
-"""The local transport when its store fails; the conformance suite covers the rest."""
+"""The local transport when its store fails, and writes for users; the conformance suite covers the rest."""
 
 import orjson
 import pytest
 
-from federation.apimachinery.errors import ApiError, ServiceUnavailable
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.errors import ApiError, Forbidden, ServiceUnavailable
 from federation.apimachinery.resources import CONFIGMAPS, SECRETS
+from federation.apiserver.auth.authorization import decide
+from federation.apiserver.auth.rbac import RBACAuthorizer
 from federation.apiserver.registry.registry import Registry
+from federation.apiserver.semantics.cel.authorizer import AccessCheck, AccessDecision
 from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.store.options import StoreOptions
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
 
 SETTINGS = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "default"}}
+
+ANN = {"username": "ann", "groups": ["tenants"]}
+ALLOWED = AccessDecision(is_allowed=True)
 
 
 @pytest.fixture
@@ -112,3 +119,28 @@ async def test_cached_kinds_are_dropped_when_kinds_change(client, registry) -> N
         await client.list(things)
     await registry.install_crds([crd])
     assert (await client.list(things)).items == []
+
+
+async def test_a_write_for_a_user_waits_for_roles_and_obeys_them(registry, client) -> None:
+    answers = {"known": AccessDecision(is_allowed=False, error="the roles are not known yet")}
+    registry.set_authorizer(lambda user, check: answers["known"] if user == ANN and check.verb == "patch" else ALLOWED)
+    apply = {"patch_type": PatchType.APPLY, "namespace": "default", "field_manager": "test", "user": ANN}
+    with pytest.raises(ServiceUnavailable, match='rights of user "ann" cannot be checked: the roles are not known'):
+        await client.patch(CONFIGMAPS, "settings", SETTINGS, **apply)
+    answers["known"] = AccessDecision(is_allowed=False)
+    with pytest.raises(
+        Forbidden, match='User "ann" cannot patch resource "configmaps" in API group "" in the namespace'
+    ):
+        await client.patch(CONFIGMAPS, "settings", SETTINGS, **apply)
+    answers["known"] = ALLOWED
+    written = await client.patch(CONFIGMAPS, "settings", SETTINGS, **apply)
+    answers["known"] = AccessDecision(is_allowed=False)
+    assert (await client.get(CONFIGMAPS, "settings", "default"))["metadata"]["uid"] == written["metadata"]["uid"]
+    await client.delete(CONFIGMAPS, "settings", "default", user=ANN)
+
+
+def test_a_refusal_before_the_roles_are_known_is_an_error() -> None:
+    check = AccessCheck("get", "", "pods")
+    authorizer = RBACAuthorizer(Registry(MemoryStore(), clock=SystemClock()))
+    assert decide(authorizer, ANN, check).error == "the roles are not known yet"
+    assert decide(authorizer, {"username": "root", "groups": ["system:masters"]}, check) == (True, "", "")
