@@ -385,7 +385,7 @@ def check_access(
     *,
     subresource: str = "",
 ) -> None:
-    """Raise Forbidden unless the authorizer, if any, lets the user do that; ServiceUnavailable before it knows roles."""
+    """Raise Forbidden unless the authorizer, if any, lets the user do that; ServiceUnavailable without roles."""
     if context.authorize is None:
         return
     resource = info.resource
