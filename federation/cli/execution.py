@@ -13,6 +13,7 @@ import typer
 
 from federation.apimachinery import memory
 from federation.apimachinery.controlcharacters import escape
+from federation.apimachinery.filelimit import raise_file_limit
 
 
 def execute(command: Coroutine[Any, Any, int | None]) -> None:
@@ -31,9 +32,13 @@ def execute(command: Coroutine[Any, Any, int | None]) -> None:
 
 
 async def until_signal(work: Coroutine[None, None, None]) -> int:
-    """Run the coroutine until it ends, or until SIGINT or SIGTERM cancels it, which counts as success."""
+    """Run the coroutine until it ends, or until SIGINT or SIGTERM cancels it, which counts as success.
+
+    Whatever runs until a signal has many connections, so it may open as many files as the system allows.
+    """
     import asyncio  # noqa: PLC0415  # see the module's docstring
 
+    raise_file_limit()
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -93,6 +93,7 @@ def fork_members(directory: Path, fleet: FleetOptions) -> "FleetProcess":
     from federation.simulator.options import describe_members
 
     _check_fleet(fleet, directory / "members")
+    raise_file_limit()  # the members inherit it
     members = describe_members(
         fleet.members,
         pod_start_s=fleet.pod_start_s,

@@ -26,6 +26,7 @@ from federation.apiserver.http.asgi import Disconnected, Request
 from federation.apiserver.http.connectionshares import SEAT, SYSTEM, ConnectionShares, Seat, ShareLimits, to_owner
 from federation.apiserver.http.serving import ServingOptions
 from federation.apiserver.http.websocketconnection import WebSocketConnection
+from federation.cli.execution import until_signal
 
 POST = b"POST /ui/login HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000\r\n\r\nx"
 
@@ -292,6 +293,21 @@ def test_counts_are_those_of_the_connections_that_are_open(steps: list[tuple[str
     for seat in seats.values():
         seat.leave()
     assert door.shares.total == 0
+
+
+async def test_whatever_runs_until_a_signal_may_open_all_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limits = []
+
+    async def work() -> None:
+        limits.append(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 512), hard))
+        assert await until_signal(work()) == 0
+        assert limits == [hard]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_the_limit_of_open_files_is_raised_and_a_low_one_is_reported() -> None:
