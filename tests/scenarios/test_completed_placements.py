@@ -10,18 +10,6 @@ from federation.apimachinery.resources import DEPLOYMENTS
 EVEN = {"east": 3, "north": 3, "west": 3}
 
 
-async def _lose(world: World, *members: str) -> None:
-    for name in members:
-        world.members[name].line.mode = "down"
-    await world.until_ready(*members, status="Unknown")
-
-
-async def _bring_back(world: World, *members: str) -> None:
-    for name in members:
-        world.members[name].line.mode = "up"
-    await world.until_ready(*members)
-
-
 async def _annotation(world: World, name: str) -> str:
     return str((await world.federated("web"))["metadata"]["annotations"].get(name) or "")
 
@@ -29,15 +17,15 @@ async def _annotation(world: World, name: str) -> str:
 async def test_a_new_workload_is_divided_over_all_clusters_once_those_that_were_lost_are_stable() -> None:
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
-        await _lose(world, "north", "west")
+        await world.lose("north", "west")
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=9))
         await world.until_available("web", 9)
         assert await _annotation(world, names.PLACED_WITHOUT) == "north,west"
         told = "placed without north, west, not healthy; completed when stable"
         assert told in await _annotation(world, names.SCHEDULING_SUMMARY)
-        await _bring_back(world, "north")
+        await world.bring_back("north")
         await world.pass_time(200)
-        await _bring_back(world, "west")
+        await world.bring_back("west")
         await world.restart()
         await world.pass_time(200)  # north is stable, and waits for west, which came back with it
         assert (await world.replicas("web"))["east"] == 9
@@ -49,13 +37,13 @@ async def test_a_new_workload_is_divided_over_all_clusters_once_those_that_were_
 async def test_a_cluster_that_stays_away_keeps_the_others_not_waiting() -> None:
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
-        await _lose(world, "north", "west")
+        await world.lose("north", "west")
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=9))
         await world.until_available("web", 9)
-        await _bring_back(world, "north")
+        await world.bring_back("north")
         await world.pass_time(290)
         await world.until_equal(lambda: _annotation(world, names.PLACED_WITHOUT), "west")
         await world.until_replicas("web", {"east": 4, "north": 5})
-        await _bring_back(world, "west")
+        await world.bring_back("west")
         await world.pass_time(300)
         await world.until_replicas("web", EVEN)

@@ -26,19 +26,6 @@ _TYPE = FederatedType("deployments.apps", DEPLOYMENTS, (), PathDefinition(replic
 EVEN = {"east": 4, "north": 4, "west": 4}
 
 
-async def _lose(world: World, *members: str) -> None:
-    """Cut members off, and wait until they have their taints."""
-    for name in members:
-        world.members[name].line.mode = "down"
-    await world.until_ready(*members, status="Unknown")
-
-
-async def _bring_back(world: World, *members: str) -> None:
-    for name in members:
-        world.members[name].line.mode = "up"
-    await world.until_ready(*members)
-
-
 async def _running(world: World, replicas: int = 6, **spec: Any) -> None:
     await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}, **spec))
     await world.create(DEPLOYMENTS, a_deployment("web", replicas=replicas))
@@ -65,13 +52,13 @@ async def _until_placed(world: World, expected: Mapping[str, int], name: str = "
 async def test_replicas_leave_a_lost_cluster_and_return_in_batches() -> None:
     async with a_world(toleration_s=0) as world:
         await _running(world, 12)
-        await _lose(world, "east")
+        await world.lose("east")
         assert await _placed(world) == EVEN
         await _until_placed(world, {"north": 6, "west": 6})
         assert await world.replicas("web") == {"east": 4, "north": 6, "west": 6}  # east does not answer
         assert await _condition(world, "east") == ("True", "EvictionAllowed")
 
-        await _bring_back(world, "east")
+        await world.bring_back("east")
         await world.until_replicas("web", {"north": 6, "west": 6})  # the stale copy is gone
         await world.pass_time(280)
         assert await _placed(world) == {"north": 6, "west": 6}
@@ -86,25 +73,25 @@ async def test_replicas_leave_a_lost_cluster_and_return_in_batches() -> None:
 async def test_nothing_leaves_when_most_clusters_are_lost_until_enough_are_back() -> None:
     async with a_world(toleration_s=0) as world:
         await _running(world, 12)
-        await _lose(world, "east", "north")
+        await world.lose("east", "north")
         await world.pass_time(120)
         assert await _placed(world) == EVEN
         assert await _condition(world, "east") == ("False", "MajorityNotReady")
         assert "EvictionHalted" in [reason for reason, _ in await world.events()]
-        await _bring_back(world, "north")
+        await world.bring_back("north")
         await world.until_equal(lambda: _condition(world, "east"), ("False", "Settling"))
         assert await _placed(world) == EVEN
         await _until_placed(world, {"north": 6, "west": 6})
-        await _bring_back(world, "east")
+        await world.bring_back("east")
 
 
 async def test_nothing_leaves_when_the_control_plane_reaches_no_cluster() -> None:
     async with a_world(toleration_s=0) as world:
         await _running(world, 12)
-        await _lose(world, *world.members)
+        await world.lose(*world.members)
         await world.pass_time(120)
         assert await _condition(world, "west") == ("False", "NetworkSuspected")
-        await _bring_back(world, *world.members)
+        await world.bring_back(*world.members)
         await world.pass_time(120)
         assert await _placed(world) == EVEN
 
@@ -112,7 +99,7 @@ async def test_nothing_leaves_when_the_control_plane_reaches_no_cluster() -> Non
 async def test_a_stateful_workload_stays_unless_its_policy_lets_it_leave() -> None:
     async with a_world(toleration_s=0) as world:
         await _running(world, 12, failover={"mode": "Never"})
-        await _lose(world, "east")
+        await world.lose("east")
         await world.pass_time(120)
         assert await _placed(world) == EVEN
         stay = eviction_record(await world.federated("web")).stays["east"]
@@ -121,7 +108,7 @@ async def test_a_stateful_workload_stays_unless_its_policy_lets_it_leave() -> No
         await world.pass_time(120)
         assert await _placed(world) == EVEN
         await _until_placed(world, {"north": 6, "west": 6})
-        await _bring_back(world, "east")
+        await world.bring_back("east")
 
 
 async def test_the_rate_holds_over_a_restart_and_the_higher_priority_goes_first() -> None:
@@ -136,7 +123,7 @@ async def test_the_rate_holds_over_a_restart_and_the_higher_priority_goes_first(
                 deployment["metadata"]["labels"][names.PROPAGATION_POLICY_LABEL] = "urgent"
             await world.create(DEPLOYMENTS, deployment)
         await world.settle()
-        await _lose(world, "east")
+        await world.lose("east")
 
         async def left() -> int:
             return sum([4 - ((await _placed(world, name)).get("east") or 0) for name in ("web", "api", "db")])
@@ -150,7 +137,7 @@ async def test_the_rate_holds_over_a_restart_and_the_higher_priority_goes_first(
         assert await left() == 6
         await world.until_equal(left, 12)
         assert world.clock.monotonic() - since_s < 90
-        await _bring_back(world, "east")
+        await world.bring_back("east")
 
 
 async def test_many_objects_leave_without_being_held_by_the_guard() -> None:
@@ -159,11 +146,11 @@ async def test_many_objects_leave_without_being_held_by_the_guard() -> None:
         for number in range(30):
             await world.create(DEPLOYMENTS, a_deployment(f"app-{number}", replicas=3))
         await world.settle()
-        await _lose(world, "east")
+        await world.lose("east")
         for number in range(30):
             await world.until_equal(lambda n=number: _placed_in(world, "east", f"app-{n}"), None)
         assert not (await world.user.list(PLACEMENT_HOLDS)).items
-        await _bring_back(world, "east")
+        await world.bring_back("east")
 
 
 async def _placed_in(world: World, cluster: str, name: str = "web") -> int | None:
@@ -281,9 +268,9 @@ async def test_a_flapping_cluster_is_held_out_longer_each_time_also_over_a_resta
         await world.pass_time(60)  # losses before count as part of the start
         held_out = []
         for number in range(4):
-            await _lose(world, "east")
+            await world.lose("east")
             await world.until_equal(lambda: _taint_keys(world, "east"), {names.TAINT_UNREACHABLE})
-            await _bring_back(world, "east")
+            await world.bring_back("east")
             since_s = world.clock.monotonic()
             if number == 2:
                 world.kill()
@@ -302,7 +289,7 @@ async def test_members_that_stop_with_the_control_plane_are_used_again_at_once()
     async with a_world(toleration_s=600) as world:
         await _running(world, 12)
         for _ in range(4):
-            await _lose(world, "east")
+            await world.lose("east")
             await world.until_equal(lambda: _taint_keys(world, "east"), {names.TAINT_UNREACHABLE})
             world.kill()
             await world.restart()
@@ -398,12 +385,12 @@ async def _stay_reason(world: World) -> str:
 async def test_a_control_plane_that_is_killed_in_a_fail_over_and_a_fail_back_finishes_both() -> None:
     async with a_world(toleration_s=0, replicas_per_minute=4) as world:
         await _running(world, 12)
-        await _lose(world, "east")
+        await world.lose("east")
         await world.until_equal(lambda: _placed_in(world, "east"), 2)  # half of the rate
         world.kill()
         await world.restart()
         await world.until_equal(lambda: _placed_in(world, "east"), None)
-        await _bring_back(world, "east")
+        await world.bring_back("east")
         await world.pass_time(250)
         await world.until_equal(lambda: _placed_in(world, "east"), 3)
         world.kill()
@@ -417,7 +404,7 @@ async def test_a_control_plane_that_is_killed_in_a_fail_over_and_a_fail_back_fin
 async def test_a_halt_survives_a_restart_of_the_control_plane() -> None:
     async with a_world(toleration_s=0) as world:
         await _running(world, 12)
-        await _lose(world, "east", "north")
+        await world.lose("east", "north")
         await world.until_equal(lambda: _condition(world, "east"), ("False", "MajorityNotReady"))
         world.kill()
         world.members["north"].line.mode = "up"
@@ -425,7 +412,7 @@ async def test_a_halt_survives_a_restart_of_the_control_plane() -> None:
         await world.until_ready("north")
         await world.until_equal(lambda: _condition(world, "east"), ("False", "Settling"))
         await _until_placed(world, {"north": 6, "west": 6})
-        await _bring_back(world, "east")
+        await world.bring_back("east")
 
 
 async def test_no_ordinal_of_a_stateful_set_runs_twice_when_its_cluster_returns() -> None:
@@ -449,11 +436,11 @@ async def test_no_ordinal_of_a_stateful_set_runs_twice_when_its_cluster_returns(
         (home,) = await world.until(homes)
         (other,) = {"east", "west"} - {home}
         await world.until_equal(running, {home})
-        await _lose(world, home)
+        await world.lose(home)
         await world.pass_time(50)
         assert await homes() == {home}
         await world.until_equal(homes, {other})
-        await _bring_back(world, home)
+        await world.bring_back(home)
         await world.until_equal(running, {other})
         await world.pass_time(200)
         assert await homes() == {other}

@@ -352,6 +352,18 @@ class World:
         """Wait until the host has no such object."""
         await self.until_equal(lambda: self.find(resource, name, namespace), None)
 
+    async def lose(self, *members: str) -> None:
+        """Cut members off, and wait until they have their taints."""
+        for name in members:
+            self.members[name].line.mode = "down"
+        await self.until_ready(*members, status="Unknown")
+
+    async def bring_back(self, *members: str) -> None:
+        """Connect members again, and wait until they are ready."""
+        for name in members:
+            self.members[name].line.mode = "up"
+        await self.until_ready(*members)
+
     async def until_ready(self, *clusters: str, status: str = "True") -> None:
         """Wait until the clusters are published as Ready, or not."""
 
