@@ -253,6 +253,8 @@ SCHEDULED = "Scheduled"
 OVERRIDES_APPLIED = "OverridesApplied"
 STATUS_AGGREGATED = "StatusAggregated"
 ADMITTED = "Admitted"
+FOLLOWERS_DELIVERED = "FollowersDelivered"
+"""Of a workload: whether its clusters have its followers as the host has them."""
 GAVE_WAY = "GaveWay"
 """Of a federated workload: whether replicas of it gave way to a workload of higher priority."""
 
@@ -389,6 +391,10 @@ REASON_NOT_PLACED = "NotPlaced"
 REASON_ADMISSION_REFUSED = "AdmissionRefused"
 REASON_ADMISSION_FAILED = "AdmissionFailed"
 REASON_ADMITTED = "Admitted"
+
+# Reasons of the FollowersDelivered condition; the first one is an event reason as well
+REASON_CHECK_FOLLOWERS = "CheckFollowers"
+REASON_FOLLOWERS_DELIVERED = "FollowersDelivered"
 
 # Condition types of Deployments in the aggregated status
 DEPLOYMENT_AVAILABLE = "Available"

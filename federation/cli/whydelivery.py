@@ -37,7 +37,7 @@ async def read_delivery(host: HTTPClient, resource: Resource, namespace: str, na
 
 
 def print_delivery(console: Console, delivery: Delivery) -> None:
-    """Print the condition Propagated when it is False, and the table of clusters; nothing before the first delivery."""
+    """Print what is not delivered, followers included, and the table of clusters; nothing before the first delivery."""
     propagated = conditions.find(delivery["conditions"], names.PROPAGATED)
     clusters = delivery["clusters"]
     if clusters or propagated is not None:
@@ -47,6 +47,9 @@ def print_delivery(console: Console, delivery: Delivery) -> None:
         message = "" if clusters else propagated.get("message")
         text = ": ".join(filter(None, (str(propagated.get("reason") or "Unknown"), message)))
         print_field(console, "not yet" if clusters else "nowhere", text)
+    followers = conditions.find(delivery["conditions"], names.FOLLOWERS_DELIVERED) or {}
+    if followers.get("status") == "False":
+        print_field(console, "followers", str(followers.get("message")))
     if not clusters:
         return
     table = make_table()

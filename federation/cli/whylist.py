@@ -20,7 +20,14 @@ from federation.planning.diagnosis.deliverystage import Stage, stage_of
 from federation.planning.federatedobject.placements import effective_placement
 
 _PAGE = 500
-_DECISIVE = (names.SCHEDULED, names.OVERRIDES_APPLIED, names.ADMITTED, names.PROPAGATED, names.STATUS_AGGREGATED)
+_DECISIVE = (
+    names.SCHEDULED,
+    names.OVERRIDES_APPLIED,
+    names.ADMITTED,
+    names.PROPAGATED,
+    names.FOLLOWERS_DELIVERED,
+    names.STATUS_AGGREGATED,
+)
 """Conditions in the order of the pipeline: the first one that is not fulfilled is the cause of the others."""
 _IN_PROGRESS = "InProgress"
 _OF_DELIVERY = (names.PROPAGATED, names.STATUS_AGGREGATED)

@@ -317,12 +317,15 @@ def _check_ownership(write: Write, live: Object) -> bool:
     except AdoptionError as error:
         raise _RefusedError(Outcome(ClusterStatus.ALREADY_EXISTS, live, str(error))) from error
     if not is_allowed:
-        how = (
-            f"annotate {names.CONFLICT_RESOLUTION}=adopt, and {names.CLUSTERS_TO_ADOPT} with its name, to take it over"
-        )
-        message = f"the object was in the cluster before; {how}"
+        message = f"the object was in the cluster before; take it over with {_adoption_command(write.key)}"
         raise _RefusedError(Outcome(ClusterStatus.ALREADY_EXISTS, live, message))
     return True
+
+
+def _adoption_command(key: MemberKey) -> str:
+    """Return the command that adopts the object; it sets the annotations conflict-resolution and clusters-to-adopt."""
+    namespace = f" -n {key.namespace}" if key.namespace else ""
+    return f"fedctl adopt {key.resource.kind.lower()}/{key.name}{namespace} --cluster {key.cluster}"
 
 
 def unanswered(message: str) -> Outcome:

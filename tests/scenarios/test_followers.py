@@ -519,3 +519,36 @@ async def _happen(world: World, chance: random.Random, name: str, config: str) -
             world.members[chance.choice(NAMES)].line.mode = chance.choice(("down", "hang"))
         case 7:
             world.members[chance.choice(NAMES)].line.mend()
+
+
+async def test_a_follower_that_the_member_had_before_is_named_on_its_workload_until_it_is_adopted() -> None:
+    async with a_world_without_pods() as world:
+        await world.members["east"].admin.create(CONFIGMAPS, {**_config("settings"), "data": {"colour": "red"}})
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1}))
+        await world.create(DEPLOYMENTS, _needy(replicas=4))
+        await _create_needs(world)
+        await world.until_equal(lambda: _holders(world, DEPLOYMENTS, "web"), {"east", "north"})
+
+        async def condition() -> Any:
+            held = {each["type"]: each for each in (await world.status("web")).get("conditions") or ()}
+            return held.get(names.FOLLOWERS_DELIVERED, {}).get("message")
+
+        remedy = "pods use the one that was there before; take it over with fedctl adopt configmap/settings -n default"
+        expected = f"ConfigMap settings is not the host's in east (AlreadyExists): {remedy}"
+        await world.until_equal(condition, expected)
+        assert (await world.condition("web", names.FOLLOWERS_DELIVERED))["status"] == "False"
+        assert {message for reason, message in await world.events() if reason == "CheckFollowers"} == {expected}
+        (conflict,) = [
+            entry for entry in (await _federated(world, "settings"))["status"]["clusters"] if entry["cluster"] == "east"
+        ]
+        assert "fedctl adopt configmap/settings -n default --cluster east" in conflict["message"]
+
+        await world.restart()
+        await world.settle()
+        assert await condition() == expected
+        await world.merge(CONFIGMAPS, "settings", {"metadata": {"annotations": ADOPTING}})
+        await world.until_equal(condition, None)
+        assert (await world.condition("web", names.FOLLOWERS_DELIVERED))["status"] == "True"
+        adopted = await world.members["east"].find(CONFIGMAPS, "settings")
+        assert adopted is not None
+        assert adopted["data"] == {"colour": "blue"}

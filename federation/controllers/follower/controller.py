@@ -19,6 +19,7 @@ from federation.planning.followers.index import FollowerIndex
 from federation.planning.followers.leaderplan import identity_of, is_leader_kind, is_leader_type, plan_leader
 from federation.planning.followers.orphaned import is_orphaning
 from federation.planning.followers.references import Identity
+from federation.planning.followers.undelivered import refusals
 from federation.planning.guard.ledger import GuardOptions
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.events import WARNING, Recorder
@@ -41,6 +42,8 @@ _RELATIONS = Triggers(
     status=lambda federated: bool((federated.get("status") or {}).get("clusters")),
 )
 """Changes that can alter follower relations."""
+_REFUSALS = Triggers(generation=False, deletion=False, status=refusals)
+"""Changes of a follower that its leaders report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class FollowerController:
             workers=chosen.workers,
             clock=clock,
             options=chosen.loop,
-            resync=self._followers,
+            resync=self._followers_and_reports,
         )
 
     async def run(self) -> None:
@@ -93,6 +96,7 @@ class FollowerController:
         self._objects.subscribe(self._on_leader, _RELATIONS)
         self._objects.subscribe(self._on_leader_state, None)
         self._objects.subscribe(self._on_follower, _RELATIONS, writer=WRITER)
+        self._objects.subscribe(self._on_refusals, _REFUSALS)
         await self._objects.wait_synced()
         await self._guard.wait_synced()
         await self.controller.run()
@@ -121,6 +125,14 @@ class FollowerController:
         elif self._is_follower(identity, new):
             self.controller.enqueue(key_of(new))
 
+    def _on_refusals(self, old: Object | None, new: Object | None) -> None:
+        for leader in self._index.leaders_of(identity_of(new if new is not None else old or {})):
+            self._enqueue_report(leader)
+
+    def _enqueue_report(self, leader: Identity) -> None:
+        if (key := self._reconciler.key_of(leader)) is not None and self._reconciler.is_report_due(key):
+            self.controller.enqueue(key)
+
     def _index_leader(self, old: Object | None, new: Object | None) -> None:
         """Index the leader's followers, and enqueue those that it gains, loses or releases."""
         leader = identity_of(new if new is not None else old or {})
@@ -139,6 +151,8 @@ class FollowerController:
         for follower in changed.union(released):
             if (key := self._reconciler.key_of(follower)) is not None:
                 self.controller.enqueue(key)
+        if changed:
+            self._enqueue_report(leader)
 
     def _on_type(self, type_: FederatedType) -> None:
         """Index every leader again when a type of leaders, or of followers that scale, is added or removed."""
@@ -155,9 +169,11 @@ class FollowerController:
             or placement_of(federated, names.FOLLOWER_CONTROLLER)
         )
 
-    def _followers(self) -> Iterator[Key]:
+    def _followers_and_reports(self) -> Iterator[Key]:
         for federated in self._objects.scan():
-            if self._is_follower(identity_of(federated), federated):
+            if self._is_follower(identity_of(federated), federated) or self._reconciler.is_report_due(
+                key_of(federated)
+            ):
                 yield key_of(federated)
 
 

@@ -1,4 +1,4 @@
-"""The steps that place one federated object where its leaders are.
+"""The steps that place one federated object where its leaders are, and the report of a leader about its followers.
 
 One merge patch when something changed, none otherwise; an object without leaders costs nothing. The controller's index
 knows the leaders; a leader's federated object shows which clusters still need the follower. A follower that waits for a
@@ -23,7 +23,7 @@ from federation.planning.followers.followerplan import (
     stored_leaders,
 )
 from federation.planning.followers.index import FollowerIndex
-from federation.planning.followers.leaderplan import identity_of
+from federation.planning.followers.leaderplan import identity_of, is_leader_kind
 from federation.planning.followers.orphaned import (
     NOTHING_KEPT,
     KeptClusters,
@@ -33,6 +33,8 @@ from federation.planning.followers.orphaned import (
     still_kept,
 )
 from federation.planning.followers.references import Identity
+from federation.planning.followers.undelivered import describe_undelivered
+from federation.planning.status.sourceconditions import refused_followers
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
@@ -84,10 +86,13 @@ class Reconciler:
         return None if type_ is None else self._objects.key_for(type_, identity.namespace, identity.name)
 
     async def reconcile(self, key: Key) -> Result:
-        """Update placement and leaders of one object."""
+        """Update placement and leaders of one object, or the condition of a leader; leaders never follow."""
         federated = self._objects.get(key)
         if federated is None or federated["metadata"].get("deletionTimestamp"):
             self._guard.forget(key)
+            return DONE
+        if is_leader_kind(federated["spec"]["template"]):
+            await self._report(key, federated)
             return DONE
         type_ = self._objects.type_of(federated)
         if type_ is None:
@@ -126,6 +131,30 @@ class Reconciler:
         if self._released.get(follower) is released:
             self._released.pop(follower, None)
         return DONE
+
+    def is_report_due(self, key: Key) -> bool:
+        """Return whether the condition of a leader is not what its followers' statuses say."""
+        federated = self._objects.get(key)
+        if federated is None or federated["metadata"].get("deletionTimestamp"):
+            return False
+        return refused_followers(federated) != self._refusals(federated)
+
+    def _refusals(self, leader: Object) -> str:
+        return describe_undelivered(self._index.followers_of(identity_of(leader)), self._federated_of)
+
+    async def _report(self, key: Key, leader: Object) -> None:
+        """Publish which followers the leader's clusters refuse. A leader that never had any costs no write."""
+        message = self._refusals(leader)
+        if message == refused_followers(leader):
+            return
+        status, reason = (
+            ("False", names.REASON_CHECK_FOLLOWERS) if message else ("True", names.REASON_FOLLOWERS_DELIVERED)
+        )
+        await self._objects.set_condition(
+            key, names.FOLLOWERS_DELIVERED, status=status, reason=reason, message=message, writer=WRITER
+        )
+        if message:
+            self._recorder.event(leader, WARNING, reason, message)
 
     def _rule(self, key: Key, federated: Object, leaving: frozenset[str]) -> Ruling:
         """Return the guard's ruling; a follower that must not follow any more leaves as its user asks.

@@ -37,7 +37,7 @@ _TYPES_MAX = 50
 _CLUSTERS_NAMED_MAX = 20
 _MESSAGE_LENGTH_MAX = 1024
 _NOT_REPORTED = "NotReported"
-_OURS = frozenset((names.SCHEDULED, names.PROPAGATED, names.STATUS_STALE))
+_OURS = frozenset((names.SCHEDULED, names.PROPAGATED, names.FOLLOWERS_DELIVERED, names.STATUS_STALE))
 
 
 def is_problem(type_: str) -> bool:

@@ -16,6 +16,7 @@ from federation.apimachinery import conditions, dotpaths
 from federation.planning.diagnosis.deliverystage import Stage, stage_of, unplaced_replicas
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.guard.record import held_moves
+from federation.planning.status.sourceconditions import refused_followers
 
 _CLUSTERS_NAMED_MAX = 5
 
@@ -26,7 +27,7 @@ class Attention(StrEnum):
     NOT_PLACED = "not-placed"
     """No cluster takes it, some of its replicas have no cluster, or it is a workload that no policy selects."""
     NOT_DELIVERED = "not-delivered"
-    """A cluster refuses it, or it cannot be rendered for a cluster."""
+    """A cluster refuses it or a follower of it, or it cannot be rendered for a cluster."""
     STALE = "stale"
     """A cluster that has it does not answer, so its status there is the last known one."""
     HELD = "held"
@@ -81,6 +82,8 @@ def problems_of(
         found.append(Problem(Attention.NOT_PLACED, f"{missing} of its replicas fit into no cluster"))
     if stage is Stage.FAILING:
         found.append(Problem(Attention.NOT_DELIVERED, _delivery_text(federated)))
+    if refusal := refused_followers(federated):
+        found.append(Problem(Attention.NOT_DELIVERED, refusal))
     if silent:
         found.append(Problem(Attention.STALE, f"last known status: {_named(silent)} does not answer"))
     found += [

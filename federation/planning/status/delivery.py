@@ -19,7 +19,7 @@ from federation.planning.status.rolloutprogress import Progress, budget_of, prog
 
 _OTHER_READY = ("numberReady", "ready")
 """Fields with the number of ready pods of kinds without configured paths: DaemonSet and Job."""
-_CONDITIONS = (names.SCHEDULED, names.OVERRIDES_APPLIED, names.ADMITTED, names.PROPAGATED)
+_CONDITIONS = (names.SCHEDULED, names.OVERRIDES_APPLIED, names.ADMITTED, names.PROPAGATED, names.FOLLOWERS_DELIVERED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
-"""The conditions Scheduled and Propagated of a source object: whether it is placed, and whether the clusters have it.
+"""The conditions of delivery of a source object: whether it is placed, and whether the clusters have it.
 
-They go into the status of kinds whose condition list is open, in the same write as the merged status. The federated
-object has the same conditions in more detail. Pure.
+They are Scheduled, Propagated and, while a cluster refuses a follower of the object, FollowersDelivered. They go into
+the status of kinds whose condition list is open, in the same write as the merged status. The federated object has the
+same conditions in more detail. Pure.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from federation.planning.aggregation.context import keep_condition_times
 from federation.planning.status.schedulingsummary import describe_placement, scheduled_condition
 
 _MESSAGE_LENGTH_MAX = 4096
-_OWNED = frozenset((names.SCHEDULED, names.PROPAGATED))
+_OWNED = frozenset((names.SCHEDULED, names.PROPAGATED, names.FOLLOWERS_DELIVERED))
 _KINDS = frozenset(
     {
         ("apps", "Deployment"),
@@ -66,6 +67,8 @@ def source_conditions(federated: Mapping[str, Any]) -> list[dict[str, Any]]:
     if reason == names.REASON_NO_POLICY and (scheduled is None or scheduled["status"] == "True"):
         scheduled = _condition(names.SCHEDULED, "False", reason, str((delivered or {}).get("message", "")))
     found = [] if scheduled is None else [scheduled]
+    if refusal := refused_followers(federated):
+        found.append(_condition(names.FOLLOWERS_DELIVERED, "False", names.REASON_CHECK_FOLLOWERS, refusal))
     if delivered is None:
         return found
     if delivered.get("status") == "True":
@@ -75,6 +78,12 @@ def source_conditions(federated: Mapping[str, Any]) -> list[dict[str, Any]]:
         return [*found, _condition(names.PROPAGATED, "True", names.PROPAGATED, text)]
     message = str(delivered.get("message", ""))[:_MESSAGE_LENGTH_MAX]
     return [*found, _condition(names.PROPAGATED, "False", reason, message)]
+
+
+def refused_followers(federated: Mapping[str, Any]) -> str:
+    """Return what the object's condition says about followers that its clusters refuse, "" for none."""
+    condition = conditions.find((federated.get("status") or {}).get("conditions"), names.FOLLOWERS_DELIVERED) or {}
+    return str(condition.get("message") or "")[:_MESSAGE_LENGTH_MAX] if condition.get("status") == "False" else ""
 
 
 def is_unselected(federated: Mapping[str, Any]) -> bool:

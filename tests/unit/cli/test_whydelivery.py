@@ -51,3 +51,11 @@ def test_an_autoscaler_that_owns_the_replicas_is_named() -> None:
         "replicas",
         'east: HorizontalPodAutoscaler "web" in the cluster owns the replicas',
     ]
+
+
+def test_followers_that_a_cluster_refuses_are_named() -> None:
+    output = io.StringIO()
+    text = "ConfigMap settings is not the host's in east"
+    refused = {"type": "FollowersDelivered", "status": "False", "message": text}
+    print_delivery(Console(file=output, width=400), {"conditions": [refused], "clusters": []})
+    assert text in output.getvalue()

@@ -59,3 +59,8 @@ def test_an_object_on_its_way_has_not_failed(entry: dict[str, str], state: str) 
     found = federated(("Scheduled", "True", ""), ("Propagated", "False", "CheckClusters"), clusters=("east",))
     found["status"]["clusters"] = [entry]
     assert state_of(found).reason == state
+
+
+def test_a_delivered_object_whose_follower_is_refused_has_failed() -> None:
+    state = state_of(federated(DELIVERED, ("FollowersDelivered", "False", "CheckFollowers"), clusters=("east",)))
+    assert (state, state.is_failed) == (State("CheckFollowers", "m"), True)

@@ -96,3 +96,9 @@ def test_a_held_move_names_its_hold() -> None:
     (problem,) = summarize(federated, None, DEPLOYMENT, NOTHING).problems
     assert problem.attention == Attention.HELD
     assert problem.text.startswith("hold h1: its move away from east")
+
+
+def test_a_workload_whose_follower_is_refused_needs_attention() -> None:
+    refused = condition(names.FOLLOWERS_DELIVERED, "False", "ConfigMap settings is not the host's in east")
+    found = summarize(a_federated(conditions=[*DONE, refused]), None, DEPLOYMENT, NOTHING).problems
+    assert found == ((Attention.NOT_DELIVERED, "ConfigMap settings is not the host's in east"),)

@@ -90,3 +90,13 @@ def test_times_change_with_the_status_only() -> None:
     assert unscheduled_since({}, federated, later) == later
     placed = a_federated(placed=("east",), clusters={"east": "OK"}, Propagated=("True", "", ""))
     assert unscheduled_since(first, placed, later) is None
+
+
+def test_followers_are_named_only_while_a_cluster_refuses_one() -> None:
+    text = "ConfigMap settings is not the host's in east"
+    refused = a_federated(Propagated=("True", "", ""), FollowersDelivered=("False", "CheckFollowers", text))
+    assert shown(refused)["FollowersDelivered"] == ("False", "CheckFollowers", text)
+    present = with_source_conditions({}, {}, refused, NOW)
+    resolved = a_federated(Propagated=("True", "", ""), FollowersDelivered=("True", "FollowersDelivered", ""))
+    after = with_source_conditions(present, present, resolved, NOW)
+    assert [condition["type"] for condition in after["conditions"]] == ["Propagated"]
