@@ -3,3 +3,17 @@
 LAST_APPLIED_CONFIGURATION = "kubectl.kubernetes.io/last-applied-configuration"
 DEPLOYMENT_REVISION = "deployment.kubernetes.io/revision"
 SERVICE_ACCOUNT_TOKEN_TYPE = "kubernetes.io/service-account-token"  # noqa: S105  # a type, not a token
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+"""Marks a claim or volume of which a controller, and not a user, chose the other one."""
+OF_CONTROLLERS = frozenset(
+    {
+        DEPLOYMENT_REVISION,
+        BOUND_BY_CONTROLLER,
+        "deprecated.daemonset.template.generation",
+        "pv.kubernetes.io/bind-completed",
+        "volume.beta.kubernetes.io/storage-provisioner",
+        "volume.kubernetes.io/selected-node",
+        "volume.kubernetes.io/storage-provisioner",
+    }
+)
+"""Annotations in which the controllers of one cluster record their work on users' objects."""

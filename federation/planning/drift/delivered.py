@@ -17,6 +17,7 @@ from federation.apimachinery.resources import Object
 from federation.planning.drift.fields import applied_entry, has_key
 from federation.planning.federatedobject.finished import is_finished, kind_of, runs_to_completion
 from federation.planning.rendering.drift import is_subset
+from federation.planning.rendering.memberowned import keep_member_values
 from federation.planning.rendering.retention import leave_to_scaler
 
 _SELF = "."
@@ -67,8 +68,9 @@ def plan_repair(
     """Return the configuration to apply, None if nothing has drifted or the object must be left alone.
 
     An object that is being deleted, or was created again, is left alone, and so are replicas that were set through the
-    subresource `scale`: only the host knows whether an autoscaler may do that. An object that has finished is left
-    alone, and one of a kind that finishes is not created again: it may have run.
+    subresource `scale`: only the host knows whether an autoscaler may do that. Fields that a member changes by design
+    (`rendering/memberowned.py`) keep its values. An object that has finished is left alone, and one of a kind that
+    finishes is not created again: it may have run.
     """
     wanted = delivered.configuration
     kind = kind_of(wanted)
@@ -79,7 +81,7 @@ def plan_repair(
     metadata = live["metadata"]
     if metadata.get("deletionTimestamp") or metadata.get("uid") != delivered.uid:
         return None
-    wanted = leave_to_scaler(wanted, live, replicas_path)
+    wanted = keep_member_values(leave_to_scaler(wanted, live, replicas_path), live)
     if is_subset(wanted, live):
         return None
     # With the uid, an object that is deleted and created again at this moment is not written.

@@ -18,16 +18,7 @@ from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object
 from federation.planning.federatedobject.previoushosts import DOMAINS, delivered_by, in_domain
 
-_ANNOTATIONS_DROPPED = frozenset(
-    (
-        wellknown.LAST_APPLIED_CONFIGURATION,
-        wellknown.DEPLOYMENT_REVISION,
-        "deprecated.daemonset.template.generation",
-        "volume.beta.kubernetes.io/storage-provisioner",
-        "volume.kubernetes.io/storage-provisioner",
-        "volume.kubernetes.io/selected-node",
-    )
-)
+_ANNOTATIONS_DROPPED = wellknown.OF_CONTROLLERS | {wellknown.LAST_APPLIED_CONFIGURATION}
 _PREFIXES_DROPPED = ("pv.kubernetes.io/",)
 _JOB_LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 _SERVICE_ALLOCATED = ("clusterIP", "clusterIPs", "healthCheckNodePort", "ipFamilies", "ipFamilyPolicy")

@@ -25,14 +25,15 @@ from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.federatedobject.provenance import is_hand_written
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.patches import apply_patches, forbidden_paths, patches_by_cluster
+from federation.planning.rendering.memberowned import without_assumed_values, without_member_fields
 from federation.planning.rendering.repeatedkeys import without_repeated_keys
 
 _DIVIDED = frozenset((DEPLOYMENTS, STATEFUL_SETS, CLONE_SETS, ADVANCED_STATEFUL_SETS))
 """The kinds whose changes share one budget over all clusters (planning/rollout)."""
 _WITH_WAVES = _DIVIDED | {DAEMON_SETS}
 _METADATA_KEPT = frozenset({"name", "namespace", "labels", "annotations", "finalizers", "ownerReferences"})
-_ANNOTATIONS_DROPPED = frozenset({wellknown.LAST_APPLIED_CONFIGURATION, wellknown.DEPLOYMENT_REVISION})
-"""The first describes what a user applied to the host, the second belongs to the member's Deployment controller."""
+_ANNOTATIONS_DROPPED = wellknown.OF_CONTROLLERS | {wellknown.LAST_APPLIED_CONFIGURATION}
+"""The last one describes what a user applied to the host, the others belong to the member's own controllers."""
 _JOB_LABELS_GENERATED = (
     "controller-uid",
     "job-name",
@@ -40,6 +41,7 @@ _JOB_LABELS_GENERATED = (
     "batch.kubernetes.io/job-name",
 )
 
+_POD_OF_HOST = ("ephemeralContainers", "priority", "preemptionPolicy")
 
 _NOT_OF_USERS = (names.GLOBAL_SCHEDULER, names.ROLLOUT_CONTROLLER)
 """Controllers whose overrides the host's admission does not judge: replicas, and templates that were judged before."""
@@ -111,7 +113,9 @@ class Renderer:
             # It removes the host's object, and with it those of members, after the end in all of them. A member that
             # removed its own would take the evidence with it that the Job has run.
             obj = {**obj, "spec": _without(obj["spec"], ("ttlSecondsAfterFinished",))}
-        return finish(without_repeated_keys(obj), annotations)
+        rendered = finish(without_repeated_keys(without_member_fields(obj)), annotations)
+        # The hash covers what is left out here, so that a change of it is delivered.
+        return Rendered(without_assumed_values(rendered.object), rendered.hash)
 
     def subject(self, cluster: str) -> Rendered | None:
         """Return what the host's admission has to judge before the cluster's member object leaves, None for nothing.
@@ -260,11 +264,10 @@ def _clean(template: Mapping[str, Any], kind: str, group: str, *, keeps_allocati
         annotations[names.SOURCE_GENERATION] = str(generation)
     kept["annotations"] = annotations
     result: Object = {key: value for key, value in template.items() if key != "status"}
-    result["metadata"] = kept
     cleaner = _CLEANERS.get((group, kind))
-    if cleaner is None or (keeps_allocations and cleaner is _clean_service):
-        return result
-    return cleaner(result)
+    if cleaner is not None and not (keeps_allocations and cleaner is _clean_service):
+        result = cleaner(result)
+    return {**result, "metadata": kept}
 
 
 def _without(mapping: Mapping[str, Any], keys: Iterable[str]) -> Object:
@@ -280,8 +283,31 @@ def _clean_service(obj: Object) -> Object:
 
 
 def _clean_pod(obj: Object) -> Object:
+    """Drop what the host's admission computed from the PriorityClass; the member's refuses another value."""
     spec = obj.get("spec")
-    return {**obj, "spec": _without(spec, ("ephemeralContainers",))} if spec else obj
+    return {**obj, "spec": _without(spec, _POD_OF_HOST)} if spec else obj
+
+
+def _clean_claim(obj: Object) -> Object:
+    """Drop the volume that the host's controller chose; without its mark a user has written the name."""
+    spec = obj.get("spec")
+    return {**obj, "spec": _without(spec, ("volumeName",))} if spec and _is_bound_by_controller(obj) else obj
+
+
+def _clean_volume(obj: Object) -> Object:
+    """Drop the claim that the host's controller bound, and the identity of one that a user named."""
+    spec = obj.get("spec") or {}
+    claim = spec.get("claimRef")
+    if not isinstance(claim, Mapping):
+        return obj
+    if _is_bound_by_controller(obj):
+        return {**obj, "spec": _without(spec, ("claimRef",))}
+    # A volume whose claim has another uid counts as released.
+    return {**obj, "spec": {**spec, "claimRef": _without(claim, ("uid", "resourceVersion"))}}
+
+
+def _is_bound_by_controller(obj: Mapping[str, Any]) -> bool:
+    return wellknown.BOUND_BY_CONTROLLER in ((obj.get("metadata") or {}).get("annotations") or {})
 
 
 def _clean_secret(obj: Object) -> Object:
@@ -316,6 +342,8 @@ def _clean_job(obj: Object) -> Object:
 _CLEANERS = {
     ("", "Service"): _clean_service,
     ("", "Pod"): _clean_pod,
+    ("", "PersistentVolume"): _clean_volume,
+    ("", "PersistentVolumeClaim"): _clean_claim,
     ("", "Secret"): _clean_secret,
     ("batch", "Job"): _clean_job,
 }

@@ -1,8 +1,8 @@
 """Which fields of an existing member object keep the member's value (docs/reference/sync.md). Pure.
 
 `retain_for_apply` returns the applied configuration for server-side apply: fields that were never sent need no
-protection there, so only fields of the template itself take the member's value. `retain` is KubeAdmiral's rule for an
-update that replaces the object. Arguments are not changed.
+protection there, so only fields of the template itself take the member's value (`memberowned.py`). `retain` is
+KubeAdmiral's rule for an update that replaces the object. Arguments are not changed.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,6 +13,7 @@ from federation.apimachinery import dotpaths
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.resources import Object
 from federation.planning.federatedobject.finished import is_finished, kind_of
+from federation.planning.rendering.memberowned import keep_member_values
 
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  # a path, not a token
 
@@ -97,8 +98,7 @@ def retain_for_apply(desired: Object, live: Mapping[str, Any], *, has_written_po
         return {**kept, **{key: desired[key] for key in ("apiVersion", "kind", "metadata") if key in desired}}
     if desired.get("kind") == "Service":
         return _keep_service(desired, live, has_written_ports=has_written_ports)
-    by_kind = _KEPT_FOR_APPLY.get(desired.get("kind", ""))
-    return by_kind(desired, live) if by_kind else desired
+    return keep_member_values(desired, live)
 
 
 def _set(obj: Object, path: dotpaths.Path, value: Any) -> Object:
@@ -262,53 +262,3 @@ def _keep_service(desired: Object, live: Mapping[str, Any], *, has_written_ports
     if not has_written_ports and any(port.get("nodePort") for port in spec.get("ports") or ()):
         spec = _with_node_ports(spec, live)
     return {**desired, "spec": spec}
-
-
-def _keep_service_account(desired: Object, live: Mapping[str, Any]) -> Object:
-    if "secrets" not in desired or desired["secrets"] or not live.get("secrets"):
-        return desired
-    return {key: value for key, value in desired.items() if key != "secrets"}
-
-
-def _keep_spec_field(field: str) -> Callable[[Object, Mapping[str, Any]], Object]:
-    retain_field = _retain_spec_field(field)
-
-    def keep(desired: Object, live: Mapping[str, Any]) -> Object:
-        return retain_field(desired, live) if field in _spec(desired) else desired
-
-    return keep
-
-
-def _keep_job(desired: Object, live: Mapping[str, Any]) -> Object:
-    if _spec(desired).get("manualSelector") is True:
-        return desired
-    for path in (_JOB_SELECTOR, _JOB_LABELS):
-        present = dotpaths.get(live, path)
-        if present is not None and dotpaths.get(desired, path) is not None:
-            desired = _set(desired, path, present)
-    return desired
-
-
-def _keep_pod(desired: Object, live: Mapping[str, Any]) -> Object:
-    spec, present = dict(_spec(desired)), _spec(live)
-    for field in ("containers", "initContainers"):
-        by_name = {container.get("name"): container for container in present.get(field) or ()}
-        if field in spec:
-            spec[field] = [_with_live_resources(container, by_name) for container in spec[field] or ()]
-    return {**desired, "spec": spec}
-
-
-def _with_live_resources(container: Mapping[str, Any], by_name: Mapping[Any, Mapping[str, Any]]) -> Mapping[str, Any]:
-    present = by_name.get(container.get("name"))
-    if present is None or "resources" not in container:
-        return container
-    return {**container, "resources": present.get("resources") or {}}
-
-
-_KEPT_FOR_APPLY: Mapping[str, Callable[[Object, Mapping[str, Any]], Object]] = {
-    "ServiceAccount": _keep_service_account,
-    "Job": _keep_job,
-    "PersistentVolume": _keep_spec_field("claimRef"),
-    "PersistentVolumeClaim": _keep_spec_field("volumeName"),
-    "Pod": _keep_pod,
-}

@@ -93,3 +93,17 @@ def test_an_object_that_may_have_run_to_completion_is_not_created_again_and_a_fi
     assert plan_repair(delivered, drifted) is not None
     finished = {**drifted, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
     assert plan_repair(delivered, finished) is None
+
+
+def test_a_repair_keeps_what_the_member_changes_by_design() -> None:
+    def claim(size: str, label: str) -> dict[str, Any]:
+        metadata = {"name": "data", "namespace": "shop", "labels": {"a": label}}
+        spec = {"resources": {"requests": {"storage": size}}}
+        return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+    delivered = Delivered(claim("1Gi", "1"), "u1", "2026-01-01T00:00:00Z")
+    grown, drifted = claim("2Gi", "1"), claim("2Gi", "2")
+    for each in (grown, drifted):
+        each["metadata"]["uid"] = "u1"
+    assert plan_repair(delivered, grown) is None
+    assert plan_repair(delivered, drifted) == grown

@@ -7,7 +7,17 @@ import pytest
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import wellknown
-from federation.apimachinery.resources import DEPLOYMENTS, JOBS, SECRETS, SERVICES, Resource
+from federation.apimachinery.resources import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    SECRETS,
+    SERVICES,
+    Resource,
+)
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.rendering.memberobject import Renderer, RenderError
 
@@ -139,6 +149,43 @@ def test_a_jobs_generated_selector_is_the_members_own() -> None:
     assert renderer({**template, "spec": None}, JOBS).render("m1").object["spec"] is None
     manual = {**template, "spec": {**template["spec"], "manualSelector": True}}  # type: ignore[dict-item]
     assert renderer(manual, JOBS).render("m1").object["spec"]["selector"]
+
+
+BOUND = {wellknown.BOUND_BY_CONTROLLER: "yes", "pv.kubernetes.io/bind-completed": "yes"}
+CLAIM = {"namespace": "default", "name": "data", "uid": "u1", "resourceVersion": "7"}
+
+
+@pytest.mark.parametrize(
+    ("resource", "annotations", "spec", "expected"),
+    [
+        (PERSISTENT_VOLUME_CLAIMS, BOUND, {"volumeName": "pvc-1", "volumeMode": "Block"}, {"volumeMode": "Block"}),
+        (PERSISTENT_VOLUME_CLAIMS, {}, {"volumeName": "mine"}, {"volumeName": "mine"}),
+        (PERSISTENT_VOLUMES, BOUND, {"claimRef": CLAIM, "x": 1}, {"x": 1}),
+        (PERSISTENT_VOLUMES, {}, {"claimRef": CLAIM}, {"claimRef": {"namespace": "default", "name": "data"}}),
+        (PERSISTENT_VOLUMES, {}, {"x": 1}, {"x": 1}),
+        (PODS, {}, {"priority": 7, "preemptionPolicy": "Never", "priorityClassName": "p"}, {"priorityClassName": "p"}),
+        (DAEMON_SETS, {"deprecated.daemonset.template.generation": "3"}, {"x": 1}, {"x": 1}),
+        (JOBS, {}, {"suspend": False, "x": 1}, {"x": 1}),
+        (JOBS, {}, {"suspend": True}, {"suspend": True}),
+    ],
+)
+def test_what_the_hosts_controllers_wrote_stays_on_the_host(
+    resource: Resource, annotations: dict[str, str], spec: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    metadata = {"name": "x", "annotations": {**annotations, "team": "blue"}}
+    template = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
+    rendered = renderer(template, resource).render("m1")
+    assert rendered.object["spec"] == expected
+    assert rendered.object["metadata"]["annotations"] == {"team": "blue", names.TEMPLATE_HASH: rendered.hash}
+    assert template["spec"] == spec
+
+
+def test_the_hash_of_a_job_tells_whether_it_is_suspended() -> None:
+    def hash_of(**spec: Any) -> str:
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}, "spec": spec}
+        return renderer(job, JOBS).render("m1").hash
+
+    assert len({hash_of(suspend=True), hash_of(suspend=False)}) == 2
 
 
 def test_a_secrets_texts_become_data_as_a_server_does_it() -> None:

@@ -66,48 +66,6 @@ def test_a_malformed_service_of_a_member_is_refused(field: str, value: Any) -> N
         retain_for_apply({"kind": "Service", "spec": {}}, {"spec": {field: value}})
 
 
-JOB_LIVE = {"spec": {"selector": {"uid": "1"}, "template": {"metadata": {"labels": {"uid": "1"}}}}}
-
-
-@pytest.mark.parametrize(
-    ("kind", "desired", "live", "expected"),
-    [
-        ("ServiceAccount", {"secrets": []}, {"secrets": [{"name": "a"}]}, {}),
-        ("ServiceAccount", {"secrets": [{"name": "b"}]}, {"secrets": [{"name": "a"}]}, {"secrets": [{"name": "b"}]}),
-        ("ServiceAccount", {"secrets": []}, {}, {"secrets": []}),
-        ("ServiceAccount", {}, {"secrets": [{"name": "a"}]}, {}),
-        ("Job", {"spec": {"selector": {"x": 1}}}, JOB_LIVE, {"spec": {"selector": {"uid": "1"}}}),
-        ("Job", {"spec": {}}, JOB_LIVE, {"spec": {}}),
-        (
-            "Job",
-            {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}},
-            JOB_LIVE,
-            {"spec": {"template": {"metadata": {"labels": {"uid": "1"}}}}},
-        ),
-        (
-            "Job",
-            {"spec": {"manualSelector": True, "selector": {"x": 1}}},
-            JOB_LIVE,
-            {"spec": {"manualSelector": True, "selector": {"x": 1}}},
-        ),
-        ("PersistentVolumeClaim", {"spec": {"volumeName": "a"}}, {"spec": {"volumeName": "b"}}, {"spec": {"volumeName": "b"}}),
-        ("PersistentVolumeClaim", {"spec": {}}, {"spec": {"volumeName": "b"}}, {"spec": {}}),
-        ("PersistentVolume", {"spec": {"claimRef": {}}}, {"spec": {"claimRef": {"uid": "1"}}}, {"spec": {"claimRef": {"uid": "1"}}}),
-        (
-            "Pod",
-            {"spec": {"containers": [{"name": "a", "resources": {"x": 1}}, {"name": "b"}, {"name": "c", "resources": {}}]}},
-            {"spec": {"containers": [{"name": "a", "resources": {"y": 2}}, {"name": "b", "resources": {"y": 2}}]}},
-            {"spec": {"containers": [{"name": "a", "resources": {"y": 2}}, {"name": "b"}, {"name": "c", "resources": {}}]}},
-        ),
-        ("Deployment", {"spec": {"volumeName": "a"}}, {"spec": {"volumeName": "b"}}, {"spec": {"volumeName": "a"}}),
-    ],
-)  # fmt: skip
-def test_fields_that_members_set_stay_where_the_template_has_them(
-    kind: str, desired: dict[str, Any], live: dict[str, Any], expected: dict[str, Any]
-) -> None:
-    assert retain_for_apply({"kind": kind, **desired}, live) == {"kind": kind, **expected}
-
-
 def test_labels_of_the_member_stay_unless_they_were_propagated_before() -> None:
     observed = {"ours": "1", "taken-back": "1", "theirs": "1"}
     assert merge_maps({"ours": "2"}, observed, ["ours", "taken-back"]) == {"ours": "2", "theirs": "1"}
