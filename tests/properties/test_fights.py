@@ -44,7 +44,7 @@ def test_no_field_is_corrected_more_than_six_times_in_a_minute(gaps: list[tuple[
     made = _fight(gaps)
     for now_s, fields, _ in made:
         for name in fields:
-            times = [time_s for time_s, each, _ in made if name in each and 0 <= now_s - time_s < WINDOW_S]
+            times = [time_s for time_s, each, _ in made if name in each and 0 <= now_s - time_s < 60.0]
             assert len(times) <= CORRECTIONS_MAX + 1
 
 
@@ -64,6 +64,12 @@ def test_an_opponent_that_never_rests_is_corrected_a_few_times_per_hour() -> Non
     made = _fight([(0.1, {"a"})] * 40)
     pauses = [pause_left_s(burst, now_s) for now_s, _, burst in made]
     assert [round(pause_s) for pause_s in pauses[:11]] == [0, 0, 0, 0, 0, 60, 120, 240, 480, 600, 600]
+    assert len([now_s for now_s, _, _ in made if now_s <= 3600]) <= 14
+
+
+def test_a_controller_that_repeats_its_work_every_minute_is_an_opponent() -> None:
+    made = _fight([(60.0, {"a"})] * 60)
+    assert [pause_left_s(burst, now_s) > 0 for now_s, _, burst in made[:7]] == [False] * 5 + [True] * 2
     assert len([now_s for now_s, _, _ in made if now_s <= 3600]) <= 14
 
 

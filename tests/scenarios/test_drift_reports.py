@@ -105,6 +105,7 @@ async def test_a_fight_pauses_in_its_cluster_only(tmp_path: Path) -> None:
         assert status["message"].startswith('spec.replicas was changed by "admin" (Update at ')
         propagated = await world.condition("web", names.PROPAGATED)
         assert (propagated["status"], propagated["reason"]) == ("False", names.REASON_CHECK_CLUSTERS)
+        assert 'east: CorrectionPaused (spec.replicas was changed by "admin"' in propagated["message"]
         assert len(await messages_of(world, names.EVENT_CORRECTION_PAUSED)) == 2, (
             "on the Deployment and its federated object"
         )

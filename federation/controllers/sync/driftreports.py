@@ -12,7 +12,7 @@ from federation.dispatch.expectations import MemberKey
 from federation.dispatch.operations import Correction
 from federation.dispatch.scalers import Scalers
 from federation.dispatch.status import ClusterStatus
-from federation.planning.drift.fights import CORRECTIONS_MAX
+from federation.planning.drift.fights import CORRECTIONS_MAX, WINDOW_S
 from federation.planning.status.delivery import describe_drift
 from federation.runtime.events import NORMAL, WARNING, Recorder
 
@@ -52,9 +52,9 @@ class DriftReports:
             self._recorder.event(propagation.federated, NORMAL, names.EVENT_DRIFT_CORRECTED, text)
         if report.begins_fight:
             text = (
-                f"{where}, more than {CORRECTIONS_MAX} times within a minute. Corrections in this cluster pause until "
-                f"{drift.paused_until}, and longer each time; changes of the template are delivered at once. "
-                "Stop the other writer, or leave the field out of the template and the overrides"
+                f"{where}, more than {CORRECTIONS_MAX} times within {WINDOW_S / 60:.0f} minutes. Corrections in this "
+                f"cluster pause until {drift.paused_until}, and longer each time; changes of the template are "
+                "delivered at once. Stop the other writer, or leave the field out of the template and the overrides"
             )
             self._recorder.event(propagation.federated, WARNING, names.EVENT_CORRECTION_PAUSED, text)
 

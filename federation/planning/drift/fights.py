@@ -1,15 +1,16 @@
 """When the federation pauses the correction of an object that somebody in a member keeps changing. Pure.
 
-More than `CORRECTIONS_MAX` corrections of one field within a minute are a fight. Each further correction of that field
-is followed by a pause, first of a minute, then twice as long each time, up to ten minutes. A fight is over when nothing
-was corrected for ten minutes after the last pause. Times are monotonic seconds.
+More than `CORRECTIONS_MAX` corrections of one field within ten minutes are a fight: a controller that repeats its work
+every minute is one, too. Each further correction of that field is followed by a pause, first of a minute, then twice as
+long each time, up to ten minutes. A fight is over when nothing was corrected for ten minutes after the last pause.
+Times are monotonic seconds.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 CORRECTIONS_MAX = 5
-WINDOW_S = 60.0
+WINDOW_S = 600.0
 PAUSE_S_MIN = 60.0
 PAUSE_S_MAX = 600.0
 QUIET_S = 600.0
