@@ -8,7 +8,17 @@ from tests.support.world import World, a_world
 
 from federation.api import names
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
-from federation.apimachinery.resources import CLUSTER_ROLES, JOBS, PERSISTENT_VOLUME_CLAIMS, Object, Resource
+from federation.apimachinery.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    JOBS,
+    PERSISTENT_VOLUME_CLAIMS,
+    ROLE_BINDINGS,
+    ROLES,
+    Object,
+    Resource,
+)
+from federation.client.client import WatchEventType
 from federation.planning.rendering.memberowned import QUEUE_LABEL
 
 MEMBER = "east"
@@ -51,6 +61,14 @@ async def _edit(world: World, resource: Resource, name: str, patch: Object) -> N
 
 async def _corrections(world: World) -> list[str]:
     return [message for reason, message in await world.events() if reason == names.EVENT_DRIFT_CORRECTED]
+
+
+def _rule(what: str) -> Object:
+    return {"apiGroups": [""], "resources": [what], "verbs": ["get"]}
+
+
+def _user(name: str) -> Object:
+    return {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}
 
 
 def _job(labels: dict[str, str], **spec: Any) -> Object:
@@ -116,8 +134,7 @@ async def test_a_claim_that_grew_in_the_member_is_not_shrunk() -> None:
 
 
 async def test_rules_of_an_aggregated_role_are_those_of_the_members_controller() -> None:
-    filled = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
-    other = [{"apiGroups": [""], "resources": ["services"], "verbs": ["get"]}]
+    filled, other = [_rule("pods")], [_rule("services")]
     selector = {"clusterRoleSelectors": [{"matchLabels": {"aggregate": "yes"}}]}
     async with a_world(members=(MEMBER,)) as world:
         role = {
@@ -127,12 +144,10 @@ async def test_rules_of_an_aggregated_role_are_those_of_the_members_controller()
             "rules": other,
         }
         await _deliver(world, CLUSTER_ROLES, role)
-        seen: list[Any] = []
+        since = (await _read(world, CLUSTER_ROLES, "readers"))["metadata"]["resourceVersion"]
 
         async def rules() -> Any:
-            found = (await _read(world, CLUSTER_ROLES, "readers")).get("rules")
-            seen.append(found)
-            return found
+            return (await _read(world, CLUSTER_ROLES, "readers")).get("rules")
 
         # It becomes an aggregated one: until the member's controller comes, nobody has fewer rights.
         await world.merge(CLUSTER_ROLES, "readers", {"aggregationRule": selector, "rules": []}, "")
@@ -147,3 +162,47 @@ async def test_rules_of_an_aggregated_role_are_those_of_the_members_controller()
         assert copy["aggregationRule"] == selector
         assert await rules() == filled
         assert await _corrections(world) == []
+        assert await _values(world, CLUSTER_ROLES, "readers", "rules", since) == [other, filled]
+
+
+@pytest.mark.parametrize(
+    ("resource", "field", "values"),
+    [
+        (ROLES, "rules", [[_rule("pods")], [_rule("pods"), _rule("services")], [_rule("services")]]),
+        (CLUSTER_ROLES, "rules", [[_rule("pods")], [_rule("pods"), _rule("services")], [_rule("services")]]),
+        (ROLE_BINDINGS, "subjects", [[_user("a")], [_user("a"), _user("b")], [_user("b")]]),
+        (CLUSTER_ROLE_BINDINGS, "subjects", [[_user("a")], [_user("a"), _user("b")], [_user("b")]]),
+    ],
+    ids=lambda value: value.kind if isinstance(value, Resource) else "",
+)
+async def test_rights_change_in_one_write(resource: Resource, field: str, values: list[Any]) -> None:
+    async with a_world(members=(MEMBER,)) as world:
+        obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "x"}, field: values[0]}
+        if resource.namespaced:
+            obj["metadata"]["namespace"] = "default"
+        if field == "subjects":
+            obj["roleRef"] = {"apiGroup": resource.group, "kind": "ClusterRole", "name": "view"}
+        await _deliver(world, resource, obj)
+        since = (await _read(world, resource, "x"))["metadata"]["resourceVersion"]
+        for value in values[1:]:
+            await world.merge(resource, "x", {field: value}, _namespace(resource))
+            await world.settle()
+        # Somebody adds to it and removes it in the member, and is corrected.
+        await _edit(world, resource, "x", {field: values[1]})
+        await _edit(world, resource, "x", {field: None})
+        assert await _values(world, resource, "x", field, since) == [*values[1:], values[1], values[2], None, values[2]]
+
+
+async def _values(world: World, resource: Resource, name: str, field: str, since: str) -> list[Any]:
+    """Return the values that the field had in the member after a revision, without repetitions."""
+    last, seen = (await _read(world, resource, name))["metadata"]["resourceVersion"], []
+    async for batch in world.members[MEMBER].admin.watch(resource, _namespace(resource), resource_version=since):
+        for event in batch:
+            if event.object["metadata"].get("name") != name:
+                continue
+            assert event.type is WatchEventType.MODIFIED, "it is never deleted to change it"
+            if not seen or seen[-1] != event.object.get(field):
+                seen.append(event.object.get(field))
+            if event.object["metadata"]["resourceVersion"] == last:
+                return seen
+    return seen
