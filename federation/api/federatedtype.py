@@ -29,13 +29,14 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PathDefinition:
-    """The paths of fields for the scheduler and the status; () without such a field."""
+    """The paths of fields for the scheduler, the status and followers; () without such a field."""
 
     label_selector: dotpaths.Path = ()
     replicas_spec: dotpaths.Path = ()
     replicas_status: dotpaths.Path = ()
     available_replicas_status: dotpaths.Path = ()
     ready_replicas_status: dotpaths.Path = ()
+    pod_template: dotpaths.Path = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ def from_config(config: Mapping[str, Any]) -> FederatedType:
             replicas_status=dotpaths.split(definition.get("replicasStatus", "")),
             available_replicas_status=dotpaths.split(definition.get("availableReplicasStatus", "")),
             ready_replicas_status=dotpaths.split(definition.get("readyReplicasStatus", "")),
+            pod_template=dotpaths.split(definition.get("podTemplate", "")),
         ),
         status_fields=tuple(dotpaths.split(text) for text in collection.get("fields") or ()),
         collect=bool(collection.get("enabled", False)),

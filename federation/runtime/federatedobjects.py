@@ -299,6 +299,11 @@ class FederatedObjects:
         metadata = obj["metadata"]
         return self.key_for(type_, metadata.get("namespace", ""), metadata["name"])
 
+    def of_source(self, group: str, kind: str, namespace: str, name: str) -> Object | None:
+        """Return the federated object of a source; None without one, or when the kind is not federated."""
+        type_ = self.types.for_group_kind(group, kind)
+        return None if type_ is None else self.get(self.key_for(type_, namespace, name))
+
     # -- writing
 
     async def patch(

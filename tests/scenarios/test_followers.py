@@ -13,9 +13,16 @@ from tests.support.world import NAMES, World, a_world_without_pods
 from tests.support.worldmember import Member
 
 from federation.api import names
-from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
+from federation.api.resources import (
+    FEDERATED_CLUSTERS,
+    FEDERATED_OBJECTS,
+    FEDERATED_TYPE_CONFIGS,
+    OVERRIDE_POLICIES,
+    PROPAGATION_POLICIES,
+)
 from federation.apimachinery.resources import (
     CONFIGMAPS,
+    CRDS,
     DEPLOYMENTS,
     SECRETS,
     SERVICE_ACCOUNTS,
@@ -552,3 +559,61 @@ async def test_a_follower_that_the_member_had_before_is_named_on_its_workload_un
         adopted = await world.members["east"].find(CONFIGMAPS, "settings")
         assert adopted is not None
         assert adopted["data"] == {"colour": "blue"}
+
+
+async def test_secrets_of_a_service_account_come_first_and_follow_with_it() -> None:
+    async with a_world_without_pods() as world:
+        broken = an_override("east", "/metadata/name", "other", name="broken")
+        broken["spec"]["resourceSelectors"] = [{"apiVersion": "v1", "kind": "Secret", "name": "pull"}]
+        await world.create(OVERRIDE_POLICIES, broken)
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1}))
+        await _create_needs(world)
+        for name in ("pull", "newer"):
+            await world.create(SECRETS, _object(SECRETS, name, data={"password": "c2VjcmV0"}))
+        await world.merge(SERVICE_ACCOUNTS, "runner", {"imagePullSecrets": [{"name": "pull"}]})
+        await world.create(DEPLOYMENTS, _needy(replicas=4))
+        await world.until_equal(lambda: _holders(world, DEPLOYMENTS, "web"), {"north"})
+        await world.pass_time(5)
+        assert "waits for Secret pull" in (await world.condition("web", names.PROPAGATED))["message"]
+        await world.user.delete(OVERRIDE_POLICIES, "broken", "default")
+        await world.until_equal(lambda: _holders(world, SECRETS, "pull"), {"east", "north"})
+        await world.until_equal(lambda: _holders(world, DEPLOYMENTS, "web"), {"east", "north"})
+
+        await world.merge(SERVICE_ACCOUNTS, "runner", {"imagePullSecrets": [{"name": "newer"}]})
+        await world.until_equal(lambda: _holders(world, SECRETS, "newer"), {"east", "north"})
+        await world.until_equal(lambda: _holders(world, SECRETS, "pull"), set())
+        await world.user.delete(DEPLOYMENTS, "web", "default")
+        await world.until_equal(lambda: _holders(world, SECRETS, "newer"), set())
+
+
+async def test_what_a_custom_resource_with_a_pod_template_needs_follows_it() -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    kind = {"plural": "engines", "singular": "engine", "kind": "Engine", "listKind": "EngineList"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    definition = {
+        "apiVersion": CRDS.api_version,
+        "kind": CRDS.kind,
+        "metadata": {"name": "engines.ai.example"},
+        "spec": {"group": "ai.example", "scope": "Namespaced", "names": kind, "versions": [version]},
+    }
+    engines = Resource("ai.example", "v1", "Engine", "engines")
+    source = {"group": "ai.example", "version": "v1", "kind": "Engine", "pluralName": "engines", "scope": "Namespaced"}
+    config = {
+        "apiVersion": FEDERATED_TYPE_CONFIGS.api_version,
+        "kind": FEDERATED_TYPE_CONFIGS.kind,
+        "metadata": {"name": "engines.ai.example"},
+        "spec": {"sourceType": source, "pathDefinition": {"podTemplate": "spec.worker.template"}},
+    }
+    template = _needy()["spec"]["template"]
+    async with a_world_without_pods() as world:
+        selectors = [{"apiVersion": "ai.example/v1", "kind": "Engine"}]
+        await world.create(CRDS, definition)
+        await world.create(FEDERATED_TYPE_CONFIGS, config)
+        await world.members["east"].admin.create(CRDS, definition)
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}, resourceSelectors=selectors))
+        await _create_needs(world)
+        await world.create(engines, _object(engines, "llm", spec={"worker": {"template": template}}))
+        for resource, name in ((CONFIGMAPS, "settings"), (SECRETS, "password"), (SERVICE_ACCOUNTS, "runner")):
+            await world.until_equal(lambda res=resource, each=name: _holders(world, res, each), {"east"})
+        await world.user.delete(engines, "llm", "default")
+        await world.until_equal(lambda: _holders(world, CONFIGMAPS, "settings"), set())

@@ -13,7 +13,7 @@ from tests.support.world import World, a_world
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
-from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, Object
+from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, SECRETS, Object
 from federation.plans.documents import Document
 from federation.plans.edits import apply_edit
 from federation.plans.inventory import read_inventory
@@ -155,6 +155,38 @@ async def test_followers_match_the_plan() -> None:
             await world.settle()
             for name, clusters in expected.items():
                 saved = {m.name for m in world.members.values() if await m.find(CONFIGMAPS, name) is not None}
+                assert saved == clusters
+
+
+async def test_secrets_of_a_service_account_match_the_plan() -> None:
+    def an_object(kind: str, name: str, **content: Any) -> Object:
+        return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "default"}, **content}
+
+    async with a_world() as world:
+        await begin(world)
+        needy = a_deployment("needy", replicas=3)
+        needy["spec"]["template"]["spec"]["serviceAccountName"] = "runner"
+        runner = an_object("ServiceAccount", "runner", imagePullSecrets=[{"name": "old"}])
+        changed = an_object("ServiceAccount", "runner", imagePullSecrets=[{"name": "new"}])
+        secrets = [an_object("Secret", name, data={"key": "dmFsdWU="}) for name in ("old", "new")]
+        everywhere = {"east", "north", "west"}
+        for requested, expected in (
+            ({"documents": documents(needy, runner, *secrets)}, {"old": everywhere}),
+            ({"documents": documents(changed)}, {"old": set(), "new": everywhere}),
+            ({"deletions": ["serviceaccount/runner"]}, {"new": set()}),
+        ):
+            result, resolved = await plan(world, **requested)
+            found = {
+                obj.name: {row.cluster for row in obj.rows if row.after is not None}
+                for obj in result.changed
+                if obj.resource == SECRETS
+            }
+            assert found == expected
+            for edit, change in zip(resolved.edits, resolved.changes, strict=True):
+                await apply_edit(world.user, edit, change.before)
+            await world.settle()
+            for name, clusters in expected.items():
+                saved = {m.name for m in world.members.values() if await m.find(SECRETS, name) is not None}
                 assert saved == clusters
 
 

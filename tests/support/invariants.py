@@ -152,8 +152,9 @@ async def followers_are_with_their_leaders(view: View) -> AsyncIterator[str]:
     """Every follower is placed where its leaders take it or left it, nowhere else, and names them."""
     federated = (await view.federated()).values()
     index, types = FollowerIndex(), view.world.plane.types
+    sources = {identity_of(obj): obj for obj in federated}
     for obj in federated:
-        lead = plan_leader(obj, types.for_object(obj["spec"]["template"]), types.for_group_kind)
+        lead = plan_leader(obj, types.for_object(obj["spec"]["template"]), types.for_group_kind, sources.get)
         index.put(identity_of(obj), lead.followers)
     for obj in federated:
         identity = identity_of(obj)

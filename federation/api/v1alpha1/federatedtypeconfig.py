@@ -26,12 +26,14 @@ class SourceType(Model):
 
 
 class PathDefinition(Model):
-    """Dot paths of the fields that scheduling and status use."""
+    """Dot paths of the fields that scheduling, status and followers use."""
 
     available_replicas_status: str | None = None
     """The number of available replicas."""
     label_selector: str | None = None
     """The label selector of the Pods."""
+    pod_template: str | None = None
+    """The template of the Pods: what its spec refers to follows. Absent means spec.template, if it has containers."""
     ready_replicas_status: str | None = None
     """The number of ready replicas."""
     replicas_spec: str | None = None

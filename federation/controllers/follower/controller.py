@@ -4,7 +4,7 @@ Every change of a leader's federated object updates the index of followers, and 
 clusters change are reconciled. The index lives in memory and is complete before the first object is written.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from federation.api import names
@@ -16,7 +16,13 @@ from federation.controllers.follower.reconcile import WRITER, Reconciler
 from federation.planning.federatedobject.placements import placement_of
 from federation.planning.followers.followerplan import stored_leaders
 from federation.planning.followers.index import FollowerIndex
-from federation.planning.followers.leaderplan import identity_of, is_leader_kind, is_leader_type, plan_leader
+from federation.planning.followers.leaderplan import (
+    has_secrets,
+    identity_of,
+    inputs_of_secrets,
+    is_leader,
+    plan_leader,
+)
 from federation.planning.followers.orphaned import is_orphaning
 from federation.planning.followers.references import Identity
 from federation.planning.followers.undelivered import refusals
@@ -107,7 +113,8 @@ class FollowerController:
         self.controller.enqueue(key)
 
     def _on_leader(self, old: Object | None, new: Object | None) -> None:
-        if is_leader_kind((new if new is not None else old or {})["spec"]["template"]):
+        federated = new if new is not None else old or {}
+        if self._is_leader(federated) or self._index.followers_of(identity_of(federated)):
             self._index_leader(old, new)
 
     def _on_leader_state(self, old: Object | None, new: Object | None) -> None:
@@ -117,9 +124,12 @@ class FollowerController:
 
     def _on_follower(self, old: Object | None, new: Object | None) -> None:
         federated = new if new is not None else old or {}
-        if is_leader_kind(federated["spec"]["template"]):
+        if self._is_leader(federated):
             return
         identity = identity_of(federated)
+        if has_secrets(identity) and inputs_of_secrets(old) != inputs_of_secrets(new):
+            leaders = [self._objects.of_source(*leader) for leader in self._index.leaders_of(identity)]
+            self._index_again(leader for leader in leaders if leader is not None)
         if new is None:
             self._reconciler.forget(identity)
         elif self._is_follower(identity, new):
@@ -142,7 +152,8 @@ class FollowerController:
                 released = self._reconciler.release(leader)
             changed = self._index.put(leader, {})
         else:
-            lead = plan_leader(new, self._objects.type_of(new), self._types.for_group_kind)
+            find = self._objects.of_source
+            lead = plan_leader(new, self._objects.type_of(new), self._types.for_group_kind, lambda each: find(*each))
             changed = self._index.put(leader, lead.followers)
             if is_orphaning(new):
                 released = self._reconciler.release(leader)
@@ -154,12 +165,19 @@ class FollowerController:
         if changed:
             self._enqueue_report(leader)
 
+    def _index_again(self, objects: Iterable[Object]) -> None:
+        """Index those of the objects that lead, or led until now."""
+        for federated in objects:
+            if self._is_leader(federated) or self._index.followers_of(identity_of(federated)):
+                self._index_leader(federated, federated)
+
     def _on_type(self, type_: FederatedType) -> None:
-        """Index every leader again when a type of leaders, or of followers that scale, is added or removed."""
-        if self._is_indexing and (type_.scale_target_ref_path or is_leader_type(type_)):
-            for federated in self._objects.scan():
-                if is_leader_kind(federated["spec"]["template"]):
-                    self._index_leader(federated, federated)
+        """Index leaders again when their type, or a type of followers that scale, is added, changed or removed."""
+        if self._is_indexing:
+            self._index_again(self._objects.scan() if type_.scale_target_ref_path else self._objects.of_type(type_))
+
+    def _is_leader(self, federated: Object) -> bool:
+        return is_leader(federated["spec"]["template"], self._objects.type_of(federated))
 
     def _is_follower(self, identity: Identity, federated: Object) -> bool:
         """Return whether the object follows a leader, or its stored state still says so."""

@@ -84,7 +84,14 @@ class FollowerGuard:
         found: dict[Identity, frozenset[str]] = {}
         for leader in leaders if leaving else ():
             type_ = self._objects.type_of(leader)
-            clusters = abandoned_clusters(leaving, follower, leader, type_, self._objects.types.for_group_kind)
+            clusters = abandoned_clusters(
+                leaving,
+                follower,
+                leader,
+                type_,
+                self._objects.types.for_group_kind,
+                lambda identity: self._objects.of_source(*identity),
+            )
             if clusters:
                 found[identity_of(leader)] = clusters
         return found

@@ -23,7 +23,7 @@ from federation.planning.followers.followerplan import (
     stored_leaders,
 )
 from federation.planning.followers.index import FollowerIndex
-from federation.planning.followers.leaderplan import identity_of, is_leader_kind
+from federation.planning.followers.leaderplan import identity_of, is_leader
 from federation.planning.followers.orphaned import (
     NOTHING_KEPT,
     KeptClusters,
@@ -91,7 +91,7 @@ class Reconciler:
         if federated is None or federated["metadata"].get("deletionTimestamp"):
             self._guard.forget(key)
             return DONE
-        if is_leader_kind(federated["spec"]["template"]):
+        if is_leader(federated["spec"]["template"], self._objects.type_of(federated)):
             await self._report(key, federated)
             return DONE
         type_ = self._objects.type_of(federated)
@@ -206,6 +206,5 @@ class Reconciler:
 
     def _federated_of(self, identity: Identity) -> Object | None:
         """Return the federated object of a source."""
-        key = self.key_of(identity)
-        found = self._objects.get(key) if key is not None else None
+        found = self._objects.of_source(*identity)
         return found if found is not None and identity_of(found) == identity else None

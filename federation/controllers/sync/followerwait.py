@@ -18,7 +18,7 @@ from federation.controllers.sync.propagation import BRIEF_S
 from federation.dispatch.expectations import MemberKey
 from federation.dispatch.status import ClusterStatus
 from federation.planning.followers.followerplan import has_recorded_kept
-from federation.planning.followers.leaderplan import identity_of, plan_leader
+from federation.planning.followers.leaderplan import has_secrets, identity_of, plan_leader, secrets_of
 from federation.planning.followers.orphaned import is_orphaning
 from federation.planning.followers.readiness import is_expected, new_dependencies, status_in_cluster
 from federation.planning.followers.references import Identity, Reference
@@ -64,7 +64,7 @@ class FollowerReadiness:
         self, key: Key, federated: Object, cluster: str, desired: Mapping[str, Any], live: Object | None
     ) -> Wait | None:
         """Return the wait of a workload's write to a cluster, None when it may be written now."""
-        needs = new_dependencies(federated, desired, live)
+        needs = self._with_secrets(federated, cluster, desired, live)
         missing = {
             follower: reference
             for reference in needs
@@ -88,16 +88,32 @@ class FollowerReadiness:
         recheck_s = (BRIEF_S if is_brief else self._wait_s) - waited_s
         return Wait(f"waits for {followers}", recheck_s, is_brief)
 
+    def _with_secrets(
+        self, federated: Object, cluster: str, desired: Mapping[str, Any], live: Object | None
+    ) -> list[Reference]:
+        """Return the objects that the workload's new pods need, the Secrets of their service account included."""
+        needs = dict.fromkeys(new_dependencies(federated, desired, live, self._objects.type_of(federated)))
+        namespace = federated["metadata"].get("namespace", "")
+        for account in list(filter(has_secrets, needs)):
+            found = self._follower(namespace, account)
+            needs |= dict.fromkeys(sorted(secrets_of(found, self._types.for_group_kind, frozenset((cluster,)))))
+        return list(needs)
+
     def wait_before_release(self, key: Key, federated: Object) -> float | None:
         """Return how long a deleted workload must wait for its followers to record that they stay, or None."""
         if not is_orphaning(federated):
             return None
         leader = identity_of(federated)
-        lead = plan_leader(federated, self._objects.type_of(federated), self._types.for_group_kind)
+        lead = plan_leader(
+            federated,
+            self._objects.type_of(federated),
+            self._types.for_group_kind,
+            lambda identity: self._objects.of_source(*identity),
+        )
         late = [
             reference
             for reference, clusters in lead.followers.items()
-            if not has_recorded_kept(self._federated(leader.namespace, reference), leader, clusters)
+            if not has_recorded_kept(self._follower(leader.namespace, reference), leader, clusters)
         ]
         now_s = self._clock.monotonic()
         waited_s = now_s - self._release_since_s.setdefault(key, now_s)
@@ -107,9 +123,8 @@ class FollowerReadiness:
             self._waiting.setdefault(Identity(group, kind, leader.namespace, name), set()).add(key)
         return self._wait_s - waited_s
 
-    def _federated(self, namespace: str, reference: Reference) -> Object | None:
-        type_ = self._types.for_group_kind(reference.group, reference.kind)
-        return None if type_ is None else self._objects.get(self._objects.key_for(type_, namespace, reference.name))
+    def _follower(self, namespace: str, reference: Reference) -> Object | None:
+        return self._objects.of_source(reference.group, reference.kind, namespace, reference.name)
 
     def _missing_object(self, leader: Object, cluster: str, reference: Reference) -> MemberKey | None:
         """Return the member object of a follower if it is expected in the cluster and does not exist yet, else None."""
@@ -117,7 +132,7 @@ class FollowerReadiness:
         if type_ is None or not type_.resource.namespaced:
             return None
         namespace = leader["metadata"].get("namespace", "")
-        follower = self._federated(namespace, reference)
+        follower = self._follower(namespace, reference)
         if follower is None or not is_expected(follower, leader, cluster):
             return None
         key = MemberKey(cluster, type_.resource, namespace, reference.name)

@@ -8,7 +8,7 @@ from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.planning.followers.leaderplan import FindType, is_follower_scheduling_enabled, plan_leader
+from federation.planning.followers.leaderplan import Find, FindType, is_follower_scheduling_enabled, plan_leader
 from federation.planning.followers.references import Identity
 from federation.planning.guard.ledger import Cause
 
@@ -21,6 +21,7 @@ def abandoned_clusters(
     leader: Mapping[str, Any],
     type_: FederatedType | None,
     find_type: FindType,
+    find: Find,
 ) -> frozenset[str]:
     """Return the clusters that the follower would leave although the leader stays there and refers to it.
 
@@ -31,7 +32,7 @@ def abandoned_clusters(
         return frozenset()
     annotations = {**(metadata.get("annotations") or {}), names.ENABLE_FOLLOWER_SCHEDULING: "true"}
     before = {**leader, "metadata": {**metadata, "annotations": annotations}}
-    for reference, clusters in plan_leader(before, type_, find_type).followers.items():
+    for reference, clusters in plan_leader(before, type_, find_type, find).followers.items():
         if (reference.group, reference.kind, reference.name) == (follower.group, follower.kind, follower.name):
             return leaving & clusters
     return frozenset()

@@ -1,8 +1,8 @@
 """Plan the followers of one workload, and their clusters. Pure.
 
 Objects that the template or the annotation `followers` names go wherever the workload goes. Objects that only an
-override names go to the clusters of that override; KubeAdmiral omits these (docs/decisions/0014). `index.py` keeps the
-plans of all workloads.
+override names go to the clusters of that override; KubeAdmiral omits these (docs/decisions/0014). The Secrets of a
+service account or Ingress go where it goes. `index.py` keeps the plans of all workloads.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +15,16 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery import dotpaths
 from federation.apimachinery.jsonpatch import parse_pointer
 from federation.planning.federatedobject.placements import effective_placement
-from federation.planning.followers.references import FollowersError, Identity, Reference, listed_followers
+from federation.planning.followers.followerplan import is_following_disabled
+from federation.planning.followers.references import (
+    INGRESS,
+    SERVICE_ACCOUNT,
+    FollowersError,
+    Identity,
+    Reference,
+    follower_references,
+    listed_followers,
+)
 from federation.planning.followers.references import pod_references as references_of_pod
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.podspec import pod_spec_path
@@ -23,10 +32,15 @@ from federation.planning.rendering.memberobject import Renderer, RenderError
 
 FindType = Callable[[str, str], FederatedType | None]
 """Returns the federated type of a group and kind."""
+Find = Callable[[Identity], Mapping[str, Any] | None]
+"""Returns the federated object of a source."""
 
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 _REFERRING = frozenset(("imagePullSecrets", "volumes", "serviceAccountName", "serviceAccount", *_CONTAINERS))
+_WITH_SECRETS = frozenset((("", SERVICE_ACCOUNT), ("networking.k8s.io", INGRESS)))
+_NAMING_SECRETS = frozenset(("imagePullSecrets", "secrets", "spec"))
 _REFERRING_OF_CONTAINER = ("env", "envFrom")
+_POD_SPEC = ("spec", "template", "spec")
 _FOLLOWER_KINDS = frozenset(
     (
         ("", "ConfigMap"),
@@ -61,25 +75,42 @@ def may_follow(group: str, kind: str, type_: FederatedType | None) -> bool:
 
 
 def is_leader_type(type_: FederatedType) -> bool:
-    """Return True if objects of the type have pods, and so may lead."""
-    return is_leader_kind({"apiVersion": type_.resource.api_version, "kind": type_.resource.kind})
+    """Return True if objects of the type are known to have pods, and so may lead."""
+    return is_leader({"apiVersion": type_.resource.api_version, "kind": type_.resource.kind}, type_)
 
 
-def is_leader_kind(template: Mapping[str, Any]) -> bool:
-    """Return True if objects of the template's kind have pods, and so may lead."""
+def is_leader(template: Mapping[str, Any], type_: FederatedType | None) -> bool:
+    """Return True if the object has pods, and so may lead; `type_` is its federated type, None without one."""
+    return bool(_pod_path(template, type_))
+
+
+def _pod_path(template: Mapping[str, Any], type_: FederatedType | None) -> tuple[str, ...]:
+    """Return the keys of the pod spec, () without one.
+
+    A kind that we do not know has it where its type says, or else in `spec.template` if that has containers.
+    """
     try:
-        return bool(pod_spec_path(template))
+        return pod_spec_path(template)
     except OverrideError:
-        return False
+        pass
+    if type_ is not None and type_.paths.pod_template:
+        return (*type_.paths.pod_template, "spec")
+    containers = dotpaths.get(template, (*_POD_SPEC, "containers"))
+    is_pod = isinstance(containers, list) and bool(containers) and isinstance(containers[0], Mapping)
+    return _POD_SPEC if is_pod else ()
 
 
 def identity_of(federated: Mapping[str, Any]) -> Identity:
     """Return the identity of the source of a federated object."""
     template = (federated.get("spec") or {}).get("template") or {}
-    group = str(template.get("apiVersion", "")).rpartition("/")[0]
+    group = _group_of(template)
     metadata = template.get("metadata")
     name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""  # templates may be written by hand
     return Identity(group, str(template.get("kind", "")), federated["metadata"].get("namespace", ""), str(name))
+
+
+def _group_of(template: Mapping[str, Any]) -> str:
+    return str(template.get("apiVersion", "")).rpartition("/")[0]
 
 
 def is_follower_scheduling_enabled(federated: Mapping[str, Any]) -> bool:
@@ -101,29 +132,64 @@ def is_dry_run(federated: Mapping[str, Any]) -> bool:
     return annotations.get(names.DRY_RUN) == "true" and not (federated.get("status") or {}).get("clusters")
 
 
-def plan_leader(federated: Mapping[str, Any], type_: FederatedType | None, find_type: FindType) -> LeaderPlan:
+def plan_leader(
+    federated: Mapping[str, Any], type_: FederatedType | None, find_type: FindType, find: Find
+) -> LeaderPlan:
     """Return the followers of a federated object; `type_` is its federated type, None when it has none."""
     template = (federated.get("spec") or {}).get("template") or {}
-    if not is_leader_kind(template) or not is_follower_scheduling_enabled(federated):
+    if not is_leader(template, type_) or not is_follower_scheduling_enabled(federated):
         return NO_FOLLOWERS
     listed, problem = _listed(federated, find_type)
     placement = effective_placement(federated)
-    followers = dict.fromkeys(dependencies_of(template) | listed, placement)
-    if type_ is None:
-        return LeaderPlan(followers, problem)
-    for cluster, dependencies in _overridden_needs(federated, type_, placement):
-        for reference in dependencies:
-            if cluster not in (present := followers.get(reference, frozenset())):
-                followers[reference] = present | {cluster}
+    followers = dict.fromkeys(dependencies_of(template, type_) | listed, placement)
+    if type_ is not None:
+        for cluster, dependencies in _overridden_needs(federated, type_, placement):
+            for reference in dependencies:
+                followers[reference] = followers.get(reference, frozenset()) | {cluster}
+    namespace = federated["metadata"].get("namespace", "")
+    for follower in filter(has_secrets, list(followers)):
+        found = find(Identity(follower.group, follower.kind, namespace, follower.name))
+        for secret, clusters in secrets_of(found, find_type, followers[follower]).items():
+            followers[secret] = followers.get(secret, frozenset()) | clusters
     return LeaderPlan(followers, problem)
 
 
-def dependencies_of(workload: Mapping[str, Any]) -> set[Reference]:
-    """Return the objects that the pods of a workload refer to; none when its kind has no pods."""
-    try:
-        return references_of_pod(dotpaths.get(workload, pod_spec_path(workload)))
-    except OverrideError:
-        return set()
+def dependencies_of(workload: Mapping[str, Any], type_: FederatedType | None = None) -> set[Reference]:
+    """Return the objects that the pods of a workload refer to; none when it has no pods."""
+    path = _pod_path(workload, type_)
+    return references_of_pod(dotpaths.get(workload, path)) if path else set()
+
+
+def has_secrets(follower: Reference | Identity) -> bool:
+    """Return True if objects of the follower's kind take Secrets along."""
+    return (follower.group, follower.kind) in _WITH_SECRETS
+
+
+def secrets_of(
+    follower: Mapping[str, Any] | None, find_type: FindType, clusters: frozenset[str]
+) -> dict[Reference, frozenset[str]]:
+    """Return the Secrets that a ServiceAccount or an Ingress takes along to the clusters, each with its clusters.
+
+    `follower` is its federated object. One that does not exist, or does not follow, takes none along.
+    """
+    if follower is None or is_following_disabled(follower):
+        return {}
+    template = follower["spec"]["template"]
+    found = dict.fromkeys(follower_references(template), clusters)
+    type_ = find_type(_group_of(template), template["kind"])
+    if type_ is not None:
+        for cluster, rendered in _overridden(follower, type_, clusters, _may_name_secrets):
+            for secret in follower_references(rendered):
+                found[secret] = found.get(secret, frozenset()) | {cluster}
+    return found
+
+
+def inputs_of_secrets(follower: Mapping[str, Any] | None) -> tuple[Any, ...]:
+    """Return the parts of a federated object that decide which Secrets it takes along."""
+    if follower is None:
+        return ()
+    spec = follower["spec"]
+    return follower_references(spec["template"]), spec.get("overrides"), is_following_disabled(follower)
 
 
 def _listed(federated: Mapping[str, Any], find_type: FindType) -> tuple[set[Reference], str]:
@@ -141,21 +207,32 @@ def _overridden_needs(
     federated: Mapping[str, Any], type_: FederatedType, placement: frozenset[str]
 ) -> Iterable[tuple[str, set[Reference]]]:
     """Yield the dependencies of the pods in each cluster whose overrides may introduce a reference."""
-    spec = federated["spec"]
-    pod_path = pod_spec_path(spec["template"])
+    pod_path = _pod_path(federated["spec"]["template"], type_)
+    for cluster, rendered in _overridden(federated, type_, placement, lambda path: _may_refer(path, pod_path)):
+        yield cluster, dependencies_of(rendered, type_)
+
+
+def _overridden(
+    federated: Mapping[str, Any], type_: FederatedType, placement: frozenset[str], is_relevant: Callable[[str], bool]
+) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    """Yield the object of each cluster in which an override patches a relevant path."""
     clusters = {
         entry["cluster"]
-        for controller in spec.get("overrides") or ()
+        for controller in federated["spec"].get("overrides") or ()
         for entry in controller.get("clusters") or ()
-        if any(_may_refer(str(patch.get("path") or ""), pod_path) for patch in entry.get("patches") or ())
+        if any(is_relevant(str(patch.get("path") or "")) for patch in entry.get("patches") or ())
     }
     renderer = Renderer(federated, type_) if clusters else None
     for cluster in clusters & placement:
         assert renderer is not None
         try:
-            yield cluster, dependencies_of(renderer.render(cluster).object)
+            yield cluster, renderer.render(cluster).object
         except RenderError:
             continue  # Sync reports it.
+
+
+def _may_name_secrets(path: str) -> bool:
+    return path.startswith("/") and parse_pointer(path)[0] in _NAMING_SECRETS
 
 
 @lru_cache(maxsize=4096)

@@ -7,6 +7,7 @@ it writes a member object, and limits the time (docs/decisions/0014).
 from collections.abc import Mapping
 from typing import Any
 
+from federation.api.federatedtype import FederatedType
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.followers.followerplan import is_following_disabled
 from federation.planning.followers.leaderplan import dependencies_of, is_dry_run, is_follower_scheduling_enabled
@@ -17,15 +18,18 @@ _THERE_ALREADY = frozenset(("AlreadyExists", "ManagedLabelFalse", "FieldRetentio
 
 
 def new_dependencies(
-    federated: Mapping[str, Any], desired: Mapping[str, Any], live: Mapping[str, Any] | None
+    federated: Mapping[str, Any],
+    desired: Mapping[str, Any],
+    live: Mapping[str, Any] | None,
+    type_: FederatedType | None = None,
 ) -> list[Reference]:
     """Return the dependencies of the desired member object's pods that the live one does not have, sorted.
 
     A listed follower counts only while there is no live object, and only if pods need its kind.
     """
-    dependencies = dependencies_of(desired)
+    dependencies = dependencies_of(desired, type_)
     if live is not None:
-        return sorted(dependencies - dependencies_of(live))
+        return sorted(dependencies - dependencies_of(live, type_))
     try:
         listed = listed_followers(federated["metadata"].get("annotations") or {})
     except FollowersError:

@@ -1,8 +1,8 @@
-"""The objects that a pod refers to in its namespace: ConfigMaps, Secrets, claims and its service account. Pure.
+"""The objects in its namespace that a pod, a service account or an Ingress refers to.
 
-The fields are KubeAdmiral's (docs/reference/followers.md): pull secrets, environment, volumes of every kind that names
-a Secret, claims, service account. A generic ephemeral volume refers to nothing. Manifests are arbitrary JSON here, so
-no shape is assumed. `leaderplan.py` uses the references.
+The fields of pods are KubeAdmiral's (docs/reference/followers.md): pull secrets, environment, volumes of every kind
+that names a Secret, claims, service account. A generic ephemeral volume refers to nothing. Manifests are arbitrary JSON
+here, so no shape is assumed. Pure. `leaderplan.py` uses the references.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,6 +43,7 @@ class FollowersError(InvalidInput):
 
 
 CONFIG_MAP, SECRET, CLAIM, SERVICE_ACCOUNT = "ConfigMap", "Secret", "PersistentVolumeClaim", "ServiceAccount"
+INGRESS = "Ingress"
 NEEDED_BY_PODS = frozenset((CONFIG_MAP, SECRET, CLAIM, SERVICE_ACCOUNT))
 """Core kinds without which a pod does not start."""
 
@@ -80,6 +81,16 @@ def pod_references(pod_spec: Any) -> set[Reference]:
     if not isinstance(pod_spec, Mapping):
         return set()
     return {Reference("", kind, name) for kind, name in _named(pod_spec) if isinstance(name, str) and name}
+
+
+def follower_references(follower: Mapping[str, Any]) -> set[Reference]:
+    """Return the Secrets that a ServiceAccount names for its pods, or an Ingress for TLS; none for other kinds."""
+    found: list[Any] = []
+    if follower.get("kind") == SERVICE_ACCOUNT:
+        found = [entry.get("name") for field in ("imagePullSecrets", "secrets") for entry in _items(follower, field)]
+    elif follower.get("kind") == INGRESS and isinstance(spec := follower.get("spec"), Mapping):
+        found = [entry.get("secretName") for entry in _items(spec, "tls")]
+    return {Reference("", SECRET, name) for name in found if isinstance(name, str) and name}
 
 
 def _named(pod_spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

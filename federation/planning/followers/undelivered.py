@@ -5,13 +5,11 @@ may run already, and its condition `FollowersDelivered` says so (docs/decisions/
 a delivery under way or a cluster that does not answer, do not count. `controllers/follower` writes the condition.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from federation.planning.followers.leaderplan import Find
 from federation.planning.followers.references import Identity
-
-Find = Callable[[Identity], Mapping[str, Any] | None]
-"""Returns the federated object of a source."""
 
 _THERE_BEFORE = "AlreadyExists"
 _REFUSED = frozenset(

@@ -12,7 +12,14 @@ from federation.api.federatedtype import FederatedType
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.planning.followers.followerplan import is_following_disabled, plan_following
 from federation.planning.followers.index import FollowerIndex
-from federation.planning.followers.leaderplan import LeaderPlan, identity_of, is_leader_kind, plan_leader
+from federation.planning.followers.leaderplan import (
+    LeaderPlan,
+    has_secrets,
+    identity_of,
+    inputs_of_secrets,
+    is_leader,
+    plan_leader,
+)
 from federation.planning.followers.orphaned import NOTHING_KEPT, kept_for
 from federation.planning.followers.references import Identity
 from federation.scheduling.whatif.pipelinerun import PipelineRun
@@ -30,9 +37,15 @@ class FollowerChanges:
         self._types = {(type_.resource.group, type_.resource.kind): type_ for type_ in state.types.values()}
         self._index = FollowerIndex()
         self._affected: dict[Identity, None] = {}
+        self._with_secrets: dict[Identity, Mapping[str, Any]] = {}
+        self._leaders: dict[Identity, Mapping[str, Any]] = {}
         for federated in objects:
-            if is_leader_kind(_template(federated)):
-                self._index.put(identity_of(federated), self._lead(federated).followers)
+            if self._is_leader(federated):
+                self._leaders[identity_of(federated)] = federated
+            elif has_secrets(identity := identity_of(federated)):
+                self._with_secrets[identity] = federated
+        for identity, federated in self._leaders.items():
+            self._index.put(identity, self._lead(federated).followers)
 
     def record(self, before: Mapping[str, Any] | None, run: PipelineRun | None) -> None:
         """Update the relations with the result of an object; `run` is None when it is deleted."""
@@ -40,15 +53,30 @@ class FollowerChanges:
         if federated is None:
             return
         identity = identity_of(federated)
-        if not is_leader_kind(_template(federated)):
+        if not self._is_leader(federated):
             if run is not None and self._index.leaders_of(identity):
                 self._affected[identity] = None
+            if has_secrets(identity):
+                self._record_secrets_of(identity, federated if run is not None else None)
             return
         lead = LeaderPlan({})
+        self._leaders.pop(identity, None)
         if run is not None:
+            self._leaders[identity] = federated
             lead = self._lead(federated)
             run.add_problem(lead.problem)
         self._affected |= dict.fromkeys(sorted(self._index.put(identity, lead.followers)))
+
+    def _record_secrets_of(self, follower: Identity, federated: Mapping[str, Any] | None) -> None:
+        """Update the relations of the workloads that take its Secrets along, None for one that is deleted."""
+        before = self._with_secrets.pop(follower, None)
+        if federated is not None:
+            self._with_secrets[follower] = federated
+        if inputs_of_secrets(before) == inputs_of_secrets(federated):
+            return
+        for leader in sorted(self._index.leaders_of(follower)):
+            changed = self._index.put(leader, self._lead(self._leaders[leader]).followers)
+            self._affected |= dict.fromkeys(sorted(changed))
 
     def affected(self) -> list[tuple[Name, FederatedType]]:
         """Return the names and types of the federated objects whose placement may change."""
@@ -73,7 +101,11 @@ class FollowerChanges:
         )
 
     def _lead(self, federated: Mapping[str, Any]) -> LeaderPlan:
-        return plan_leader(federated, self._state.type_of(_template(federated)), self._type_of)
+        type_ = self._state.type_of(_template(federated))
+        return plan_leader(federated, type_, self._type_of, self._with_secrets.get)
+
+    def _is_leader(self, federated: Mapping[str, Any]) -> bool:
+        return is_leader(_template(federated), self._state.type_of(_template(federated)))
 
     def _type_of(self, group: str, kind: str) -> FederatedType | None:
         return self._types.get((group, kind))

@@ -30,7 +30,7 @@ def _leader(**annotations: str) -> dict[str, Any]:
 
 
 def _abandoned(leader: dict[str, Any], follower: Identity = SETTINGS) -> set[str]:
-    return set(abandoned_clusters(BOTH, follower, leader, TYPES["apps", "Deployment"], _find_type))
+    return set(abandoned_clusters(BOTH, follower, leader, TYPES["apps", "Deployment"], _find_type, lambda _: None))
 
 
 @pytest.mark.parametrize("annotations", [{names.ENABLE_FOLLOWER_SCHEDULING: "false"}, {}])

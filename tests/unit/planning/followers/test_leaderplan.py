@@ -6,9 +6,17 @@ from typing import Any
 import pytest
 
 from federation.api import names
-from federation.api.federatedtype import FederatedType, default_type_configs, from_config
-from federation.planning.followers.leaderplan import may_follow, plan_leader
-from federation.planning.followers.references import Reference
+from federation.api.federatedtype import FederatedType, PathDefinition, default_type_configs, from_config
+from federation.apimachinery.resources import Resource
+from federation.planning.followers.leaderplan import (
+    FindType,
+    LeaderPlan,
+    is_leader_type,
+    may_follow,
+    plan_leader,
+    secrets_of,
+)
+from federation.planning.followers.references import Identity, Reference
 
 TYPES = {(t.resource.group, t.resource.kind): t for t in map(from_config, default_type_configs())}
 DEPLOYMENT = TYPES["apps", "Deployment"]
@@ -45,8 +53,19 @@ def _find_type(group: str, kind: str) -> FederatedType | None:
     return TYPES.get((group, kind))
 
 
-def _followers(leader: dict[str, Any]) -> dict[Reference, set[str]]:
-    return {ref: set(clusters) for ref, clusters in plan_leader(leader, DEPLOYMENT, _find_type).followers.items()}
+def _plan(leader: dict[str, Any], find_type: FindType = _find_type) -> LeaderPlan:
+    return plan_leader(leader, DEPLOYMENT, find_type, lambda _: None)
+
+
+def _followers(
+    leader: dict[str, Any], type_: FederatedType = DEPLOYMENT, account: dict[str, Any] | None = None
+) -> dict[Reference, set[str]]:
+    """Return the followers and their clusters; `account` is the federated ServiceAccount `runner`."""
+
+    def find(identity: Identity) -> dict[str, Any] | None:
+        return account if identity == Identity("", "ServiceAccount", "default", "runner") else None
+
+    return {ref: set(clusters) for ref, clusters in plan_leader(leader, type_, _find_type, find).followers.items()}
 
 
 def test_dependencies_of_the_template_go_to_all_clusters_of_the_workload() -> None:
@@ -98,13 +117,13 @@ def test_a_workload_without_follower_scheduling_has_no_followers(annotations: di
 
 def test_listed_objects_follow_when_their_kind_may() -> None:
     listed = '[{"kind":"Service","name":"web"},{"group":"apps","kind":"Deployment","name":"other"}]'
-    lead = plan_leader(_leader(**{names.FOLLOWERS: listed}), DEPLOYMENT, _find_type)
+    lead = _plan(_leader(**{names.FOLLOWERS: listed}))
     assert set(lead.followers) == {SETTINGS, Reference("", "Service", "web")}
     assert lead.problem == f"annotation {names.FOLLOWERS}: objects of kind apps/Deployment cannot follow"
 
 
 def test_a_malformed_list_leaves_the_dependencies_of_pods() -> None:
-    lead = plan_leader(_leader(**{names.FOLLOWERS: "["}), DEPLOYMENT, _find_type)
+    lead = _plan(_leader(**{names.FOLLOWERS: "["}))
     assert set(lead.followers) == {SETTINGS}
     assert names.FOLLOWERS in lead.problem
 
@@ -139,12 +158,132 @@ def test_leaders_never_follow() -> None:
     assert not may_follow("autoscaling", "HorizontalPodAutoscaler", replace(hpa, scale_target_ref_path=()))
     assert not may_follow("autoscaling", "HorizontalPodAutoscaler", None)
     listed = '[{"group":"apps","kind":"Deployment","name":"web"},{"group":"apps","kind":"Deployment","name":"api"}]'
-    lead = plan_leader(_leader(**{names.FOLLOWERS: listed}), DEPLOYMENT, lambda *_: scaled)
+    lead = _plan(_leader(**{names.FOLLOWERS: listed}), lambda *_: scaled)
     assert set(lead.followers) == {SETTINGS}
     assert lead.problem == f"annotation {names.FOLLOWERS}: objects of kind apps/Deployment cannot follow"
 
 
 def test_only_workloads_lead() -> None:
     leader = _leader()
-    leader["spec"]["template"]["kind"] = "ControllerRevision"
+    leader["spec"]["template"] |= {"kind": "ControllerRevision", "spec": {"template": {"spec": {}}}}
     assert _followers(leader) == {}
+
+
+def _secrets(*names_: str) -> set[Reference]:
+    return {Reference("", "Secret", name) for name in names_}
+
+
+def _account(*patches: dict[str, Any], disabled: bool = False, **fields: Any) -> dict[str, Any]:
+    """Return a federated ServiceAccount with the pull secret `pull` and `mounted`; the patches are for west."""
+    content = {"imagePullSecrets": [{"name": "pull"}], "secrets": [{"kind": "Secret", "name": "mounted"}]} | fields
+    metadata = {"name": "runner", "namespace": "default"}
+    overrides = [{"controller": "o", "clusters": [{"cluster": "west", "patches": list(patches)}]}]
+    annotations = {names.DISABLE_FOLLOWING: "true"} if disabled else {}
+    return {
+        "metadata": {"name": "runner-serviceaccounts", "namespace": "default", "annotations": annotations},
+        "spec": {
+            "template": {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata, **content},
+            "overrides": overrides,
+        },
+    }
+
+
+RUNNER = {"path": "/spec/template/spec/serviceAccountName", "value": "runner"}
+BOTH = frozenset(("east", "west"))
+
+
+@pytest.mark.parametrize(
+    ("account", "expected"),
+    [
+        (_account(), dict.fromkeys(_secrets("pull", "mounted"), BOTH)),
+        (_account(secrets="odd", imagePullSecrets=[{"name": 3}, "x", {"name": "pull"}]), {*_secrets("pull")}),
+        (_account(disabled=True), {}),
+        (
+            _account({"op": "add", "path": "/imagePullSecrets/-", "value": {"name": "west-only"}}),
+            dict.fromkeys(_secrets("pull", "mounted"), BOTH)
+            | dict.fromkeys(_secrets("west-only"), frozenset(("west",))),
+        ),
+        (_account({"op": "add", "path": "/metadata/labels/a", "value": "b"}), {*_secrets("pull", "mounted")}),
+        (_account({"op": "add", "path": "imagePullSecrets", "value": []}), {*_secrets("pull", "mounted")}),
+        (None, {}),
+    ],
+)
+def test_the_secrets_of_a_service_account_go_where_it_goes(account: dict[str, Any] | None, expected: Any) -> None:
+    leader = _leader()
+    leader["spec"]["template"]["spec"]["template"]["spec"]["serviceAccountName"] = "runner"
+    wanted = expected if isinstance(expected, dict) else dict.fromkeys(expected, BOTH)
+    runner = {Reference("", "ServiceAccount", "runner"): BOTH}
+    assert _followers(leader, account=account) == {SETTINGS: BOTH} | runner | wanted
+
+
+def test_the_secrets_of_a_service_account_that_an_override_names_go_to_its_clusters() -> None:
+    found = _followers(_leader({"op": "add", **RUNNER}), account=_account())
+    assert {ref.name: clusters for ref, clusters in found.items()} == {
+        "settings": BOTH,
+        "runner": {"west"},
+        "pull": {"west"},
+        "mounted": {"west"},
+    }
+
+
+def test_secrets_of_service_accounts_follow_before_their_type_is_known() -> None:
+    found = secrets_of(_account(), lambda *_: None, frozenset(("east",)))
+    assert found == dict.fromkeys(_secrets("pull", "mounted"), frozenset(("east",)))
+
+
+CONTAINERS = [{"name": "web", "envFrom": [{"configMapRef": {"name": "settings"}}]}]
+ENGINE = Resource("ai.example", "v1", "Engine", "engines")
+PLAIN = FederatedType("engines.ai.example", ENGINE, ())
+NAMED = replace(PLAIN, paths=PathDefinition(pod_template=("spec", "worker", "template")))
+
+
+@pytest.mark.parametrize(
+    ("type_", "spec", "leads"),
+    [
+        (PLAIN, {"template": {"spec": {"containers": CONTAINERS}}}, True),
+        (PLAIN, {"worker": {"template": {"spec": {"containers": CONTAINERS}}}}, False),
+        (NAMED, {"worker": {"template": {"spec": {"containers": CONTAINERS}}}}, True),
+        (NAMED, {"template": {"spec": {"containers": CONTAINERS}}}, False),
+        (PLAIN, {"template": {"spec": {"containers": []}}}, False),
+        (PLAIN, {"template": {"spec": {"containers": ["web"]}}}, False),
+        (PLAIN, {"template": "settings"}, False),
+        (PLAIN, None, False),
+    ],
+)
+def test_an_object_of_another_kind_leads_when_it_has_a_pod_template(
+    type_: FederatedType, spec: Any, leads: bool
+) -> None:
+    leader = _leader()
+    leader["spec"]["template"] |= {"apiVersion": "ai.example/v1", "kind": "Engine", "spec": spec}
+    assert _followers(leader, type_) == ({SETTINGS: BOTH} if leads else {})
+
+
+def test_a_type_that_names_a_pod_template_never_follows() -> None:
+    scaled = replace(NAMED, scale_target_ref_path=("spec", "scaleTargetRef"))
+    assert is_leader_type(NAMED)
+    assert not is_leader_type(PLAIN)
+    assert not may_follow("ai.example", "Engine", scaled)
+
+
+def test_an_override_of_the_named_pod_template_is_followed() -> None:
+    path = "/spec/worker/template/spec/containers/0/envFrom"
+    leader = _leader({"op": "replace", "path": path, "value": [{"configMapRef": {"name": "special"}}]})
+    spec = {"worker": {"template": {"spec": {"containers": CONTAINERS}}}}
+    leader["spec"]["template"] |= {"apiVersion": "ai.example/v1", "kind": "Engine", "spec": spec}
+    assert _followers(leader, NAMED) == {SETTINGS: BOTH, SPECIAL: {"west"}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"tls": [{"secretName": "cert"}, {"hosts": ["a"]}, {"secretName": 3}]}, {"cert"}),
+        ({"tls": {"secretName": "cert"}}, set()),
+        ("odd", set()),
+    ],
+)
+def test_a_listed_ingress_takes_the_secrets_of_its_certificates_along(spec: Any, expected: set[str]) -> None:
+    listed = '[{"group": "networking.k8s.io", "kind": "Ingress", "name": "web"}]'
+    template = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "web"}, "spec": spec}
+    ingress = {"metadata": {"name": "web-ingresses", "namespace": "default"}, "spec": {"template": template}}
+    lead = plan_leader(_leader(**{names.FOLLOWERS: listed}), DEPLOYMENT, _find_type, lambda _: ingress)
+    assert set(lead.followers) == {SETTINGS, Reference("networking.k8s.io", "Ingress", "web"), *_secrets(*expected)}
