@@ -47,6 +47,15 @@ NO_POLICY = {"conditions": [{**condition("Propagated", "False"), "reason": "NoPo
         pytest.param("FederatedObject", propagated("False"), "Progressing", id="placed nowhere yet"),
         pytest.param("FederatedObject", propagated("False", "OK", "PendingCreate"), "Progressing", id="on its way"),
         pytest.param("FederatedObject", propagated("False", "OK", "CreationFailed"), "Degraded", id="refused by one"),
+        pytest.param(
+            "FederatedObject",
+            rollout(Propagated="True", FollowersDelivered="False"),
+            "Degraded",
+            id="with another object's data",
+        ),
+        pytest.param(
+            "FederatedObject", rollout(Propagated="True", FollowersDelivered="True"), "Healthy", id="resolved"
+        ),
         pytest.param("FederatedObject", NO_POLICY, "Healthy", id="without a policy it stays on the host"),
         pytest.param("FederatedRollout", None, "Healthy", id="a rollout that never began"),
         pytest.param("FederatedRollout", rollout(Progressing="True", Healthy="True"), "Progressing", id="a wave"),
