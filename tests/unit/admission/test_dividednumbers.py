@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.support.manifests import a_policy
 
+from federation.admission.autoscalers import AutoscalerAdmission
 from federation.admission.dividednumbers import DividedNumbersAdmission
 from federation.api import names
 from federation.api.resources import FEDERATED_OBJECTS, PROPAGATION_POLICIES
@@ -55,7 +56,7 @@ async def warnings(
     request = AdmissionRequest(
         "1", "CREATE", resource, (resource.version,), "", "default", "web", {}, False, obj, None, {}
     )
-    await DividedNumbersAdmission(listed).validate(request, lambda *_: True)  # type: ignore[arg-type]  # not asked
+    await DividedNumbersAdmission(listed, AutoscalerAdmission(listed)).validate(request, lambda *_: True)  # type: ignore[arg-type]  # not asked
     return request.warnings
 
 
