@@ -615,5 +615,13 @@ async def test_what_a_custom_resource_with_a_pod_template_needs_follows_it() -> 
         await world.create(engines, _object(engines, "llm", spec={"worker": {"template": template}}))
         for resource, name in ((CONFIGMAPS, "settings"), (SECRETS, "password"), (SERVICE_ACCOUNTS, "runner")):
             await world.until_equal(lambda res=resource, each=name: _holders(world, res, each), {"east"})
+        # Without its type nobody knows where its pods are, and they run.
+        await world.user.delete(FEDERATED_TYPE_CONFIGS, "engines.ai.example")
+        await world.merge(FEDERATED_TYPE_CONFIGS, "engines.ai.example", {"metadata": {"finalizers": None}}, "")
+        await world.until_gone(FEDERATED_TYPE_CONFIGS, "engines.ai.example", "")
+        await world.settle()
+        assert await _holders(world, CONFIGMAPS, "settings") == {"east"}
+        await world.create(FEDERATED_TYPE_CONFIGS, config)
+        await world.settle()
         await world.user.delete(engines, "llm", "default")
         await world.until_equal(lambda: _holders(world, CONFIGMAPS, "settings"), set())

@@ -146,6 +146,8 @@ class FollowerController:
     def _index_leader(self, old: Object | None, new: Object | None) -> None:
         """Index the leader's followers, and enqueue those that it gains, loses or releases."""
         leader = identity_of(new if new is not None else old or {})
+        if new is not None and self._objects.type_of(new) is None and not self._is_leader(new):
+            return  # Only its type says where its pods are. While that is gone, they run on with their followers.
         released: Collection[Identity] = ()
         if new is None:
             if old is not None and is_orphaning(old):
