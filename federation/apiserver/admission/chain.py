@@ -65,7 +65,7 @@ class Admission:
 
     def add_plugin(self, plugin: AdmissionPlugin) -> None:
         """Call the plugin for writes of its resources from now on. One plugin may own a resource."""
-        others = [name for name in plugin.resources if self.guarded.get(name, plugin) is not plugin]
+        others = [name for name in plugin.resources if type(self.guarded.get(name, plugin)) is not type(plugin)]
         assert not others, f"another plugin has {others}: put it inside this one"
         self.guarded |= dict.fromkeys(plugin.resources, plugin)
 
