@@ -20,7 +20,7 @@ from federation.apiserver.semantics.cel.authorizer import Decide
 from federation.planning.federatedobject.placements import overrides_of, placement_of
 from federation.scheduling.framework.types import SchedulingMode
 from federation.scheduling.policymatching import PolicyIndex
-from federation.scheduling.policyspec import Policy, compile_policy
+from federation.scheduling.policyspec import Policy, compile_valid
 
 _BUDGET = "poddisruptionbudgets.policy"
 _FIELDS: Mapping[str, tuple[str, ...]] = {
@@ -77,8 +77,8 @@ class DividedNumbersAdmission:
         """Return the policy that delivers the object."""
         policies = PolicyIndex()
         for kind, scope in ((PROPAGATION_POLICIES, namespace), (CLUSTER_PROPAGATION_POLICIES, "")):
-            for found in await self._list(kind, scope):
-                policies.put(compile_policy(found))
+            for found in compile_valid(await self._list(kind, scope)):
+                policies.put(found)
         labels = obj["metadata"].get("labels") or {}
         ref = policies.match({"metadata": {"namespace": namespace, "labels": labels}, "spec": {"template": obj}})
         return policies.get(ref) if ref is not None else None

@@ -24,12 +24,14 @@ from federation.api.resources import (
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
 )
-from federation.apimachinery.errors import ApiError, invalid
+from federation.apimachinery.errors import ApiError, cause, invalid
 from federation.apimachinery.publicaddresses import Network
 from federation.apimachinery.resources import CRDS, Object, Resource
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
+from federation.planning.overrides.budget import patches_problem, rollout_problem
 from federation.planning.typeconfigs.derivation import can_be_derived
+from federation.planning.waves.waverules import to_annotation
 from federation.scheduling.policyreferences import named_clusters, reference_warnings
 
 _VERBS = ("update", "patch")
@@ -64,7 +66,7 @@ class PolicyAdmission:
         return request.obj or {}
 
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:
-        """Raise Invalid for a gate of a rollout that cannot work, naming its field.
+        """Raise Invalid for a gate of a rollout that cannot work, and for patches or waves that are too large.
 
         Raise Forbidden unless the requester may update every kind that a policy of a namespace selects. Adds warnings
         to the response.
@@ -73,7 +75,8 @@ class PolicyAdmission:
         if request.subresource or (request.old is not None and request.old.get("spec") == policy.get("spec")):
             return
         spec = policy.get("spec") or {}
-        if causes := [*kind_causes(spec), *gate_causes(spec.get("rollout") or {}, self._gate_networks)]:
+        causes = [*kind_causes(spec), *gate_causes(spec.get("rollout") or {}, self._gate_networks)]
+        if causes := [*causes, *_size_causes(request, spec)]:
             raise invalid(request.resource.kind, request.resource.group, request.name, causes)
         if request.resource in _NAMESPACED:
             self._check_rights(request, policy, access)
@@ -141,3 +144,10 @@ class PolicyAdmission:
         definitions = await self._list(CRDS, "") if selected else ()
         is_cluster_wide = request.resource == CLUSTER_PROPAGATION_POLICIES
         return {each for each in selected if can_be_derived(*each, definitions, is_cluster_wide=is_cluster_wide)}
+
+
+def _size_causes(request: AdmissionRequest, spec: Object) -> list[Object]:
+    """Return field errors for what is copied into each object of the policy and is too large."""
+    annotation = to_annotation(f"{request.resource.kind} {request.namespace}/{request.name}", spec.get("rollout"))
+    problems = [("spec.rollout", rollout_problem(annotation)), patches_problem(spec)]
+    return [cause("FieldValueTooLong", f"Too long: {text}", field) for field, text in problems if text]

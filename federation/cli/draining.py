@@ -36,7 +36,7 @@ from federation.planning.failover.tolerance import tolerance_of
 from federation.planning.federatedobject.placements import current_clusters, departed_clusters, placement_of
 from federation.plans.inventory import read_inventory
 from federation.scheduling.policymatching import PolicyIndex
-from federation.scheduling.policyspec import Policy, compile_policy
+from federation.scheduling.policyspec import Policy, compile_valid
 from federation.scheduling.whatif.planresult import ObjectPlan
 from federation.scheduling.whatif.state import ObjectChange
 
@@ -224,8 +224,8 @@ def _type_of(federated: Object, types: Iterable[FederatedType]) -> FederatedType
 async def _policies(host: Client) -> PolicyIndex:
     found = PolicyIndex()
     for kind in (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES):
-        for policy in (await host.list(kind)).items:
-            found.put(compile_policy(policy))
+        for policy in compile_valid((await host.list(kind)).items):
+            found.put(policy)
     return found
 
 

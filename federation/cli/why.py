@@ -34,7 +34,7 @@ from federation.plans.kinds import ServedKinds, split_target
 from federation.scheduling.decisiondiff import compare
 from federation.scheduling.explain import is_decided, is_in_force, kept_placement
 from federation.scheduling.policymatching import PolicyIndex
-from federation.scheduling.policyspec import compile_policy
+from federation.scheduling.policyspec import compile_valid
 from federation.scheduling.triggers import describe_deferral
 from federation.scheduling.undecided import undecided_reason
 
@@ -112,8 +112,8 @@ async def _read_policies(host: HTTPClient, namespace: str) -> PolicyIndex:
     for kind, scope in ((PROPAGATION_POLICIES, namespace), (CLUSTER_PROPAGATION_POLICIES, "")):
         if kind.namespaced is bool(scope):
             with contextlib.suppress(Forbidden):
-                for policy in (await host.list(kind, scope)).items:
-                    policies.put(compile_policy(policy))
+                for policy in compile_valid((await host.list(kind, scope)).items):
+                    policies.put(policy)
     return policies
 
 

@@ -4,8 +4,9 @@ A policy is compiled when it changes, not per object: a thousand Deployments und
 terms and hashes. `policymatching.py` finds the policy of an object, `unit.py` combines the two.
 """
 
+import contextlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,8 +14,9 @@ import orjson
 
 from federation.api.selectors import ClusterTerms, compile_cluster_terms
 from federation.apimachinery.hashing import fnv1_32
-from federation.apimachinery.selectors import Selector, compile_label_selector
+from federation.apimachinery.selectors import Selector, SelectorError, compile_label_selector
 from federation.planning.failover.tolerance import FailoverMode, FailoverRules, Returning
+from federation.planning.overrides.budget import rollout_problem
 from federation.planning.placement.topologydomains import SpreadConstraint
 from federation.planning.waves.waverules import to_annotation
 from federation.scheduling.framework.types import ReplicasStrategy, SchedulingMode, Toleration
@@ -167,8 +169,15 @@ def compile_policy(source: Mapping[str, Any]) -> Policy:
         selectors=compile_resource_selectors(source),
         content_hash=hash_of({key: value for key, value in spec.items() if key not in _NOT_CONTENT}),
         priority=int(spec.get("schedulingPriority") or 0),
-        rollout=to_annotation(str(ref), spec.get("rollout")),
+        rollout=_rollout(ref, spec),
     )
+
+
+def compile_valid(sources: Iterable[Mapping[str, Any]]) -> Iterator[Policy]:
+    """Yield the compiled policies, without those that cannot be compiled: the schedule controller reports them."""
+    for source in sources:
+        with contextlib.suppress(SelectorError, ValueError, TypeError):
+            yield compile_policy(source)
 
 
 def compile_resource_selectors(source: Mapping[str, Any]) -> tuple[ResourceSelector, ...]:
@@ -250,6 +259,13 @@ def _failback(rules: Mapping[str, Any]) -> FailbackRules:
     if size is not None and not isinstance(size, int) and not re.fullmatch(r"[0-9]{1,3}%", str(size)):
         raise ValueError(f"spec.autoMigration.failback.batchSize: {size!r} is neither a number nor a percentage")
     return FailbackRules(str(rules.get("stableFor") or "5m"), "25%" if size is None else size)
+
+
+def _rollout(ref: PolicyRef, spec: Mapping[str, Any]) -> str | None:
+    annotation = to_annotation(str(ref), spec.get("rollout"))
+    if problem := rollout_problem(annotation):
+        raise ValueError(f"spec.rollout: {problem}")
+    return annotation
 
 
 def _failover(rules: Mapping[str, Any]) -> FailoverRules:

@@ -21,7 +21,6 @@ from federation.api.resources import (
 from federation.apimachinery.errors import BadRequest, ServiceUnavailable
 from federation.apimachinery.quantity import to_int_ceil, to_milli
 from federation.apimachinery.resources import Object
-from federation.apimachinery.selectors import SelectorError
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.planning.federatedobject.placements import effective_placement
 from federation.runtime.federatedobjects import FederatedObjects
@@ -30,7 +29,7 @@ from federation.scheduling.framework.capacity import capacity_of
 from federation.scheduling.framework.types import ANY_NODE, CPU, MEMORY, Cluster, PodShape, pod_shape
 from federation.scheduling.headroom import Loss, Workload, loss_of, to_workload
 from federation.scheduling.policymatching import PolicyIndex
-from federation.scheduling.policyspec import compile_policy
+from federation.scheduling.policyspec import compile_valid
 from federation.scheduling.snapshot import Snapshot, to_cluster
 from federation.web.requests import check_parameters, json_response, to_read
 
@@ -138,11 +137,8 @@ def _workloads(
 ) -> Mapping[str, Sequence[Workload]]:
     """Return the divided workloads in each of the clusters."""
     index = PolicyIndex()
-    for policy in policies:
-        try:
-            index.put(compile_policy(policy))
-        except (SelectorError, ValueError, TypeError):
-            continue  # the schedule controller reports it, and decides as if it did not exist
+    for policy in compile_valid(policies):
+        index.put(policy)
     found: dict[str, list[Workload]] = {}
     for obj, type_ in federated:
         here = lost & effective_placement(obj)

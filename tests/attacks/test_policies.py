@@ -130,6 +130,33 @@ def test_an_image_path_shows_no_data_of_a_secret(operation: Object, value: str) 
         assert "hidden" not in str(error)  # noqa: PT017
 
 
+_NAMED = [f"cluster-{index:03}{'x' * 200}" for index in range(400)]
+_LARGE = {
+    "OverridePolicy": {
+        "overrideRules": [
+            {"overriders": {"labels": [{"value": {"a": "b"}}]}},
+            {"overriders": {"jsonpatch": [{"path": f"/x{index}", "value": index} for index in range(3000)]}},
+        ]
+    },
+    "PropagationPolicy": {"rollout": {"waves": [{"name": "first", "clusters": _NAMED}]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [("OverridePolicy", "spec.overrideRules[1].overriders.jsonpatch"), ("PropagationPolicy", "spec.rollout")],
+    ids=PATHS,
+)
+async def test_what_is_copied_into_each_object_has_a_limit(host: Tenants, kind: str, field: str) -> None:
+    administrator = await host.client("administrator")
+    path = f"{OURS}/namespaces/default/{PATHS[kind]}"
+    answer = await administrator.post(path, json=a_policy(kind, DEPLOYMENT, **_LARGE[kind]))
+    assert answer.status_code == 422, answer.text
+    (cause,) = answer.json()["details"]["causes"]
+    assert cause["field"] == field
+    assert "gets a copy, and the limit is 65,536; " in cause["message"]
+
+
 def test_edit_writes_no_endpoints() -> None:
     """Endpoints are delivered to members, where they send the traffic of other namespaces anywhere (CVE-2021-25740)."""
     roles = {obj["metadata"]["name"]: obj for plural, obj in default_objects(RBACOptions()) if plural == "clusterroles"}

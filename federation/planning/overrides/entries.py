@@ -22,8 +22,9 @@ from federation.planning.federatedobject.placements import (
     with_annotations,
     with_overrides,
 )
+from federation.planning.overrides.budget import merged_problem, rollout_problem
 from federation.planning.overrides.errors import OverrideError
-from federation.planning.overrides.patches import Patches
+from federation.planning.overrides.patches import ClusterPatches, Patch, Patches
 from federation.planning.overrides.policies import (
     Cluster,
     Policy,
@@ -34,7 +35,9 @@ from federation.planning.overrides.policies import (
 from federation.planning.waves.waverules import has_waves, mark_change
 
 _FAILURE_CHARACTERS_MAX = 512
-"""Of one cluster's error: all of them are in one annotation, and the condition has the whole text."""
+"""Of one cluster's error: all of them are in one annotation, and the condition has more of the text."""
+_DESCRIBED_CHARACTERS_MAX = 2048
+"""Of one error in the condition: errors quote policies, and every object of a policy has its own copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,8 @@ def plan_override_patch(
 
     A cluster whose overrides cannot be computed keeps its stored ones and is recorded in the annotation
     `failed-overrides`: sync writes nothing there, and delivers to the others. The clusters in `kept` keep their stored
-    overrides too, and are delivered to. `guarded` are the annotations of the guard.
+    overrides too, and are delivered to. `guarded` are the annotations of the guard. Overrides or waves that are too
+    large (`budget.py`) fail in every cluster.
     """
     found = (find_cluster(name) for name in sorted(effective_placement(federated)))
     clusters = [
@@ -71,33 +75,58 @@ def plan_override_patch(
     ]
     failures: dict[str, OverrideError] = {}
     overrides = compute_overrides(federated["spec"]["template"], policies, clusters, failures)
+    rollout, error = _rollout(federated, policies)
+    stored = overrides_of(federated, names.OVERRIDE_CONTROLLER)
+    if error is None and (failures or kept):
+        merged = _with_stored(overrides, stored, failures.keys() | set(kept))
+        error = merged_problem(
+            federated["spec"]["template"], len(clusters), merged, [each.display for each in policies]
+        )
+    if error is not None:
+        failures = {cluster.name: error for cluster in clusters}
+        overrides = {}
     applied = applied_policies(policies, [cluster for cluster in clusters if cluster.name in overrides])
     authors = [author for policy in policies if policy.reference in applied for author in policy.authors]
     if unchanged := failures.keys() | set(kept):
-        stored = overrides_of(federated, names.OVERRIDE_CONTROLLER)
-        overrides = {cluster: patches for cluster, patches in overrides.items() if cluster not in unchanged}
-        overrides |= {cluster: [dict(patch) for patch in stored[cluster]] for cluster in unchanged if cluster in stored}
+        overrides = _with_stored(overrides, stored, unchanged)
         authors += override_authors(federated)
     further = {
         **(guarded or {}),
-        names.OVERRIDE_ROLLOUT: _rollout(federated, policies),
+        names.OVERRIDE_ROLLOUT: rollout,
         names.OVERRIDE_AUTHORS: to_annotation(authors),
     }
     patch = plan_overrides(federated, names.OVERRIDE_CONTROLLER, overrides, stages, applied, failures, further)
     return OverridePlan(patch, _describe(failures))
 
 
-def _rollout(federated: Mapping[str, Any], policies: Sequence[Policy]) -> str | None:
-    """Return the annotation with the rollout rules of the first policy that has some, None without any."""
-    if not has_waves(federated["spec"]["template"]):
-        return None
-    return next((policy.rollout for policy in policies if policy.rollout), None)
+def _with_stored(
+    overrides: ClusterPatches, stored: Mapping[str, Sequence[Patch]], unchanged: Collection[str]
+) -> ClusterPatches:
+    """Return the overrides with the stored ones of the unchanged clusters."""
+    changed = {cluster: patches for cluster, patches in overrides.items() if cluster not in unchanged}
+    return changed | {cluster: [dict(patch) for patch in stored[cluster]] for cluster in unchanged if cluster in stored}
+
+
+def _rollout(federated: Mapping[str, Any], policies: Sequence[Policy]) -> tuple[str | None, OverrideError | None]:
+    """Return the annotation with the rollout rules of the first policy that has some, None without any.
+
+    With rules that are too large, the stored annotation and an error.
+    """
+    found = next((policy for policy in policies if policy.rollout), None)
+    if found is None or not has_waves(federated["spec"]["template"]):
+        return None, None
+    if problem := rollout_problem(found.rollout):
+        held = federated["metadata"].get("annotations") or {}
+        return held.get(names.OVERRIDE_ROLLOUT), OverrideError(problem, "spec.rollout").of(found.display)
+    return found.rollout, None
 
 
 def _describe(failures: Mapping[str, OverrideError]) -> tuple[str, ...]:
     clusters: dict[str, list[str]] = {}
     for cluster, error in failures.items():
-        clusters.setdefault(str(error), []).append(cluster)
+        text = str(error)
+        is_long = len(text) > _DESCRIBED_CHARACTERS_MAX
+        clusters.setdefault(text[:_DESCRIBED_CHARACTERS_MAX] + "…" if is_long else text, []).append(cluster)
     return tuple(f"{message} in clusters [{','.join(sorted(found))}]" for message, found in clusters.items())
 
 

@@ -4,13 +4,15 @@ For each cluster the matching rules of all policies run in order on a working co
 same matching rules share one computation. Policy references by label are also here.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from federation.api import names
 from federation.apimachinery.selectors import Labels
 from federation.planning.authors import UserInfo, authors_of
+from federation.planning.overrides.budget import PatchBudget, size_of
 from federation.planning.overrides.containers import compute_command_patches, compute_env_patches
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.image import compute_image_patches
@@ -20,6 +22,8 @@ from federation.planning.overrides.targets import Target, compile_target
 from federation.planning.waves.waverules import to_annotation
 
 _FINALIZERS = "/metadata/finalizers"
+_Matching = tuple[tuple[int, int], ...]
+"""The positions of policies, and of their rules, that match a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,13 @@ class Cluster:
     labels: Labels
 
 
+class _Computed(NamedTuple):
+    """The patches of clusters with the same matching rules, and their bytes by policy."""
+
+    patches: Patches
+    sizes: Mapping[str, int]
+
+
 def compile_policy(policy: Mapping[str, Any]) -> Policy:
     """Return the compiled policy. Malformed parts raise only when they are computed for an object."""
     metadata, spec = policy.get("metadata") or {}, policy.get("spec") or {}
@@ -94,34 +105,64 @@ def compute_overrides(
     """Return the patches of every cluster.
 
     An OverrideError names policy, rule and field. It is put into `failures` under the name of its cluster, which has
-    no patches then, and the other clusters are computed; without `failures` the first error is raised.
+    no patches then, and the other clusters are computed; without `failures` the first error is raised. When all
+    patches together are too large (`budget.py`), every cluster with a matching rule fails.
     """
-    computed: dict[tuple[tuple[int, int], ...], Patches | OverrideError] = {}
-    result: ClusterPatches = {}
-    for cluster in clusters:
+    placed = list(clusters)
+    failed: dict[str, OverrideError] = {}
+    matching: dict[str, _Matching] = {}
+    for cluster in placed:
         try:
-            matching = tuple(_matching(policies, cluster))
-            if matching not in computed:
-                computed[matching] = _try_compute(template, policies, matching)
-            patches = computed[matching]
-            if isinstance(patches, OverrideError):
-                raise patches
+            matching[cluster.name] = tuple(_matching(policies, cluster))
         except OverrideError as error:
-            if failures is None:
-                raise
-            failures[cluster.name] = error
-            continue
-        if patches:
-            result[cluster.name] = patches
+            failed[cluster.name] = error
+    result = _compute_matching(template, policies, {name: each for name, each in matching.items() if each}, failed)
+    if failures is not None:
+        failures.update(failed)
+    elif failed:
+        raise next(failed[cluster.name] for cluster in placed if cluster.name in failed)
+    return result
+
+
+def _compute_matching(
+    template: dict[str, Any],
+    policies: Sequence[Policy],
+    matching: Mapping[str, _Matching],
+    failed: dict[str, OverrideError],
+) -> ClusterPatches:
+    """Return the patches of clusters by their matching rules, of which there is at least one each."""
+    if not matching:
+        return {}
+    budget = PatchBudget(template, len(matching))
+    computed: dict[_Matching, _Computed | OverrideError] = {}
+    result: ClusterPatches = {}
+    try:
+        # Every object records the policies that it has overrides from.
+        applied = {position for each in matching.values() for position, _ in each}
+        budget.take({policies[position].display: len(str(policies[position].reference)) for position in applied})
+        for cluster, rules in matching.items():
+            if rules not in computed:
+                # Clusters with the same matching rules share one computation.
+                computed[rules] = _try_compute(template, policies, rules, budget.left)
+            found = computed[rules]
+            if isinstance(found, OverrideError):
+                failed[cluster] = found
+                continue
+            budget.take(found.sizes)
+            if found.patches:
+                result[cluster] = found.patches
+    except OverrideError as error:
+        # As for one patch of a cluster: none of the overrides, rather than some of them.
+        failed.update(dict.fromkeys(matching, error))
+        return {}
     return result
 
 
 def _try_compute(
-    template: dict[str, Any], policies: Sequence[Policy], matching: Sequence[tuple[int, int]]
-) -> Patches | OverrideError:
-    """Return the patches or the error, which clusters with the same matching rules share."""
+    template: dict[str, Any], policies: Sequence[Policy], matching: _Matching, bytes_max: int
+) -> _Computed | OverrideError:
     try:
-        return _compute(template, policies, matching)
+        return _compute(template, policies, matching, bytes_max)
     except OverrideError as error:
         return error
 
@@ -137,20 +178,25 @@ def _matching(policies: Sequence[Policy], cluster: Cluster) -> Iterable[tuple[in
                 yield position, index
 
 
-def _compute(template: dict[str, Any], policies: Sequence[Policy], matching: Sequence[tuple[int, int]]) -> Patches:
+def _compute(template: dict[str, Any], policies: Sequence[Policy], matching: _Matching, bytes_max: int) -> _Computed:
+    """Return the patches of the rules. Those beyond `bytes_max` are sized and not applied, and the rest is left out."""
     working_copy = template
     patches: Patches = []
+    sizes: Counter[str] = Counter()
     for position, index in matching:
         policy = policies[position]
         try:
             added = list(_rule_patches(working_copy, policy.rules[index].overriders))
+            sizes[policy.display] += size_of([patch for _, patch in added]) if added else 0
+            if sizes.total() > bytes_max:
+                break
             # The working copy does not have the template's finalizers; those patches apply to member objects only.
             own = [(field, patch) for field, patch in added if not patch["path"].startswith(_FINALIZERS)]
             working_copy = apply_patches(working_copy, [patch for _, patch in own], [field for field, _ in own])
         except OverrideError as error:
             raise error.within(f"spec.overrideRules[{index}].overriders").of(policy.display) from error
         patches += (patch for _, patch in added)
-    return patches
+    return _Computed(patches, sizes)
 
 
 def _rule_patches(template: Mapping[str, Any], overriders: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -15,7 +15,7 @@ from federation.scheduling.annotationoverrides import ignored_annotations
 from federation.scheduling.framework.testing import a_cluster
 from federation.scheduling.framework.types import AutoMigration, SchedulingMode, Taint, Toleration
 from federation.scheduling.podrequest import node_needs_of, request_of
-from federation.scheduling.policyspec import RescheduleWhen, compile_policy
+from federation.scheduling.policyspec import RescheduleWhen, compile_policy, compile_valid
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.unit import build_unit
 from federation.scheduling.usermigration import MigrationError, applied_annotation, applied_form, from_annotation
@@ -224,6 +224,16 @@ def test_recovered_capacity_is_offered_in_the_policys_batches() -> None:
     assert offers(batchSize=0, stableFor="1m") == Offers({"east": 2}, 0)
     with pytest.raises(ValueError, match="batchSize"):
         offers(batchSize="many")
+
+
+def test_waves_that_are_too_large_are_an_error_of_the_policy() -> None:
+    """The earlier version of the policy stays in force then, and other readers leave the policy out."""
+    waves = [{"name": "first", "clusters": ["x" * 70_000]}]
+    with pytest.raises(ValueError, match=r"spec\.rollout: the waves have 70,\d+ bytes"):
+        compile_policy({"spec": {"rollout": {"waves": waves}}})
+    assert [
+        each.ref.name for each in compile_valid([{"spec": {"rollout": {"waves": waves}}}, {"metadata": {"name": "p"}}])
+    ] == ["p"]
 
 
 def test_a_policy_selects_the_rescheduling_triggers() -> None:

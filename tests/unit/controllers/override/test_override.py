@@ -193,6 +193,29 @@ async def test_an_inapplicable_policy_keeps_the_previous_overrides_and_holds_its
     assert status_writes == 1
 
 
+async def test_overrides_beyond_the_limit_are_reported_and_the_last_ones_kept(
+    host: Host, running: controller.OverrideController
+) -> None:
+    await host.user.create(OVERRIDE_POLICIES, a_policy())
+    await host.user.create(FEDERATED_OBJECTS, a_federated(**LABEL))
+    await host.find(FEDERATED_OBJECTS, FED, "default", where=is_done)
+    large = [{"overriders": {"jsonpatch": [{"path": "/metadata/annotations/x", "value": "x" * 70_000}]}}]
+    await host.merge(OVERRIDE_POLICIES, "p", {"spec": {"overrideRules": large}}, "default")
+    federated = await host.find(FEDERATED_OBJECTS, FED, "default", where=condition)
+    await host.settle(running)
+    assert images(federated) == {"m1": "nginx:2", "m2": "nginx:2"}
+    message = condition(federated)["message"]
+    assert condition(federated)["reason"] == names.REASON_OVERRIDE_POLICY_INVALID
+    assert message.startswith('OverridePolicy "default/p": spec.overrideRules: all overrides of this object have 70,')
+    assert "and the limit is 67,584; shorten the patches" in message
+    (event,) = [each for each in await host.events() if each[1] == names.EVENT_PARSE_OVERRIDE_POLICY_FAILED]
+    assert message in event[2]
+
+    await host.merge(OVERRIDE_POLICIES, "p", {"spec": a_policy("3")["spec"]}, "default")
+    federated = await host.find(FEDERATED_OBJECTS, FED, "default", where=lambda obj: condition(obj)["status"] == "True")
+    assert images(federated) == {"m1": "nginx:3", "m2": "nginx:3"}
+
+
 async def test_a_policy_that_fails_in_one_cluster_overrides_the_other(
     host: Host, running: controller.OverrideController
 ) -> None:
