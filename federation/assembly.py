@@ -138,7 +138,9 @@ class ControlPlane:
         led_client = LocalClient(self._server.registry, user_agent="federation", fence=fence)
         tunnels = Tunnels()
         self._pool = ClusterPool(clock=clock, options=pool_options(settings), may_write=may_write, tunnels=tunnels)
-        self._wiring = wiring = Wiring(led_client, self._pool, self._journal, settings, clock)
+        self._wiring = wiring = Wiring(
+            led_client, self._pool, self._journal, settings, clock, is_full=self._server.registry.is_full
+        )
         self._server.mount("federation", self._web)
         self._server.mount("ui", self._ui)
         placed = PlacedClusters(self._pool)

@@ -104,7 +104,10 @@ class Wiring:
         plugins: PluginRegistry | None = None,
         webhook_transport: WebhookTransport | None = None,
         gate_transport: GateTransport | None = None,
+        is_full: Callable[[str], bool] = lambda _: False,
     ) -> None:
+        """`is_full` returns whether a namespace of the host stores more bytes than it may."""
+        self._is_full = is_full
         self.client = client
         self.pool = pool
         self.informers = Informers(client, clock=clock, transform=drop_managed_fields, parsed_max=_PARSED_MAX)
@@ -182,7 +185,12 @@ class Wiring:
             ),
             "schedule": schedule,
             "override": OverrideController(
-                objects, informers, recorder, clock=clock, options=OverrideOptions(guard=settings.guard)
+                objects,
+                informers,
+                recorder,
+                clock=clock,
+                options=OverrideOptions(guard=settings.guard),
+                is_full=self._is_full,
             ),
             "policystatus": PolicyStatusController(client, objects, informers, self.policy_usage, clock=clock),
             **self._autoscalers(settings, clock),

@@ -199,9 +199,12 @@ async def test_a_copy_by_the_control_plane_counts_and_is_never_refused() -> None
             await asyncio.sleep(0)
         client = LocalClient(registry)
         assert await _create(registry, "source", 60_000)
+        assert not registry.is_full("default")
         copy = {"metadata": {"name": "copy", "namespace": "default"}, "data": {"k": "x" * 60_000}}
         await client.create(CONFIGMAPS, copy)
         assert not await _create(registry, "another", 100)
+        assert registry.is_full("default")
+        assert not registry.is_full("other")
 
 
 @pytest.mark.parametrize("hard", [{"count/configmaps": "1"}, {"bytes/configmaps": "70000"}], ids=["count", "bytes"])

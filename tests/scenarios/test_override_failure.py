@@ -7,7 +7,7 @@ from tests.support.world import World, a_world
 
 from federation.api import names
 from federation.api.resources import OVERRIDE_POLICIES, PROPAGATION_POLICIES
-from federation.apimachinery.resources import DEPLOYMENTS
+from federation.apimachinery.resources import DEPLOYMENTS, RESOURCE_QUOTAS
 
 BAD_PATH = "/spec/missing/parent/field"
 
@@ -75,3 +75,30 @@ async def test_a_policy_that_becomes_bad_leaves_the_running_copy_as_it_is() -> N
         await world.user.delete(DEPLOYMENTS, "web", "default")  # held objects are deleted as all others
         await world.until_gone(DEPLOYMENTS, "web")
         assert await world.replicas("web") == {}
+
+
+async def test_overrides_do_not_grow_in_a_full_namespace_and_are_applied_when_there_is_room() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1}))
+        quota = {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "full", "namespace": "default"},
+            "spec": {"hard": {"bytes": 1}},
+        }
+        await world.create(RESOURCE_QUOTAS, quota)
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=2))
+        await world.until_available("web", 2)
+        await world.create(OVERRIDE_POLICIES, an_override("east", "/spec/minReadySeconds", 1))
+        await world.until_equal(lambda: _statuses(world), {"east": "ApplyOverridesFailed", "north": "OK"})
+        message = (await world.condition("web", names.OVERRIDES_APPLIED))["message"]
+        assert message.startswith(
+            'OverridePolicy "default/special": spec.overrideRules: the namespace stores more bytes'
+        )
+        assert await world.replicas("web") == {"east": 1, "north": 1}
+
+        await world.user.delete(RESOURCE_QUOTAS, "full", "default")
+        await world.pass_time(61)
+        await world.until_equal(lambda: _statuses(world), {"east": "OK", "north": "OK"})
+        deployment = await world.members["east"].admin.get(DEPLOYMENTS, "web", "default")
+        assert deployment["spec"]["minReadySeconds"] == 1

@@ -144,6 +144,7 @@ class World:
             plugins=self._plugins,
             webhook_transport=self._webhook_transport,
             gate_transport=self._gate_transport,
+            is_full=self.registry.is_full,
         )
         finalizers = first_finalizers(plane.types, plane.policy_selection)
         self.registry.set_creation_finalizers(finalizers, manager="federation")

@@ -64,6 +64,15 @@ class NamespaceQuota:
         # A negligible write needs no exact account: all such writes in flight stay below half of the limit.
         return growth << _NEGLIGIBLE_SHIFT < limit and stored_bytes.usage(namespace) << 1 < limit
 
+    def is_full(self, namespace: str) -> bool:
+        """Return True if a namespace stores more bytes than the server or one of its ResourceQuotas allows."""
+        if not self._stored_bytes.is_loaded:
+            return False
+        limits = [quota.byte_limits[""] for quota in self._quotas.of(namespace) if "" in quota.byte_limits]
+        if self._options.namespace_bytes_max:
+            limits.append(self._options.namespace_bytes_max)
+        return bool(limits) and self._stored_bytes.usage(namespace) > min(limits)
+
     async def charge(
         self, info: KindInfo, new: Object | None, old: Object | None, growth: int, options: Options, subresource: str
     ) -> "_Charge | None":

@@ -119,6 +119,10 @@ class Registry:
         await self._namespaces.ensure_system_namespaces()
         await self._flow_control.ensure()
 
+    def is_full(self, namespace: str) -> bool:
+        """Return True if a namespace stores more bytes than it may: users add nothing, and neither do overrides."""
+        return self._quota.is_full(namespace)
+
     def set_authorizer(self, authorize: Authorize) -> None:
         """Set the function behind `authorizer` in admission's CEL expressions."""
         self._context.authorize = authorize

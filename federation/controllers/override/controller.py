@@ -5,7 +5,7 @@ policy selects by index.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -59,7 +59,9 @@ class OverrideController:
         *,
         clock: Clock,
         options: OverrideOptions | None = None,
+        is_full: Callable[[str], bool] = lambda _: False,
     ) -> None:
+        """`is_full` returns whether a namespace stores more bytes than it may; its overrides do not grow then."""
         chosen = options or OverrideOptions()
         self._objects = objects
         self._recorder = recorder
@@ -70,7 +72,12 @@ class OverrideController:
         objects.add_index(_BY_POLICY, _named_policies)
         self._guard = OverrideGuard(objects, informers, clock, chosen.guard, self._enqueue)
         self._reconciler = Reconciler(
-            objects, self._bindings, recorder, guard=self._guard, cluster=lambda name: self._clusters.get("", name)
+            objects,
+            self._bindings,
+            recorder,
+            guard=self._guard,
+            is_full=is_full,
+            cluster=lambda name: self._clusters.get("", name),
         )
         self.controller: Controller[Key] = Controller(
             "override",

@@ -6,7 +6,7 @@ delivers it to the others. A cluster in which the guard holds a policy keeps its
 When a policy is missing, stored overrides stay and the controller stays in `pending-controllers`, because an object
 without its overrides must not reach a member. A warning event and the condition OverridesApplied=False give the reason.
 Only an approval, or a change of the object, of a policy or of a cluster can help, and each of them triggers a
-reconcile, so there is no timed retry.
+reconcile, so there is no timed retry, except in a namespace without room for overrides.
 """
 
 from collections.abc import Callable
@@ -26,6 +26,8 @@ from federation.runtime.events import Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 
 WRITER = "override"
+_FULL_RETRY_S = 60.0
+"""Until failed overrides of an object in a full namespace are computed again."""
 
 
 class Reconciler:
@@ -38,12 +40,14 @@ class Reconciler:
         recorder: Recorder,
         *,
         guard: OverrideGuard,
+        is_full: Callable[[str], bool],
         cluster: Callable[[str], Object | None],
     ) -> None:
         self._objects = objects
         self._bindings = bindings
         self._recorder = recorder
         self._guard = guard
+        self._is_full = is_full
         self._cluster = cluster
 
     def complete(self, federated: Object) -> Object | None:
@@ -65,7 +69,8 @@ class Reconciler:
             policies = self._bindings.resolve(subject_of_federated(federated))
         except OverrideError:
             return None
-        plan = plan_override_patch(federated, type_.controllers, policies, self._cluster)
+        is_full = self._is_full(key[0])
+        plan = plan_override_patch(federated, type_.controllers, policies, self._cluster, is_full=is_full)
         if plan.patch is None or plan.failures or not self._guard.lets_pass(key, federated, type_, plan.patch):
             return None
         return plan.patch
@@ -87,18 +92,27 @@ class Reconciler:
         except OverrideError as error:
             await self._report_failure(key, federated, error)
             return DONE
-        plan = plan_override_patch(federated, type_.controllers, policies, self._cluster)
+        is_full = self._is_full(key[0])
+        plan = plan_override_patch(federated, type_.controllers, policies, self._cluster, is_full=is_full)
         ruling = self._guard.rule(key, federated, type_, policies, plan.patch)
         if ruling.wait_s > 0:
             return Result(requeue_after_s=ruling.wait_s)
         if ruling.changes_plan:
             plan = plan_override_patch(
-                federated, type_.controllers, policies, self._cluster, kept=ruling.kept, guarded=ruling.annotations
+                federated,
+                type_.controllers,
+                policies,
+                self._cluster,
+                kept=ruling.kept,
+                is_full=is_full,
+                guarded=ruling.annotations,
             )
         if plan.patch is not None and not await self._store(key, federated, plan.patch, policies):
             return DONE
         if plan.failures:
             await self._report_failure(key, federated, OverrideError("; ".join(plan.failures)))
+            if is_full:
+                return Result(requeue_after_s=_FULL_RETRY_S)
         elif ruling.kept:
             await self._report_held(key, federated, ruling.message)
         else:

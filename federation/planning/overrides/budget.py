@@ -8,12 +8,13 @@ cluster, because some of them replace whole maps and lists of it, and the polici
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 
 from federation.planning.overrides.errors import OverrideError
+from federation.planning.overrides.patches import ClusterPatches, Patch
 
 POLICY_BYTES_MAX: Final = 64 * 1024
 """JSON bytes: of `spec.rollout`, of a policy's JSON patches for one cluster, and of all overrides of one object beyond
@@ -67,6 +68,21 @@ def merged_problem(
         f"all overrides of this object, with the earlier ones that clusters keep, have {size:,} bytes, and the limit is"
         f" {bytes_max:,}; {_SHORTEN}"
     )
+    return OverrideError(text, "spec.overrideRules").of(policies[0] if policies else "override policies")
+
+
+def grown_clusters(overrides: ClusterPatches, stored: Mapping[str, Sequence[Patch]]) -> list[str]:
+    """Return the clusters with more bytes of overrides than are stored. Null values do not count, as for changes."""
+    return [name for name, patches in overrides.items() if _size(patches) > _size(stored.get(name, ()))]
+
+
+def _size(patches: Iterable[Patch]) -> int:
+    return size_of([{key: value for key, value in patch.items() if value is not None} for patch in patches])
+
+
+def no_room(policies: Sequence[str]) -> OverrideError:
+    """Return the error of an object whose namespace stores more bytes than it may."""
+    text = "the namespace stores more bytes than it may, so overrides cannot grow; delete objects, or raise its limit"
     return OverrideError(text, "spec.overrideRules").of(policies[0] if policies else "override policies")
 
 

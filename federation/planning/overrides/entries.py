@@ -22,7 +22,7 @@ from federation.planning.federatedobject.placements import (
     with_annotations,
     with_overrides,
 )
-from federation.planning.overrides.budget import merged_problem, rollout_problem
+from federation.planning.overrides.budget import grown_clusters, merged_problem, no_room, rollout_problem
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.patches import ClusterPatches, Patch, Patches
 from federation.planning.overrides.policies import (
@@ -58,6 +58,7 @@ def plan_override_patch(
     find_cluster: Callable[[str], Mapping[str, Any] | None],
     *,
     kept: Collection[str] = (),
+    is_full: bool = False,
     guarded: Mapping[str, str | None] | None = None,
 ) -> OverridePlan:
     """Return the plan for one object; `find_cluster` returns the FederatedCluster of a name.
@@ -65,7 +66,8 @@ def plan_override_patch(
     A cluster whose overrides cannot be computed keeps its stored ones and is recorded in the annotation
     `failed-overrides`: sync writes nothing there, and delivers to the others. The clusters in `kept` keep their stored
     overrides too, and are delivered to. `guarded` are the annotations of the guard. Overrides or waves that are too
-    large (`budget.py`) fail in every cluster.
+    large (`budget.py`) fail in every cluster. With `is_full`, the namespace has no room for overrides: they fail in
+    the clusters where they would grow.
     """
     found = (find_cluster(name) for name in sorted(effective_placement(federated)))
     clusters = [
@@ -77,6 +79,8 @@ def plan_override_patch(
     overrides = compute_overrides(federated["spec"]["template"], policies, clusters, failures)
     rollout, error = _rollout(federated, policies)
     stored = overrides_of(federated, names.OVERRIDE_CONTROLLER)
+    if is_full:
+        failures |= dict.fromkeys(grown_clusters(overrides, stored), no_room([each.display for each in policies]))
     if error is None and (failures or kept):
         merged = _with_stored(overrides, stored, failures.keys() | set(kept))
         error = merged_problem(

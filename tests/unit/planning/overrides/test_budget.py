@@ -119,6 +119,21 @@ def test_failures_in_one_cluster_after_the_other_do_not_add_up() -> None:
     assert len(small.patch["spec"]["overrides"][0]["clusters"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("size", "is_held"), [(101, True), (100, False), (50, False)], ids=["larger", "as large", "smaller"]
+)
+def test_overrides_do_not_grow_in_a_full_namespace(size: int, *, is_held: bool) -> None:
+    stored = {"m1": [a_patch(100)], "m2": [a_patch(100)]}
+    policy = a_policy(a_rule(size, "m1", path="/data/z"), a_rule(100, "m2"))
+    planned = entries.plan_override_patch(
+        a_federated(SMALL, stored), (), [policy], lambda name: {"metadata": {"name": name}}, is_full=True
+    )
+    assert planned.patch is not None
+    assert ("spec" in planned.patch) is not is_held
+    failed = orjson.loads(planned.patch["metadata"]["annotations"].get(names.FAILED_OVERRIDES, "{}"))
+    assert failed.keys() == ({"m1"} if is_held else set())
+
+
 def waves(size: int) -> dict[str, Any]:
     return {"waves": [{"name": "first", "clusters": ["x" * size]}]}
 
