@@ -69,7 +69,7 @@ def a_flood(additions: int, number: int = 0) -> dict[str, Any]:
     return policy
 
 
-@pytest.mark.parametrize("policies", [[9000], [600] * 20], ids=["one large policy", "many small policies"])
+@pytest.mark.parametrize("policies", [[9000], [700] * 20], ids=["one large policy", "many small policies"])
 def test_policies_are_not_copied_into_objects_without_limit(policies: list[int]) -> None:
     bindings = Bindings()
     for number, additions in enumerate(policies):
@@ -81,7 +81,7 @@ def test_policies_are_not_copied_into_objects_without_limit(policies: list[int])
         plan = plan_override_patch(federated, (), found, lambda cluster: {"metadata": {"name": cluster}})
         (failure,) = plan.failures
         assert failure.startswith('OverridePolicy "default/raise')
-        assert "and the limit is 67,584; " in failure
+        assert "and the limit is 73,728; " in failure
         assert failure.endswith("in clusters [east,west]")
         written += len(orjson.dumps(plan.patch))
     assert written < 3 * 4096

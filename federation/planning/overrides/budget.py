@@ -18,9 +18,9 @@ from federation.planning.overrides.patches import ClusterPatches, Patch
 
 POLICY_BYTES_MAX: Final = 64 * 1024
 """JSON bytes: of `spec.rollout`, of a policy's JSON patches for one cluster, and of all overrides of one object beyond
-its own size in every cluster. A thousand names of clusters, or two hundred patches of an image, are a third of it."""
-CLUSTER_BYTES_MIN: Final = 1024
-"""The overrides that an object may have in every cluster, however small it is."""
+its own size in every cluster. A thousand names of clusters are a third of it."""
+CLUSTER_BYTES_MIN: Final = 4 * 1024
+"""The overrides that an object may have in every cluster, however small it is: twenty patches of an image."""
 
 _SHORTEN = "shorten the patches, or change the objects themselves"
 

@@ -206,8 +206,8 @@ async def test_overrides_beyond_the_limit_are_reported_and_the_last_ones_kept(
     assert images(federated) == {"m1": "nginx:2", "m2": "nginx:2"}
     message = condition(federated)["message"]
     assert condition(federated)["reason"] == names.REASON_OVERRIDE_POLICY_INVALID
-    assert message.startswith('OverridePolicy "default/p": spec.overrideRules: all overrides of this object have 70,')
-    assert "and the limit is 67,584; shorten the patches" in message
+    assert message.startswith('OverridePolicy "default/p": spec.overrideRules: all overrides of this object have 140,')
+    assert "and the limit is 73,728; shorten the patches" in message
     (event,) = [each for each in await host.events() if each[1] == names.EVENT_PARSE_OVERRIDE_POLICY_FAILED]
     assert message in event[2]
 

@@ -56,15 +56,15 @@ def plan(federated: dict[str, Any], *policies: Policy) -> entries.OverridePlan:
 @pytest.mark.parametrize(
     ("count", "size", "fits"),
     [
-        (1, 64 * KIB + 1 * KIB - len("d/p"), True),
-        (1, 64 * KIB + 1 * KIB - len("d/p") + 1, False),
-        (2, 32 * KIB, True),
-        (2, 34 * KIB, False),
-        (1000, 1 * KIB, True),
-        (1000, 2 * KIB, False),
+        (1, 64 * KIB + 4 * KIB - len("d/p"), True),
+        (1, 64 * KIB + 4 * KIB - len("d/p") + 1, False),
+        (2, 35 * KIB, True),
+        (2, 37 * KIB, False),
+        (1000, 4 * KIB, True),
+        (1000, 5 * KIB, False),
     ],
 )
-def test_small_objects_have_64_kib_and_one_more_for_each_cluster(count: int, size: int, *, fits: bool) -> None:
+def test_small_objects_have_64_kib_and_four_more_for_each_cluster(count: int, size: int, *, fits: bool) -> None:
     failures: dict[str, OverrideError] = {}
     found = compute_overrides(SMALL, [a_policy(a_rule(size))], clusters(count), failures)
     assert (len(found), len(failures)) == ((count, 0) if fits else (0, count))
@@ -78,12 +78,12 @@ def test_overrides_that_repeat_an_object_in_every_cluster_fit() -> None:
 
 
 def test_the_error_names_the_largest_policy_with_size_and_limit() -> None:
-    policies = [a_policy(a_rule(60 * KIB), name="large"), a_policy(a_rule(8 * KIB), name="small")]
+    policies = [a_policy(a_rule(60 * KIB), name="large"), a_policy(a_rule(12 * KIB), name="small")]
     with pytest.raises(OverrideError) as raised:
         compute_overrides(SMALL, policies, clusters(1))
     assert str(raised.value) == (
-        'OverridePolicy "d/large": spec.overrideRules: all overrides of this object have 69,646 bytes or more, 61,447'
-        " of them from this policy, and the limit is 66,560; shorten the patches, or change the objects themselves"
+        'OverridePolicy "d/large": spec.overrideRules: all overrides of this object have 73,742 bytes or more, 61,447'
+        " of them from this policy, and the limit is 69,632; shorten the patches, or change the objects themselves"
     )
 
 
