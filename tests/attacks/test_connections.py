@@ -15,16 +15,18 @@ import wsproto
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.apiserver import api_server
-from tests.unit.apiserver.http.test_serving import client, echo, serving
+from tests.unit.apiserver.http.test_serving import client, echo, large, serving
 from uvicorn.server import ServerState
 from wsproto.events import Ping
 
 from federation.apimachinery.filelimit import file_limit_problem, raise_file_limit
 from federation.apiserver.auth.identity import ANONYMOUS, MASTERS, SERVICE_ACCOUNT_PREFIX, User
 from federation.apiserver.auth.pki import PKI, ensure_pki
-from federation.apiserver.http.asgi import Disconnected, Request
+from federation.apiserver.http.asgi import SLICE_BYTES, Disconnected, Request
 from federation.apiserver.http.connectionshares import SEAT, SYSTEM, ConnectionShares, Seat, ShareLimits, to_owner
 from federation.apiserver.http.serving import ServingOptions
+from federation.apiserver.http.unsentbytes import UnsentLimits
+from federation.apiserver.http.watchresponses import _deliver, _encode_plain
 from federation.apiserver.http.websocketconnection import WebSocketConnection
 from federation.cli.execution import until_signal
 
@@ -162,6 +164,9 @@ def test_a_client_that_pings_and_does_not_read_is_disconnected() -> None:
         def write(self, data: Any) -> None:
             self.written += data
 
+        def get_write_buffer_size(self) -> int:
+            return 0
+
         def abort(self) -> None:
             self.is_aborted = True
 
@@ -182,7 +187,97 @@ def test_a_client_that_pings_and_does_not_read_is_disconnected() -> None:
     connection.loop.close()
 
 
-LIMITS = ShareLimits(total=10, unknown=5, source=2, known=4, owner=2, held_bytes=100_000)
+async def lines_to(port: int, path: str, number: int) -> list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Return connections whose clients do not read the response."""
+    lines = []
+    for _ in range(number):
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", port))
+        reader, writer = await asyncio.open_connection(sock=connection, limit=4096)
+        writer.write(b"GET %b HTTP/1.1\r\nhost: a\r\n\r\n" % path.encode())
+        lines.append((reader, writer))
+    return lines
+
+
+async def test_responses_that_nobody_reads_share_a_budget_of_memory() -> None:
+    """Each of 120 lists of 40 MB would stay in memory for half a minute."""
+    size, options = 8_000_000, ServingOptions(user_unsent_bytes_max=20_000_000)
+    async with serving(None, large, options=options) as (port, _), asyncio.timeout(30):
+        lines = await lines_to(port, f"/{size}", 2)
+        for reader, _ in lines:
+            assert b" 200 " in await reader.readline()
+        for reader, writer in await lines_to(port, f"/{size}", 4):
+            with suppress(ConnectionError):
+                assert await reader.read() == b""
+            writer.close()
+        for reader, writer in lines:
+            await reader.readuntil(b"\r\n\r\n")
+            assert len(await reader.readexactly(size)) == size, "whoever was first gets all, however late he reads"
+            writer.close()
+
+
+@pytest.mark.real_time
+async def test_a_client_that_reads_slowly_gets_a_large_list(pki: PKI) -> None:
+    """Buffers below TLS hide from the transport that the client reads, and it waits longer than a stalled one may."""
+    size, options = 6_000_000, ServingOptions(write_stall_s=0.5, user_unsent_bytes_max=1_000)
+    context = ssl.create_default_context(cafile=str(pki.ca_certificate))
+    async with serving(pki.serving, large, options=options) as (port, _), asyncio.timeout(30):
+        connection = socket.create_connection(("127.0.0.1", port))
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+        reader, writer = await asyncio.open_connection(
+            sock=connection, ssl=context, server_hostname="127.0.0.1", limit=16_384
+        )
+        writer.write(b"GET /%d HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n" % size)
+        read = 0
+        while piece := await reader.read(65_536):
+            read += len(piece)
+            await asyncio.sleep(0.02)
+        assert read > size
+        writer.close()
+
+
+async def test_a_watch_that_nobody_reads_copies_no_event() -> None:
+    """Each of 300 watches would hold several copies of an object of 2.7 MB."""
+    event, sent = b"x" * 1_000_000, []
+
+    async def send(message: Any) -> None:
+        sent.append(message["body"])
+
+    await _deliver(
+        Request({"method": "GET", "path": "/", "headers": []}, send, send),
+        _encode_plain,
+        [("ADDED", b"{}"), ("MODIFIED", event)],
+    )  # type: ignore[arg-type]
+    assert b"".join(sent) == b'{"type":"ADDED","object":{}}\n{"type":"MODIFIED","object":' + event + b"}\n"
+    large = [piece for piece in sent if len(piece) > 100]
+    assert all(piece.obj is event and len(piece) <= SLICE_BYTES for piece in large)
+
+
+async def test_a_large_event_is_not_encoded_for_a_watch_that_nobody_reads() -> None:
+    encoded, is_blocked = [], asyncio.Event()
+
+    async def send(message: Any) -> None:
+        is_blocked.set()
+        await asyncio.Event().wait()
+
+    batch = [("MODIFIED", b"x" * 1_000_000)]
+    task = asyncio.create_task(
+        _deliver(
+            Request({"method": "GET", "path": "/", "headers": []}, send, send),
+            lambda _: encoded.append(1) or b"",
+            batch,
+        )
+    )  # type: ignore[arg-type,func-returns-value]
+    await is_blocked.wait()
+    task.cancel()
+    assert not encoded
+
+
+LIMITS = ShareLimits(
+    total=10, unknown=5, source=2, known=4, owner=2, held_bytes=100_000, unsent=UnsentLimits(1_000, 2_000)
+)
 ADMINISTRATOR, USER = User("a", (MASTERS,)), User("u")
 ACCOUNTS = [User(f"{SERVICE_ACCOUNT_PREFIX}n:{name}") for name in "abc"]
 
@@ -285,6 +380,7 @@ def test_counts_are_those_of_the_connections_that_are_open(steps: list[tuple[str
         if seat is not None:
             seats[str(number)] = seat
             seat.hold(number * 1_000)
+            seat.owe(number * 50)
         for name in door.closed:
             seats.pop(name, None)
         if len(seats) > leaving:
@@ -292,7 +388,14 @@ def test_counts_are_those_of_the_connections_that_are_open(steps: list[tuple[str
         assert door.shares.total == len(seats) <= LIMITS.total
     for seat in seats.values():
         seat.leave()
+        assert not seat.owe(1)
     assert door.shares.total == 0
+    door.closed.clear()
+    for source in "abab":
+        seat = door.open(source)
+        assert seat is not None
+        assert seat.owe(LIMITS.unsent.owner // 2)
+    assert not door.closed, "nothing is left of the bytes of connections that have ended"
 
 
 async def test_whatever_runs_until_a_signal_may_open_all_files() -> None:

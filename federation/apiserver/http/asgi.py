@@ -18,7 +18,7 @@ from federation.apimachinery.errors import ApiError, BadRequest, FederationError
 from federation.apimachinery.textcache import cache_short
 from federation.apiserver.auth.clientcertificates import Peer
 from federation.apiserver.auth.identity import ANONYMOUS, User
-from federation.apiserver.http.connectionshares import SEAT
+from federation.apiserver.http.connectionshares import SEAT, Seat
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -32,8 +32,10 @@ GZIP_BYTES_MIN = 128 * 1024
 _GZIP_IN_THREAD_BYTES_MIN = 1024 * 1024
 _NO_EXTENSIONS: Mapping[str, Any] = {}
 _NO_CACHE: Header = (b"cache-control", b"no-cache, private")
-_SLICE_BYTES = 512 * 1024
+SLICE_BYTES = 64 * 1024
 """Larger bodies are sent in slices: other requests run in between, and slow clients do not fill the write buffer."""
+_TURN_BYTES = 8 * SLICE_BYTES
+"""What is sent before other requests run."""
 _WARNINGS_MAX = 100
 """Warning headers of one response; a request can cause one for every field."""
 WHOLE_RESPONSE = "federation.whole_response"
@@ -107,9 +109,12 @@ class Request:
 
     def recognize(self) -> None:
         """Count the connection against the user, who has been authenticated."""
-        state = self.scope.get("state")
-        if state and (seat := state.get(SEAT)) is not None:
+        if (seat := self._seat()) is not None:
             seat.recognize(self.user)
+
+    def _seat(self) -> Seat | None:
+        state = self.scope.get("state")
+        return state.get(SEAT) if state else None
 
     def header(self, name: bytes) -> str:
         """Return a header's text, "" when it is missing."""
@@ -156,24 +161,47 @@ class Request:
             out += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
         out.append((b"content-length", b"%d" % len(body)))
         out.extend((b"warning", _to_warning(text)) for text in islice(dict.fromkeys(self.warnings), _WARNINGS_MAX))
-        if len(body) > _SLICE_BYTES:
-            await self._respond_in_slices(status, out, body)
+        if len(body) > SLICE_BYTES:
+            await self.send_counted(body, {"type": "http.response.start", "status": status, "headers": out})
             return
         send_whole = self.scope.get("extensions", _NO_EXTENSIONS).get(WHOLE_RESPONSE)
         if send_whole is None or not send_whole(status, out, body):
             await self.send({"type": "http.response.start", "status": status, "headers": out})
             await self.send({"type": "http.response.body", "body": body})
 
-    async def _respond_in_slices(self, status: int, headers: Sequence[Header], body: bytes) -> None:
-        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+    async def send_counted(self, body: bytes, start: MutableMapping[str, Any] | None = None) -> None:
+        """Send a whole body after its start, or a piece of a body that has begun, in slices.
+
+        It counts against the user until the client has taken it, and the client may be disconnected for it.
+        """
+        # Our own pages make requests within the process: what they answer is not the response of the connection.
+        seat = self._seat() if "extensions" in self.scope else None
+        if seat is not None and not seat.owe(len(body)):
+            await self._wait_gone()
+            return
+        try:
+            if start is not None:
+                await self.send(start)
+            await self.send_slices(body, has_more=start is None)
+        finally:
+            if seat is not None:
+                seat.owe(-len(body))
+
+    async def send_slices(self, body: bytes, *, has_more: bool) -> None:
+        """Send a piece of a body, waiting for the client: the connection holds no copy of it."""
         view = memoryview(body)
-        for start in range(0, len(view), _SLICE_BYTES):
-            has_more = start + _SLICE_BYTES < len(view)
+        for begin in range(0, len(view), SLICE_BYTES):
+            end = begin + SLICE_BYTES
             await self.send(
-                {"type": "http.response.body", "body": view[start : start + _SLICE_BYTES], "more_body": has_more}
+                {"type": "http.response.body", "body": view[begin:end], "more_body": has_more or end < len(view)}
             )
-            # Let other requests run between slices.
-            await asyncio.sleep(0)
+            if end % _TURN_BYTES == 0:
+                await asyncio.sleep(0)
+
+    async def _wait_gone(self) -> None:
+        """Return when the server knows that the connection has been closed; it would log a missing response."""
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
 
     async def respond_json(
         self, status: int, value: Any, *, content_type: bytes = JSON_TYPE, headers: Sequence[Header] = ()

@@ -6,7 +6,10 @@ uvicorn.
 """
 
 import asyncio
+import socket
+import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar
 
@@ -33,6 +36,10 @@ _PIPELINED_MAX = 64
 _BODY_DRAIN_S = 5.0
 """Time to receive the rest of a body whose request was answered early. Closing at once could reset the connection
 before the client reads the response."""
+_UNSENT_BYTES_MAX = 64 * 1024
+"""Unsent bytes at which a response waits; under TLS, 512 KiB by default for each of thousands of connections."""
+_ACKNOWLEDGED_AT = 120
+"""Offset of `tcpi_bytes_acked` in Linux's `tcp_info`."""
 _TOO_LARGE = "Request Header Fields Too Large"
 
 
@@ -72,7 +79,8 @@ class Connection(HttpToolsProtocol, Admitted):
         self._idle_since_s = 0.0
         self._idle_check: asyncio.TimerHandle | None = None
         self._refusal = 0
-        self._unread_bytes = 0
+        self._read_bytes = 0
+        """What the client had read at the last check."""
         self._stall_check: asyncio.TimerHandle | None = None
         self._drain_deadline: asyncio.TimerHandle | None = None
         self._body_deadline: asyncio.TimerHandle | None = None
@@ -90,6 +98,7 @@ class Connection(HttpToolsProtocol, Admitted):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
+        transport.set_write_buffer_limits(_UNSENT_BYTES_MAX)
         tls = transport.get_extra_info("ssl_object")
         peer: Peer | None = to_peer(tls.getpeercert(), tls.getpeercert(True)) if tls is not None else None
         self.app_state = {**self.app_state, "peer": peer}
@@ -229,24 +238,34 @@ class Connection(HttpToolsProtocol, Admitted):
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._stall_check is None:
-            self._unread_bytes = self.transport.get_write_buffer_size()
+            self._read_bytes = self._count_read()
             self._stall_check = self.loop.call_later(self.stall_s, self._abort_when_stalled)
+        self._seat.buffer(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         super().resume_writing()
+        self._seat.buffer(0)
         if self._stall_check is not None:
             self._stall_check.cancel()
             self._stall_check = None
 
     def _abort_when_stalled(self) -> None:
         """Disconnect a client that has read nothing since the last check; a slow reader stays connected."""
-        unread_bytes = self.transport.get_write_buffer_size()
-        if unread_bytes >= self._unread_bytes:
+        read_bytes = self._count_read()
+        if read_bytes <= self._read_bytes:
             _stalled.inc()
             self.transport.abort()
             return
-        self._unread_bytes = unread_bytes
+        self._read_bytes = read_bytes
         self._stall_check = self.loop.call_later(self.stall_s, self._abort_when_stalled)
+
+    def _count_read(self) -> int:
+        """Return a number that grows when the client reads: buffers below TLS hide slow reading from the transport."""
+        connection = self.transport.get_extra_info("socket")
+        with suppress(OSError, AttributeError, struct.error):
+            state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+            return int(struct.unpack_from("=Q", state, _ACKNOWLEDGED_AT)[0])
+        return -self.transport.get_write_buffer_size()
 
     def _send_whole(self, cycle: RequestResponseCycle, status: int, headers: Sequence[Header], body: bytes) -> bool:
         """Send a response as `cycle.send` would, in one write; False when that is not possible."""

@@ -5,12 +5,15 @@ uses it. Unknown connections are limited, per address and together. Beyond a lim
 new one: a client with credentials shows them within milliseconds, and a new connection may be an administrator's.
 Known ones are limited, too, per user and together, so that no tenant takes the rest, which is the reserve of system
 users. A user's further connections stay unknown, and work until there is no room.
+
+What clients have not read yet is limited, too (`unsentbytes.py`).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from federation.apiserver.auth.identity import ANONYMOUS, MASTERS, SERVICE_ACCOUNT_PREFIX, User
+from federation.apiserver.http.unsentbytes import UnsentBytes, UnsentLimits
 
 SEAT = "seat"
 """Key in the state of a request's ASGI scope: the `Seat` of its connection."""
@@ -49,6 +52,7 @@ class ShareLimits:
     """Known ones of one user."""
     held_bytes: int
     """What unknown connections may hold of requests that are not complete, together."""
+    unsent: UnsentLimits
 
 
 def _nothing() -> None:
@@ -58,7 +62,17 @@ def _nothing() -> None:
 class Seat:
     """One connection's place. Lives as long as the connection; `close` breaks it at once."""
 
-    __slots__ = ("_shares", "close", "held_bytes", "owner", "source")
+    __slots__ = (
+        "_body_bytes",
+        "_buffered_bytes",
+        "_shares",
+        "close",
+        "held_bytes",
+        "is_open",
+        "owner",
+        "source",
+        "unsent_bytes",
+    )
 
     def __init__(self, shares: "ConnectionShares", source: str, close: Callable[[], None]) -> None:
         self._shares = shares
@@ -67,6 +81,10 @@ class Seat:
         self.owner = ""
         """"" while unknown."""
         self.held_bytes = 0
+        self.unsent_bytes = 0
+        """Of responses, while the client reads slower than they are sent."""
+        self._body_bytes = self._buffered_bytes = 0
+        self.is_open = True
 
     def recognize(self, user: User) -> None:
         """Count an unknown connection against its user, if his share has room."""
@@ -77,6 +95,23 @@ class Seat:
         """Say how many bytes of unfinished requests the connection holds; too many close the oldest that hold much."""
         if not self.owner and size != self.held_bytes:
             self._shares.hold(self, size)
+
+    def owe(self, size: int) -> bool:
+        """Count a body that has to be sent, or is (negative); False if the connection is closed."""
+        self._body_bytes += size
+        self._count_unsent()
+        return self.is_open
+
+    def buffer(self, size: int) -> None:
+        """Say how many bytes the transport cannot send now."""
+        self._buffered_bytes = size
+        self._count_unsent()
+
+    def _count_unsent(self) -> None:
+        # What the transport has is most often a part of the body.
+        size = max(self._body_bytes, self._buffered_bytes)
+        if self.is_open and size != self.unsent_bytes:
+            self._shares.owe(self, size)
 
     def leave(self) -> None:
         """End of the connection; later calls do nothing."""
@@ -96,6 +131,7 @@ class ConnectionShares:
         self._by_owner: dict[str, int] = {}
         self._heavy: dict[Seat, None] = {}
         self._held_bytes = 0
+        self._unsent = UnsentBytes[Seat](limits.unsent, SYSTEM)
         self._known = 0
         """Those of system users not included."""
 
@@ -134,8 +170,10 @@ class ConnectionShares:
             if count >= self._limits.owner or self._known >= self._limits.known:
                 return
             self._known += 1
+        self._unsent.count(_payer(seat), seat, 0)
         self._forget(seat)
         seat.owner = owner
+        self._unsent.count(owner, seat, seat.unsent_bytes)
         self._by_owner[owner] = count + 1
 
     def hold(self, seat: Seat, size: int) -> None:
@@ -151,8 +189,20 @@ class ConnectionShares:
         while self._held_bytes > self._limits.held_bytes and self._heavy:
             self._end(next(iter(self._heavy)))
 
+    def owe(self, seat: Seat, size: int) -> None:
+        """Set how many bytes a seat has to send; too many close those that have the most."""
+        payer = _payer(seat)
+        seat.unsent_bytes = size
+        self._unsent.count(payer, seat, size)
+        while (heaviest := self._unsent.excess(payer)) is not None:
+            self._end(heaviest)
+
     def leave(self, seat: Seat) -> None:
         """Uncount a seat."""
+        if not seat.is_open:
+            return
+        seat.is_open = False
+        self._unsent.count(_payer(seat), seat, 0)
         owner = seat.owner
         if not owner:
             self._forget(seat)
@@ -166,7 +216,7 @@ class ConnectionShares:
         self._known -= owner != SYSTEM
 
     def _end(self, seat: Seat) -> None:
-        self._forget(seat)
+        self.leave(seat)
         self._on_closed()
         seat.close()
 
@@ -181,3 +231,7 @@ class ConnectionShares:
         del own[seat]
         if not own:
             del self._by_source[seat.source]
+
+
+def _payer(seat: Seat) -> str:
+    return seat.owner or f"address:{seat.source}"

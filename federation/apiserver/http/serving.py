@@ -24,11 +24,13 @@ from federation.apiserver.http.accepting import Admitted, Deadlines, accept
 from federation.apiserver.http.asgi import ASGIApp
 from federation.apiserver.http.connection import Connection, limited
 from federation.apiserver.http.connectionshares import SEAT, ConnectionShares, Seat, ShareLimits
+from federation.apiserver.http.unsentbytes import UnsentLimits
 from federation.apiserver.http.websockets import with_websockets
 
 _log = structlog.get_logger(__name__)
 _refused = Counter(
-    "federation_server_connections_refused_total", "Connections closed for others because there were too many"
+    "federation_server_connections_refused_total",
+    "Connections closed for others because there were too many, or held too much memory",
 )
 _TLS12_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """Forward secrecy and authenticated encryption only. TLS 1.3 has no other ciphers, and this does not change them."""
@@ -63,6 +65,10 @@ class ServingOptions:
     """Percentage of connections of one user, or of all ServiceAccounts of one namespace."""
     held_bytes_max: int = 128 * 1024 * 1024
     """Memory of unfinished requests of unknown users."""
+    user_unsent_bytes_max: int = 256 * 1024 * 1024
+    """Memory of responses that the clients of one user, or of unknown users of one address, have not read."""
+    unsent_bytes_max: int = 768 * 1024 * 1024
+    """Memory of responses that clients have not read."""
     handshake_s: float = 10.0
     """From the connection to the end of the TLS handshake."""
     tls_shutdown_s: float = 5.0
@@ -167,6 +173,7 @@ def _to_limits(options: ServingOptions) -> ShareLimits:
         known=total * options.known_percent_max // 100,
         owner=total * options.user_percent_max // 100,
         held_bytes=options.held_bytes_max,
+        unsent=UnsentLimits(options.user_unsent_bytes_max, options.unsent_bytes_max),
     )
 
 

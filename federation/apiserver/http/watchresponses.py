@@ -16,7 +16,7 @@ import orjson
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, Expired
-from federation.apiserver.http.asgi import JSON_TYPE, Request
+from federation.apiserver.http.asgi import JSON_TYPE, SLICE_BYTES, Request
 from federation.apiserver.http.negotiation import Representation, Shape
 from federation.apiserver.http.rendering import include_object, to_partial
 from federation.apiserver.registry.registry import Registry
@@ -28,7 +28,6 @@ Batch = list[tuple[str, bytes]]
 Watch = Callable[[KindInfo, str, ListOptions], AsyncGenerator[Batch, None]]
 _FIRST_WAIT_S = 0.02
 """How long the headers wait for the first events, so that a watch that fails at once still gets its HTTP status."""
-_PIECE_BYTES_MAX = 512 * 1024
 _DEFAULT_S_MIN, _DEFAULT_S_MAX = 1800, 3600
 _PREFIX = {
     type_: b'{"type":"' + type_.encode() + b'","object":' for type_ in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
@@ -75,11 +74,9 @@ class WatchServer:
                     raise error
                 await _start(request)
                 try:
-                    for piece in _pieces(await first):
-                        await _send(request, encode(piece))
+                    await _deliver(request, encode, await first)
                     async for batch in batches:
-                        for piece in _pieces(batch):
-                            await _send(request, encode(piece))
+                        await _deliver(request, encode, batch)
                 except StopAsyncIteration:
                     pass
                 except ApiError as error:
@@ -122,11 +119,11 @@ class _Until:
 
 
 def _pieces(batch: Batch) -> Iterator[Batch]:
-    """Yield a batch in parts of bounded size: a client that does not read holds at most one part in memory."""
+    """Yield a batch in small parts and large events alone: a client that does not read holds one part in memory."""
     start = size = 0
     for index, (_, value) in enumerate(batch):
         size += len(value)
-        if size > _PIECE_BYTES_MAX and index > start:
+        if size > SLICE_BYTES and index > start:
             yield batch[start:index]
             start, size = index, len(value)
     yield batch[start:] if start else batch
@@ -151,6 +148,26 @@ async def _start(request: Request) -> None:
     await request.send({"type": "http.response.start", "status": 200, "headers": headers})
     # An empty chunk is not sent, but makes the server flush the headers.
     await _send(request, b"")
+
+
+async def _deliver(request: Request, encode: Callable[[Batch], bytes], batch: Batch) -> None:
+    """Send a batch. A large event is encoded only when the client has taken what was sent before it."""
+    for piece in _pieces(batch):
+        is_large = len(piece) == 1 and len(piece[0][1]) > SLICE_BYTES
+        if is_large and encode is _encode_plain:
+            # All watches share the bytes of the event; a copy for each client that does not read would fill the memory.
+            [(type_, value)] = piece
+            await _send(request, _PREFIX[type_])
+            await request.send_slices(value, has_more=True)
+            await _send(request, _SUFFIX)
+            continue
+        if is_large:
+            await _send(request, b"")
+        body = encode(piece)
+        if len(body) > SLICE_BYTES:
+            await request.send_counted(body)
+        else:
+            await _send(request, body)
 
 
 async def _send(request: Request, body: bytes) -> None:

@@ -19,6 +19,14 @@ class WebSocketConnection(WSProtocol):
         self._seat.leave()
         super().connection_lost(exc)
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._seat.buffer(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._seat.buffer(0)
+
     def handle_ping(self, event: Ping) -> None:
         """Answer, unless the client does not read its answers: they would fill the memory."""
         if self.writable.is_set():

@@ -75,7 +75,7 @@ class _Bridge:
         self._has_connected = False
         self._is_accepted = False
         self._is_closed = False
-        self._partial = b""
+        self._partial = bytearray()
         """The start of a line whose end has not arrived: other servers' watches are forwarded in any pieces."""
         self._token, self._subprotocol = _split(scope.get("subprotocols") or ())
         self._messages = _Messages(scope, receive, send)
@@ -132,7 +132,11 @@ class _Bridge:
             await self._send({"type": "websocket.close", "code": 1000})
 
     async def _send_lines(self, message: _Message) -> None:
-        *lines, self._partial = (self._partial + bytes(message.get("body", b""))).split(b"\n")
+        body = bytes(message.get("body", b""))
+        self._partial += body
+        lines: list[bytearray] = []
+        if b"\n" in body:
+            *lines, self._partial = self._partial.split(b"\n")
         if not message.get("more_body"):
             lines.append(self._partial)
         for line in lines:

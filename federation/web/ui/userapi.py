@@ -85,7 +85,7 @@ class UserAPI:
         async for message in self._messages("GET", path, query, b"", _JSON):
             status = message.get("status", status)
             if status < 400:
-                yield message.get("body", b"")
+                yield bytes(message.get("body", b""))
             else:
                 refused += message.get("body", b"")
         if status >= 400:
@@ -96,7 +96,7 @@ class UserAPI:
         listed = await self.get(path, **query, limit="1")
         watched = {**query, "watch": "1", "resourceVersion": str(listed["metadata"]["resourceVersion"])}
         async for chunk in self.stream(path, watched):
-            if chunk:
+            if b"\n" in chunk:  # a large event has several chunks
                 yield
 
     async def _messages(
