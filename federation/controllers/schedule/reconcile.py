@@ -73,9 +73,9 @@ class Reconciler:
 
     async def reconcile(self, key: Key) -> Result:
         """Schedule the object if it is due; write at most one patch, and one of its status after a failure."""
-        self._requeueing.start(key)
+        since = self._requeueing.start(key)
         result = await self._reconcile(key)
-        return self._requeueing.at_toleration_end(key, self._decider.tolerated_until(key), result)
+        return self._requeueing.at_toleration_end(key, self._decider.tolerated_until(key), result, since)
 
     async def create_placed(self, key: Key, draft: Object) -> Result | None:
         """Create a federated object with its first placement in one write; return None if nothing was created.
@@ -83,6 +83,7 @@ class Reconciler:
         Only a successful decision is made here. What fails, waits or calls remote plugins is decided when the object
         exists and can have a condition with the reason.
         """
+        since = self._requeueing.start(key)
         context = self._decider.start(key, draft)
         if context is None or context.attempt.problem:
             return None
@@ -99,7 +100,7 @@ class Reconciler:
         if ruling.verdict is not Verdict.GO:
             return None
         result = await self._place_ruled(context, due, decided, ruling, eased, snapshot)
-        return self._requeueing.at_toleration_end(key, self._decider.tolerated_until(key), result)
+        return self._requeueing.at_toleration_end(key, self._decider.tolerated_until(key), result, since)
 
     async def _reconcile(self, key: Key) -> Result:
         federated = self._objects.get(key)

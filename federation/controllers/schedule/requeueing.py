@@ -90,18 +90,22 @@ class Requeueing:
             return DONE  # The profile cannot work: a change of profile or plugins requeues the object.
         return self._outages.wait_for(context.key, (failure.plugin,), context.started_s)
 
-    def at_toleration_end(self, key: Key, ends: Mapping[str, datetime], result: Result) -> Result:
-        """Requeue the object when it stops to tolerate the taints of a cluster, or earlier if `result` asks for it."""
+    def at_toleration_end(self, key: Key, ends: Mapping[str, datetime], result: Result, since: datetime) -> Result:
+        """Requeue the object when it stops to tolerate the taints of a cluster, or earlier if `result` asks for it.
+
+        An end after `since`, the beginning of the reconcile, may have come after its decision: it is looked at again.
+        """
         self._tolerated.record(key, ends)
         now = self._clock.now()
-        waits_s = [(end - now).total_seconds() for end in ends.values() if end > now]
+        waits_s = [max(0.0, (end - now).total_seconds()) for end in ends.values() if end > since]
         if result.requeue_after_s is not None:
             waits_s.append(result.requeue_after_s)
         return Result(min(waits_s)) if waits_s else result
 
-    def start(self, key: Key) -> None:
-        """Record that the object is reconciled now and does not wait for plugins."""
+    def start(self, key: Key) -> datetime:
+        """Record that the object is reconciled now and does not wait for plugins; return the time."""
         self._outages.stop_waiting(key)
+        return self._clock.now()
 
     def is_plugin_back(self, context: AttemptContext) -> bool:
         """Return whether a plugin that the last decision ignored may be available."""
