@@ -130,8 +130,7 @@ class Reconciler:
 
     def _placed(self, key: Key) -> Collection[str]:
         """Return the clusters where the host places the ServiceExport."""
-        type_ = self._objects.types.for_resource(SERVICE_EXPORTS)
-        federated = None if type_ is None else self._objects.get(self._objects.key_for(type_, *key))
+        federated = self._objects.of_source(SERVICE_EXPORTS.group, SERVICE_EXPORTS.kind, *key)
         return () if federated is None else effective_placement(federated)
 
     def _export_of(self, cluster: str, key: Key) -> Export | None:

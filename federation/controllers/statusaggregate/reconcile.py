@@ -260,7 +260,9 @@ class Reconciler:
         annotations = federated["metadata"].get("annotations") or {}
         found: dict[str, Mapping[str, Any]] = {}
         unsynced = []
-        finished = evidence_by_cluster(federated)
+        finished = {
+            cluster: {"status": held.get("status") or {}} for cluster, held in evidence_by_cluster(federated).items()
+        }
         # Only sync's clusters count: a stray in another one, or one that sync has not brought up to date yet, does not.
         placed = effective_placement(federated) & clusters_of(federated).keys()
         for cluster in sorted(placed | departing_clusters(federated)):
@@ -271,7 +273,7 @@ class Reconciler:
             if obj is not None and not is_name_collision(annotations, obj):
                 found[cluster] = with_plausible_status(obj, type_.resource.group, type_.resource.kind)
             elif obj is None and cluster in finished:
-                found[cluster] = {"status": finished[cluster].get("status") or {}}
+                found[cluster] = finished[cluster]
         if unsynced:
             collected = await self._collected_status(key)
             found |= {
@@ -280,9 +282,7 @@ class Reconciler:
                 if cluster in collected
             }
             found |= {
-                cluster: {"status": finished[cluster].get("status") or {}}
-                for cluster in unsynced
-                if cluster in finished and cluster not in found
+                cluster: finished[cluster] for cluster in unsynced if cluster in finished and cluster not in found
             }
         else:
             self._collected.pop(key, None)
