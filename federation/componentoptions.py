@@ -8,8 +8,8 @@ from federation.controllers.cluster.controller import ClusterOptions
 from federation.controllers.cluster.monitor import MonitorOptions
 from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, TokenOptions
 from federation.controllers.schedule.controller import ScheduleOptions
-from federation.controllers.sync.controller import SyncOptions
-from federation.controllers.sync.hostadmission import HostAdmissionOptions
+from federation.delivery.controller import SyncOptions
+from federation.delivery.host.hostadmission import HostAdmissionOptions
 from federation.journal.decisions import JournalOptions
 from federation.settings import Settings
 from federation.web.registration import RegistrationOptions

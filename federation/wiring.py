@@ -45,8 +45,6 @@ from federation.controllers.serviceexport.controller import ServiceExportControl
 from federation.controllers.serviceimport.controller import ServiceImportController
 from federation.controllers.statusaggregate.controller import StatusAggregateController
 from federation.controllers.statuscollect.controller import StatusCollectController
-from federation.controllers.sync.controller import SyncController
-from federation.controllers.sync.driftreports import DriftReports
 from federation.controllers.topologyspread.controller import TopologySpreadController
 from federation.controllers.ttlafterfinished.controller import TTLAfterFinishedController
 from federation.controllers.typeconfig.controller import TypeConfigController
@@ -54,9 +52,11 @@ from federation.controllers.typeconfig.derivation import TypeDerivationControlle
 from federation.controllers.uniteddeployment.controller import UnitedDeploymentController
 from federation.controllers.uniteddeployment.memberpods import MemberPods
 from federation.controllers.workloadspread.controller import WorkloadSpreadController
-from federation.dispatch.corrections import Corrections
-from federation.dispatch.scalers import Scalers
-from federation.dispatch.tombstones import Tombstones
+from federation.delivery.controller import SyncController
+from federation.delivery.host.tombstones import Tombstones
+from federation.delivery.members.corrections import Corrections
+from federation.delivery.members.driftreports import DriftReports
+from federation.delivery.members.scalers import Scalers
 from federation.journal.decisions import Journal
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name

@@ -172,7 +172,7 @@ def _ranked(seconds: Mapping[str, float], total_s: float) -> list[tuple[str, flo
 
 
 def _to_package(module: str) -> str:
-    """Return the first three parts of a module of ours, such as federation.controllers.sync, or the foreign library."""
+    """Return the first three parts of a module of ours, such as federation.controllers.ttl, or the foreign library."""
     parts = module.split(".")
     return ".".join(parts[:3] if parts[0].startswith("federation") else parts[:1])
 

@@ -17,7 +17,7 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object
-from federation.dispatch.status import ClusterStatus
+from federation.delivery.rules.status import ClusterStatus
 from federation.planning.diagnosis.deliverystage import Stage, is_ready, stage_of
 from federation.runtime.controller import Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects

@@ -21,11 +21,11 @@ from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.client.client import Client
-from federation.dispatch.corrections import Corrections
-from federation.dispatch.expectations import MemberKey
-from federation.dispatch.operations import Write, to_applied_configuration
-from federation.dispatch.scalers import Scalers
-from federation.dispatch.status import clusters_of
+from federation.delivery.members.corrections import Corrections
+from federation.delivery.members.expectations import MemberKey
+from federation.delivery.members.operations import Write, to_applied_configuration
+from federation.delivery.members.scalers import Scalers
+from federation.delivery.rules.status import clusters_of
 from federation.planning.federatedobject.builder import source_key
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.federatedobject.provenance import is_hand_written

@@ -14,7 +14,7 @@ from fastapi import FastAPI, Query, Request, Response
 
 from federation.api import names
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
-from federation.dispatch.plan import has_lost_label
+from federation.delivery.rules.plan import has_lost_label
 from federation.planning.drift.livediff import compare_live
 from federation.planning.leftovers.record import is_managed
 from federation.planning.rendering.memberobject import Renderer, RenderError

@@ -14,7 +14,7 @@ from federation.apimachinery.errors import NotFound, ServiceUnavailable
 from federation.apimachinery.resources import STATEFUL_SETS
 from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
-from federation.dispatch.spreadobserver import SpreadObserver, in_slices
+from federation.memberviews.spreadobserver import SpreadObserver, in_slices
 from federation.planning.shardtopology import report
 from federation.planning.shardtopology.evaluation import check_observed, plan_observed
 from federation.planning.shardtopology.observation import Observation

@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from federation.api import names
-from federation.dispatch.adoption import AdoptionError, is_adoption_allowed
+from federation.delivery.rules.adoption import AdoptionError, is_adoption_allowed
 
 
 def annotations(pattern: str) -> dict[str, str]:

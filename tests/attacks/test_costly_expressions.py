@@ -23,7 +23,7 @@ from federation.apiserver.semantics.cel.rules import EVALUATIONS_MAX, compile_ru
 from federation.apiserver.semantics.crd.structural import from_openapi
 from federation.apiserver.semantics.validation.devicevalidation import validate_claim
 from federation.client.kubeconfig import load_kubeconfig
-from federation.dispatch.adoption import AdoptionError, is_cluster_to_adopt
+from federation.delivery.rules.adoption import AdoptionError, is_cluster_to_adopt
 from federation.planning.aggregation.rules import RuleError
 from federation.planning.autoscaling.cronrules import due_rules
 

@@ -16,10 +16,10 @@ from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import Client, PatchType, Request
 from federation.client.local import LocalTransport
-from federation.dispatch.corrections import OBJECTS_MAX, REPORTS_PER_MINUTE, Corrections
-from federation.dispatch.expectations import MemberKey
-from federation.dispatch.operations import Correction
-from federation.dispatch.scalers import find_scaler
+from federation.delivery.members.corrections import OBJECTS_MAX, REPORTS_PER_MINUTE, Corrections
+from federation.delivery.members.expectations import MemberKey
+from federation.delivery.members.operations import Correction
+from federation.delivery.members.scalers import find_scaler
 from federation.planning.drift.fields import Author, Field
 
 REPLICAS = Field("spec.replicas", ("spec", "replicas"))

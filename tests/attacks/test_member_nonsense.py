@@ -19,7 +19,7 @@ from federation.apimachinery.errors import ClusterError, ClusterLimitExceeded, C
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NODES, SERVICES, Object
 from federation.client.client import Client, PatchType, Request, Watch, WatchEvent
 from federation.controllers.cluster.apidiscovery import discover
-from federation.dispatch.operations import MemberWriter, Write
+from federation.delivery.members.operations import MemberWriter, Write
 from federation.planning.aggregation import service
 from federation.planning.aggregation.context import Context
 from federation.planning.clusters import nodeclasses
@@ -201,7 +201,7 @@ async def test_a_service_with_ports_without_sense_fails_alone(ports: Any) -> Non
         "spec": {"clusterIP": "10.0.0.1", "ports": [{"port": 80, "nodePort": 30_000}]},
     }
     live = {**desired, "metadata": {"name": "web", "labels": {}}, "spec": {"ports": ports}}
-    from federation.dispatch.operations import to_applied_configuration
+    from federation.delivery.members.operations import to_applied_configuration
     from federation.planning.rendering.memberobject import Rendered
     from federation.planning.rendering.retention import RetentionError
 
@@ -257,7 +257,7 @@ async def test_an_error_with_details_without_sense_is_an_ordinary_failure(detail
 
 
 def a_member_key() -> Any:
-    from federation.dispatch.expectations import MemberKey
+    from federation.delivery.members.expectations import MemberKey
 
     return MemberKey("hostile", CONFIGMAPS, "default", "c0")
 

@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 AREAS = {
     "scheduling": ["federation/scheduling"],
     "planning": ["federation/planning"],
-    "delivery": ["federation/controllers/sync", "federation/dispatch"],
+    "delivery": ["federation/delivery", "federation/guard"],
     "store": ["federation/apiserver/store"],
     "auth": ["federation/apiserver/auth"],
     "member proxy": ["federation/memberproxy"],

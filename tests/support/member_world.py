@@ -30,11 +30,11 @@ from federation.controllers.cluster.controller import ClusterController
 from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.statusaggregate.controller import StatusAggregateController
 from federation.controllers.statuscollect.controller import StatusCollectController
-from federation.controllers.sync.controller import SyncController
-from federation.controllers.sync.driftreports import DriftReports
-from federation.dispatch.corrections import Corrections
-from federation.dispatch.scalers import Scalers
-from federation.dispatch.tombstones import Tombstones
+from federation.delivery.controller import SyncController
+from federation.delivery.host.tombstones import Tombstones
+from federation.delivery.members.corrections import Corrections
+from federation.delivery.members.driftreports import DriftReports
+from federation.delivery.members.scalers import Scalers
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.runtime.events import EventRecorder

@@ -1,6 +1,6 @@
 """The guard over followers that a policy takes from running workloads (docs/reference/guard.md).
 
-A held follower stays in the clusters. `dispatch/moveguard.py` judges.
+A held follower stays in the clusters. `guard/moveguard.py` judges.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
-from federation.dispatch.moveguard import Annotations, MoveGuard
+from federation.guard.moveguard import Annotations, MoveGuard
 from federation.planning.followers.abandoned import abandoned_clusters, causes_of
 from federation.planning.followers.leaderplan import identity_of
 from federation.planning.followers.references import Identity

@@ -13,8 +13,8 @@ from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.controllers.leftovers.reconcile import Reconciler
 from federation.controllers.leftovers.sweep import Sweep
-from federation.dispatch.plan import cluster_state_of
-from federation.dispatch.tombstones import Tombstones
+from federation.delivery.host.tombstones import Tombstones
+from federation.delivery.rules.plan import cluster_state_of
 from federation.planning.leftovers.strays import Verdict, is_written_by_us, judge_federated, policy_of
 from federation.runtime.controller import Controller, ControllerOptions
 from federation.runtime.events import Recorder

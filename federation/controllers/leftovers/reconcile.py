@@ -12,10 +12,10 @@ from federation.api import names
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
-from federation.dispatch.expectations import MemberKey
-from federation.dispatch.operations import MemberWriter, Outcome
-from federation.dispatch.plan import cluster_state_of
-from federation.dispatch.tombstones import Tombstones
+from federation.delivery.host.tombstones import Tombstones
+from federation.delivery.members.expectations import MemberKey
+from federation.delivery.members.operations import MemberWriter, Outcome
+from federation.delivery.rules.plan import cluster_state_of
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 from federation.planning.leftovers.record import Action, Reason, Record, Step, next_step
 from federation.runtime.controller import DONE, Result

@@ -18,8 +18,8 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.resources import SECRETS, Object
 from federation.client.client import Client
-from federation.dispatch.plan import cluster_state_of, is_name_collision
-from federation.dispatch.tombstones import Tombstones
+from federation.delivery.host.tombstones import Tombstones
+from federation.delivery.rules.plan import cluster_state_of, is_name_collision
 from federation.planning.federatedobject.eligibility import exclusion
 from federation.planning.federatedobject.placements import departed_clusters
 from federation.planning.leftovers.record import Action, Reason, Record

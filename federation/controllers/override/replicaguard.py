@@ -1,6 +1,6 @@
 """The guard over overrides: a policy that would lower the replicas of many objects is held (docs/reference/guard.md).
 
-A held object keeps its earlier overrides in the clusters that would lose replicas. `dispatch/moveguard.py` judges.
+A held object keeps its earlier overrides in the clusters that would lose replicas. `guard/moveguard.py` judges.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
-from federation.dispatch.moveguard import Annotations, MoveGuard
+from federation.guard.moveguard import Annotations, MoveGuard
 from federation.planning.guard.ledger import GuardOptions, Verdict
 from federation.planning.guard.record import held_move
 from federation.planning.guard.shrinking import causes_of, shrunk_clusters

@@ -1,6 +1,6 @@
 """The guard over decisions: one that takes an object away from clusters goes on, waits a moment, or is held.
 
-It finds out what a decision counts for; `dispatch/moveguard.py` judges. A PlacementHold, which `holds.py` writes, lists
+It finds out what a decision counts for; `guard/moveguard.py` judges. A PlacementHold, which `holds.py` writes, lists
 all held moves of one cause and takes the approval. Reference: docs/reference/guard.md.
 """
 
@@ -13,7 +13,7 @@ from federation.apimachinery.resources import Object
 from federation.controllers.schedule.claimmodes import ClaimModes
 from federation.controllers.schedule.decider import AttemptContext
 from federation.controllers.schedule.inputcache import InputCache
-from federation.dispatch.moveguard import MoveGuard
+from federation.guard.moveguard import MoveGuard
 from federation.planning.failover.tolerance import fixed_volumes_of
 from federation.planning.federatedobject.placements import effective_placement, placement_of
 from federation.planning.guard.ledger import Cause, GuardOptions, Verdict

@@ -23,7 +23,7 @@ from federation.apimachinery.clock import Clock, from_rfc3339
 from federation.apimachinery.errors import AlreadyExists, NotFound
 from federation.apimachinery.resources import NAMESPACES, Object
 from federation.client.client import Client
-from federation.dispatch.moveguard import BY_HOLD
+from federation.guard.moveguard import BY_HOLD
 from federation.planning.followers.abandoned import is_following
 from federation.planning.guard.deletions import is_deletion
 from federation.planning.guard.ledger import Cause

@@ -27,7 +27,7 @@ from federation.apimachinery.errors import (
 )
 from federation.apimachinery.resources import ENDPOINT_SLICES, SERVICES, Object
 from federation.client.client import Client
-from federation.dispatch.plan import cluster_state_of
+from federation.delivery.rules.plan import cluster_state_of
 from federation.planning.failover.departure import evicting_of
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.multicluster.exports import (

@@ -21,8 +21,8 @@ from federation.apimachinery.errors import BadRequest, Invalid, NotFound
 from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
-from federation.dispatch.plan import is_name_collision
-from federation.dispatch.status import (
+from federation.delivery.rules.plan import is_name_collision
+from federation.delivery.rules.status import (
     ClusterStatus,
     clusters_of,
     departing_clusters,

@@ -10,7 +10,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.controllers.statuscollect.reconcile import Reconciler
-from federation.dispatch.status import stale_clusters
+from federation.delivery.rules.status import stale_clusters
 from federation.planning.status.debounce import Coalescer, Pace
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects, Triggers

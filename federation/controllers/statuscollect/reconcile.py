@@ -19,8 +19,8 @@ from federation.apimachinery.errors import NotFound
 from federation.apimachinery.ownerreferences import controller_reference
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
-from federation.dispatch.plan import is_name_collision
-from federation.dispatch.status import stale_clusters
+from federation.delivery.rules.plan import is_name_collision
+from federation.delivery.rules.status import stale_clusters
 from federation.planning.rendering.memberobject import content_hash
 from federation.planning.status.collection import replicaset_digests, to_entry
 from federation.planning.status.debounce import Coalescer

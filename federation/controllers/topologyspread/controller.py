@@ -17,7 +17,7 @@ from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import NODES, STATEFUL_SETS, Object, Resource
 from federation.client.client import Client
 from federation.controllers.topologyspread.reconcile import Reconciler
-from federation.dispatch.spreadobserver import SpreadObserver
+from federation.memberviews.spreadobserver import SpreadObserver
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.events import Recorder
 from federation.runtime.informers import Informers

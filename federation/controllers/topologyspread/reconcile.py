@@ -11,7 +11,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, NotFound
 from federation.apimachinery.resources import STATEFUL_SETS, Object
 from federation.client.client import Client, PatchType
-from federation.dispatch.spreadobserver import SpreadObserver, in_slices
+from federation.memberviews.spreadobserver import SpreadObserver, in_slices
 from federation.planning.authors import authors_of
 from federation.planning.shardtopology import report
 from federation.planning.shardtopology.check import Violation, changes

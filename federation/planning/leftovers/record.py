@@ -1,7 +1,7 @@
 """The Leftover as a value: its name, its manifest, and the next step for the object that it stands for. Pure.
 
 The name follows from the cluster and the object, so that several writers of one record write the same object.
-`dispatch/tombstones.py` stores records, `controllers/leftovers` acts on them.
+`delivery/host/tombstones.py` stores records, `controllers/leftovers` acts on them.
 """
 
 from collections.abc import Mapping

@@ -3,7 +3,7 @@
 A user may override in a member what the host would refuse. Therefore the host judges an overridden object, as the
 creation of that object in a dry run, before it leaves: as a user without rights, and as each author of the overrides.
 `Renderer.subject` builds the object to judge;
-`controllers/sync/hostadmission.py` asks and remembers the verdicts.
+`delivery/host/hostadmission.py` asks and remembers the verdicts.
 
 Reference: docs/reference/admission.md.
 """

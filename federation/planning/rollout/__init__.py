@@ -2,5 +2,5 @@
 
 `strategy.py` reads the limits of the user's own strategy. `memberstate.py` reads the state of the workload in one
 cluster, and puts a step into its member object. `steps.py` computes the next step of every cluster.
-`controllers/sync/clustersteps.py` calls them (docs/decisions/0034-one-budget-for-all-clusters.md).
+`delivery/clustersteps.py` calls them (docs/decisions/0034-one-budget-for-all-clusters.md).
 """

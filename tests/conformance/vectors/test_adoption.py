@@ -6,7 +6,7 @@ import pytest
 from tests.support.vectors import each_case, filled, load
 
 from federation.api import names
-from federation.dispatch.adoption import AdoptionError, is_adoption_allowed, is_cluster_to_adopt
+from federation.delivery.rules.adoption import AdoptionError, is_adoption_allowed, is_cluster_to_adopt
 
 
 @each_case(load("adoption"))

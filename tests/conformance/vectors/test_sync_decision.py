@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.support.vectors import each_case, filled, load
 
-from federation.dispatch.plan import ClusterState, ObservedObject, Operation, decide
+from federation.delivery.rules.plan import ClusterState, ObservedObject, Operation, decide
 
 _OPERATIONS = {"create": Operation.CREATE, "update": Operation.UPDATE, "delete": Operation.DELETE}
 

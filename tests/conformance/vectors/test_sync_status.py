@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.support.vectors import each_case, filled, load
 
-from federation.dispatch.status import plan_status
+from federation.delivery.rules.status import plan_status
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

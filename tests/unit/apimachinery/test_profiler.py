@@ -9,7 +9,7 @@ STACKS = {
     (
         "asyncio:run",
         "federation.runtime.controller:work",
-        "federation.controllers.sync.reconcile:run",
+        "federation.delivery.reconcile:run",
         "json:loads",
     ): 3.0,
     ("asyncio:run", "federation.runtime.controller:work"): 0.5,
@@ -33,7 +33,7 @@ def test_an_entry_point_is_the_outermost_package_that_is_not_plumbing() -> None:
     summary = summarise(STACKS, 10, 20.0, ("federation.runtime.controller",))
     assert summary.startswith("5.00 s of CPU in 20 s (25.0% of one core), 10 samples\n")
     assert table(summary, "entry point") == {
-        "federation.controllers.sync": 3.0,
+        "federation.delivery.reconcile": 3.0,
         "federation.apiserver.http": 1.0,
         "federation.runtime.controller": 0.5,
         "asyncio": 0.5,

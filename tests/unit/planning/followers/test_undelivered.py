@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from federation.dispatch.status import ClusterStatus
+from federation.delivery.rules.status import ClusterStatus
 from federation.planning.followers.references import Identity
 from federation.planning.followers.undelivered import describe_undelivered, refusals
 

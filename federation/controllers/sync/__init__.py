@@ -1,6 +1,0 @@
-"""Sync: creates, updates and deletes the member objects of every federated object.
-
-`controller.py` wires triggers to keys; `reconcile.py` holds the steps for one federated object, `clusterdispatch.py`
-those for one of its clusters, `deletion.py` its deletion, and `clusterremoval.py` the removal of a cluster.
-Reference: docs/reference/sync.md.
-"""

@@ -1,0 +1,258 @@
+"""The steps of a divided workload: reads its clusters, asks `planning/rollout` for the next steps, and records waits.
+
+Every reconcile plans again from the newest known member objects. Two things are in memory: the last plans of workloads
+that need further steps, and the writes that members have not observed yet. When the status of a member object changes,
+its workload is requeued if the plan is another one now. After a restart a member that has not observed its newest
+generation counts as one that may be updating.
+"""
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from federation.api import names
+from federation.apimachinery.resources import POD_DISRUPTION_BUDGETS, Object
+from federation.delivery.members.clusters import Clusters
+from federation.delivery.members.driftreports import DriftReports
+from federation.delivery.members.executor import Executor
+from federation.delivery.members.expectations import Expectations, MemberKey
+from federation.delivery.members.memberobjects import MemberObjectCache
+from federation.delivery.members.propagation import Propagation
+from federation.delivery.rules.plan import is_management_disabled
+from federation.delivery.rules.status import ClusterStatus
+from federation.planning.failover.podbudgets import unavailable_max
+from federation.planning.rendering.memberobject import Rendered, RenderError
+from federation.planning.rendering.retention import is_replicas_retained
+from federation.planning.rollout.memberstate import (
+    is_observed,
+    is_status_change,
+    replicas_of,
+    to_target,
+    to_unobserved,
+    with_status,
+)
+from federation.planning.rollout.steps import UNKNOWN_PODS, Step, Target, Unobserved, plan_steps
+from federation.planning.rollout.strategy import Strategy, strategy_of, within
+from federation.planning.rollout.waveapproval import approved_revisions
+from federation.planning.waves.waverules import is_approval_due
+from federation.runtime.controller import Key
+from federation.runtime.federatedobjects import FederatedObjects
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What a member may act by, and the hash of the last write."""
+
+    unobserved: Unobserved
+    hash: str
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """The last plan of a workload that needs further steps, with its inputs. Targets follow the members' statuses."""
+
+    replicas: int
+    strategy: Strategy
+    targets: dict[str, Target]
+    steps: dict[str, Step]
+
+
+class Rollouts:
+    """Plans the steps of divided workloads."""
+
+    def __init__(
+        self,
+        objects: FederatedObjects,
+        clusters: Clusters,
+        member_objects: MemberObjectCache,
+        drift: DriftReports,
+        executor: Executor,
+        expectations: Expectations,
+    ) -> None:
+        self._objects = objects
+        self._clusters = clusters
+        self._member_objects = member_objects
+        self._drift = drift
+        self._scalers = drift.scalers
+        self._executor = executor
+        self._expectations = expectations
+        self._waiting: dict[Key, _Waiting] = {}
+        self._sent: dict[MemberKey, _Sent] = {}
+
+    def may_allow_step(self, key: Key, member: MemberKey, old: Object | None, new: Object) -> bool:
+        """Return whether a change of a member object may allow other steps than those of the last plan.
+
+        A rolling update reports several statuses for each pod, and hardly any allows a step: a plan costs much less
+        than the reconcile that would make it.
+        """
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            return False
+        before = waiting.targets.get(member.cluster)
+        if old is None or before is None or before.pods == UNKNOWN_PODS or not is_status_change(old, new):
+            return True
+        if self._executor.is_pending(member):
+            return True  # Until its end is known, nothing counts as observed: the reconcile looks again.
+        sent = self._sent.get(member)
+        target = with_status(before, member.resource, new, None if sent is None else sent.unobserved)
+        if target == before:
+            return False
+        waiting.targets[member.cluster] = target
+        return plan_steps(waiting.replicas, waiting.strategy, waiting.targets.values()) != waiting.steps
+
+    def waiting_in(self, namespace: str) -> list[Key]:
+        """Return the objects of a namespace whose steps are not the last ones."""
+        return sorted(key for key in self._waiting if key.namespace == namespace)
+
+    def forget_cluster(self, cluster: str) -> None:
+        """Forget what was sent to a cluster that left, or that has another endpoint now."""
+        self._sent = {key: sent for key, sent in self._sent.items() if key.cluster != cluster}
+
+    def forget(self, key: Key) -> None:
+        """Forget a federated object that is gone or being deleted."""
+        self._waiting.pop(key, None)
+
+    def record_sent(self, propagation: Propagation, key: MemberKey, live: Object | None, sent: Rendered) -> None:
+        """Record a member object that is about to be written."""
+        if propagation.renderer.scheduled and not self._executor.is_pending(key):
+            before = self._sent.get(key)
+            earlier = None if before is None else before.unobserved
+            unobserved = to_unobserved(propagation.type_.resource, earlier, live, sent.object)
+            self._sent[key] = _Sent(unobserved, sent.hash)
+
+    def observe(self, key: MemberKey, obj: Object | None) -> None:
+        """Forget what was sent to a member whose controller has observed it, None for an object that is gone."""
+        sent = self._sent.get(key)
+        if sent is None or self._executor.is_pending(key):
+            return
+        annotations = {} if obj is None else obj["metadata"].get("annotations") or {}
+        is_there = annotations.get(names.TEMPLATE_HASH) == sent.hash
+        if (is_there or not self._expectations.is_unconfirmed(key)) and (obj is None or is_observed(obj)):
+            del self._sent[key]
+
+    def is_repetition(self, key: MemberKey, digest: str) -> bool:
+        """Return whether nothing but this content may be on its way to the member."""
+        sent = self._sent.get(key)
+        return sent is None or sent.hash == digest
+
+    def plan(self, propagation: Propagation, selected: AbstractSet[str], recorded: AbstractSet[str]) -> None:
+        """Set the steps of all clusters, and the status of those whose step is not the last one."""
+        self._waiting.pop(propagation.key, None)
+        if not propagation.renderer.scheduled:
+            self._hold_copies(propagation, selected)
+            return
+        found = self._targets(propagation, selected, recorded)
+        replicas, strategy = replicas_of(propagation.federated["spec"]["template"]), self._strategy(propagation, found)
+        steps, is_waiting = plan_steps(replicas, strategy, found), False
+        for target in found:
+            step, cluster = steps[target.cluster], target.cluster
+            if not target.is_answering:
+                continue  # nothing is written there
+            if (wait := _wait_of(target, step)) is not None:
+                propagation.waits[cluster] = wait
+            is_waiting = is_waiting or wait is not None or step.limits is not None
+            if not target.is_steered and not target.is_departing and (target.exists or step.gets_template):
+                # Retention writes the replicas of the member, or those of a user are in the rendered object.
+                step = replace(step, replicas=replicas_of(propagation.renderer.render(cluster).object))
+            propagation.steps[cluster] = step
+        if is_waiting:
+            targets = {target.cluster: target for target in found}
+            self._waiting[propagation.key] = _Waiting(replicas, strategy, targets, steps)
+
+    def _strategy(self, propagation: Propagation, targets: list[Target]) -> Strategy:
+        """Return the user's strategy; while one of the clusters is drained, within the PodDisruptionBudgets."""
+        template = propagation.federated["spec"]["template"]
+        strategy = strategy_of(propagation.type_.resource, template)
+        states = (self._clusters.get(target.cluster) for target in targets)
+        if not any(state is not None and state.is_drained for state in states):
+            return strategy
+        found = self._objects.of_kind(
+            POD_DISRUPTION_BUDGETS.api_version, POD_DISRUPTION_BUDGETS.kind, propagation.key.namespace
+        )
+        replicas = replicas_of(template)
+        most = unavailable_max((each["spec"]["template"] for each in found), template, replicas)
+        return strategy if most is None else within(strategy, replicas, most)
+
+    def _hold_copies(self, propagation: Propagation, selected: AbstractSet[str]) -> None:
+        """Set the steps of the clusters whose copy of a workload with waves keeps its pod template or waits for one."""
+        approved, resource = approved_revisions(propagation.federated), propagation.type_.resource
+        if approved is None:
+            return
+        needs_approval = is_approval_due(propagation.federated)
+        for cluster in sorted(selected):
+            _, live = self._member_objects.observe(propagation.member_key(cluster), propagation.annotations)
+            wanted = self._wanted(propagation, cluster)
+            if wanted is None or (live is not None and is_management_disabled(live)):
+                continue
+            if names.TEMPLATE_REVISION not in wanted.object["metadata"]["annotations"]:
+                return  # Waves do not apply to its kind.
+            target = to_target(resource, cluster, wanted, live, approved=approved, needs_approval=needs_approval)
+            if target.is_held and (target.has_old_template or not target.exists):
+                replicas = target.wanted if target.exists else 0
+                propagation.steps[cluster] = step = Step(replicas, gets_template=False)
+                if (wait := _wait_of(target, step)) is not None:
+                    propagation.waits[cluster] = wait
+
+    def _targets(
+        self, propagation: Propagation, selected: AbstractSet[str], recorded: AbstractSet[str]
+    ) -> list[Target]:
+        found = (self._target(propagation, name, is_selected=name in selected) for name in selected | recorded)
+        return [target for target in found if target is not None]
+
+    def _target(self, propagation: Propagation, cluster: str, *, is_selected: bool) -> Target | None:
+        """Return the state of one cluster; None for one that has nothing and gets nothing."""
+        state, key = self._clusters.get(cluster), propagation.member_key(cluster)
+        is_answering = state is not None and state.ready and not state.terminating
+        observed, live = self._member_objects.observe(key, propagation.annotations)
+        if live is not None and is_management_disabled(live):
+            return None
+        wanted = self._wanted(propagation, cluster) if is_selected else None
+        if wanted is None and is_selected:
+            return None
+        replicas = 0 if wanted is None else replicas_of(wanted.object)
+        if is_answering and observed.lookup_failed and (not is_selected or cluster in propagation.published):
+            return Target(cluster, replicas, pods=UNKNOWN_PODS, is_departing=wanted is None)
+        self.observe(key, live)
+        sent = self._sent.get(key)
+        try:
+            return to_target(
+                propagation.type_.resource,
+                cluster,
+                wanted,
+                live,
+                approved=approved_revisions(propagation.federated),
+                needs_approval=is_approval_due(propagation.federated),
+                is_steered=wanted is None or propagation.renderer.scheduled.get(cluster) in (None, replicas),
+                is_written=wanted is not None and self._drift.is_correction(key, wanted.hash, live),
+                keeps_replicas=is_replicas_retained(propagation.federated) or bool(self._scalers.find(key)),
+                is_answering=is_answering,
+                unobserved=None if sent is None else sent.unobserved,
+            )
+        except (AttributeError, KeyError, TypeError):
+            # A malformed answer of one member must not end the reconcile, which serves all members.
+            return Target(cluster, replicas, is_answering=False)
+
+    def _wanted(self, propagation: Propagation, cluster: str) -> Rendered | None:
+        try:
+            return propagation.renderer.render(cluster)
+        except RenderError:
+            return None
+
+
+def _wait_of(target: Target, step: Step) -> tuple[ClusterStatus, str] | None:
+    """Return the status and message of a cluster whose step is not the last one, None for the last one."""
+    if not target.is_answering:
+        return None
+    if not step.gets_template and not target.is_departing:
+        text = "its update is paused or not approved yet" if target.is_held else "updates of other clusters come first"
+        if not target.exists:
+            text = "its pod template is not approved yet"
+        return ClusterStatus.WAITING_FOR_UPDATE, text
+    if step.replicas == target.wanted:
+        return None
+    if target.is_departing:
+        text = f"it keeps {step.replicas} replicas until as many are available in other clusters"
+    elif step.replicas > target.wanted:
+        text = f"it keeps {step.replicas} replicas instead of {target.wanted} until others are available"
+    else:
+        text = f"it has {step.replicas} of {target.wanted} wanted replicas until surplus pods of others are gone"
+    return ClusterStatus.WAITING_FOR_REPLICAS, text

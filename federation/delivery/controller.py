@@ -1,0 +1,191 @@
+"""Wiring of the sync controller; the steps are in `reconcile.py`, the event handlers in `eventhandlers.py`.
+
+A federated object is reconciled when anything but its status changes and no controller is pending, when one of its
+fields in a member object may have changed, when a cluster becomes ready, unready or leaves, when a cluster's cache
+becomes complete, and when an operation ends after its reconcile. An object that the host's admission holds is also
+reconciled when the configuration of admission changes. There is no debounce: the queue and the expectations
+make bursts cheap.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from federation.api.federatedtype import FederatedType
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.clock import Clock
+from federation.client.client import Client
+from federation.delivery.clusterdispatch import Dispatcher
+from federation.delivery.clusterremoval import ClusterRemoval
+from federation.delivery.clustersteps import Rollouts
+from federation.delivery.deletion import Deletion
+from federation.delivery.eventhandlers import TRIGGERS, EventHandlers
+from federation.delivery.host.deletionguard import DeletionGuard
+from federation.delivery.host.followerwait import FollowerReadiness
+from federation.delivery.host.hostadmission import HostAdmission, HostAdmissionOptions
+from federation.delivery.host.sources import Sources
+from federation.delivery.host.tombstones import Tombstones
+from federation.delivery.members.clusters import Clusters
+from federation.delivery.members.driftreports import DriftReports
+from federation.delivery.members.executor import Executor, ExecutorOptions
+from federation.delivery.members.expectations import Expectations
+from federation.delivery.members.memberobjects import MemberObjectCache
+from federation.delivery.members.memberoperations import MemberOperations
+from federation.delivery.reconcile import WRITER, Reconciler
+from federation.planning.guard.ledger import GuardOptions
+from federation.runtime.controller import Controller, ControllerOptions, Key
+from federation.runtime.events import Recorder
+from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.informers import Informers
+from federation.runtime.members import Members
+
+
+@dataclass(frozen=True, slots=True)
+class SyncOptions:
+    """Limits of sync."""
+
+    workers: int = 512
+    """Concurrent reconciles. Each waits for members most of its time, so many of them cost little."""
+    grace_s: float = 5.0
+    """How long a reconcile waits for members before it publishes the results so far."""
+    followers_wait_s: float = 30.0
+    """How long a write of a workload waits for the objects that its pods need in the cluster."""
+    cluster_removal_workers: int = 2
+    """Concurrent removals of clusters."""
+    reconcile_timeout_s: float = 60.0
+    executor: ExecutorOptions = field(default_factory=ExecutorOptions)
+    admission: HostAdmissionOptions = field(default_factory=HostAdmissionOptions)
+    guard: GuardOptions = field(default_factory=GuardOptions)
+    """Limits of deletions that take data with them."""
+
+
+class Policies(Protocol):
+    """Tells which sources policies place."""
+
+    def expects_placement(self, type_: FederatedType, source: Mapping[str, Any]) -> bool:
+        """Return whether a policy selects the source, or its type is placed without one."""
+        ...
+
+    async def wait_synced(self) -> None:
+        """Return once every policy is known."""
+        ...
+
+
+class SyncController:
+    """Owns the queues and the executor of sync."""
+
+    def __init__(
+        self,
+        client: Client,
+        objects: FederatedObjects,
+        informers: Informers,
+        members: Members,
+        tombstones: Tombstones,
+        drift: DriftReports,
+        recorder: Recorder,
+        policies: Policies,
+        *,
+        clock: Clock,
+        options: SyncOptions | None = None,
+    ) -> None:
+        chosen = options or SyncOptions()
+        self._objects = objects
+        self._members = members
+        self._tombstones = tombstones
+        self._policies = policies
+        self._cluster_informer = informers.for_resource(FEDERATED_CLUSTERS)
+        expectations = Expectations()
+        self.executor = Executor(members, clock=clock, options=chosen.executor)
+        clusters = Clusters()
+        member_objects = MemberObjectCache(members, expectations)
+        readiness = FollowerReadiness(
+            objects, member_objects, recorder, clock, wait_s=chosen.followers_wait_s, enqueue=self.enqueue
+        )
+        operations = MemberOperations(
+            members, self.executor, expectations, drift, recorder, clock, grace_s=chosen.grace_s, enqueue=self.enqueue
+        )
+        self.executor.on_recovered = operations.retry
+        self._admission = admission = HostAdmission(client, informers, clock, self.enqueue, chosen.admission)
+        rollouts = Rollouts(objects, clusters, member_objects, drift, self.executor, expectations)
+        dispatcher = Dispatcher(
+            operations, expectations, member_objects, readiness, admission, tombstones, drift, rollouts, recorder, clock
+        )
+        self._guard = guard = DeletionGuard(objects, informers, recorder, clock, chosen.guard, self.enqueue)
+        deletion = Deletion(
+            objects, clusters, operations, member_objects, readiness, tombstones, guard, recorder, clock
+        )
+        sources = Sources(client, objects, informers, self.enqueue)
+        places = policies.expects_placement
+        reconciler = Reconciler(
+            objects, sources, clusters, dispatcher, rollouts, operations, deletion, admission, places, recorder, clock
+        )
+        removal = ClusterRemoval(
+            client, lambda name: self._cluster_informer.get("", name), objects, members, tombstones, recorder
+        )
+        self.controller: Controller[Key] = Controller(
+            "sync",
+            reconciler.reconcile,
+            workers=chosen.workers,
+            clock=clock,
+            options=ControllerOptions(reconcile_timeout_s=chosen.reconcile_timeout_s),
+            resync=objects.all_keys,
+        )
+        self.cluster_removal: Controller[str] = Controller(
+            "sync-cascade",
+            removal.reconcile,
+            workers=chosen.cluster_removal_workers,
+            clock=clock,
+            options=ControllerOptions(reconcile_timeout_s=600.0),
+        )
+        self._handlers = EventHandlers(
+            objects,
+            members,
+            clusters,
+            operations,
+            self.executor,
+            expectations,
+            readiness,
+            rollouts,
+            tombstones,
+            clock,
+            enqueue=self.controller.enqueue,
+            cluster_removal=self.cluster_removal,
+        )
+        self._subscribe()
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the host's caches are complete."""
+        return self._objects.has_synced and self._cluster_informer.has_synced
+
+    def enqueue(self, key: Key) -> None:
+        """Enqueue a federated object."""
+        self.controller.enqueue(key)
+
+    async def run(self) -> None:
+        """Run until cancelled. The workers start once types, clusters, objects and admission are cached."""
+        await self._objects.wait_synced()
+        await self._cluster_informer.wait_synced()
+        await self._admission.wait_synced()
+        await self._policies.wait_synced()
+        # An unknown record would let a new object be delivered over one that is to be deleted.
+        await self._tombstones.wait_synced()
+        await self._guard.wait_synced()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.executor.run(), name="sync-executor")
+                group.create_task(self.controller.run(), name="sync")
+                group.create_task(self.cluster_removal.run(), name="sync-cascade")
+        finally:
+            await self._admission.stop()
+
+    def _subscribe(self) -> None:
+        handlers = self._handlers
+        self._objects.subscribe(handlers.on_federated, None)
+        self._objects.subscribe(handlers.on_dispatch_due, TRIGGERS, writer=WRITER)
+        self._objects.types.add_listener(handlers.on_type_added, handlers.on_type_removed)
+        self._cluster_informer.add_handler(handlers.on_cluster)
+        self._tombstones.add_handler(handlers.on_leftover)
+        self._members.add_handler(handlers.on_member_object)
+        self._members.add_sync_listener(handlers.on_member_synced)

@@ -1,0 +1,214 @@
+"""Deletion: a federated object is removed when no cluster that answers has its object (docs/reference/sync.md).
+
+Member objects are deleted, or released when the orphan annotation says so. When no cache shows one any more, every
+member is queried whose watch has not shown the removal; only then is the finalizer removed. For a cluster that does not
+answer a Leftover is written first: that durable record finishes the deletion when the cluster returns
+(docs/decisions/0026). A cluster that answers and refuses blocks the deletion, and the condition's message and an event
+name it.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import replace
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.apimachinery.clock import Clock, to_rfc3339
+from federation.apimachinery.finalizers import has_finalizer, without_finalizers
+from federation.apimachinery.resources import SECRETS, Object
+from federation.delivery.host.deletionguard import DeletionGuard
+from federation.delivery.host.followerwait import FollowerReadiness
+from federation.delivery.host.tombstones import Tombstones
+from federation.delivery.members.clusters import Clusters
+from federation.delivery.members.memberobjects import MemberObjectCache
+from federation.delivery.members.memberoperations import MemberOperations
+from federation.delivery.members.operations import Outcome
+from federation.delivery.members.propagation import BRIEF_S, Propagation, begin_propagation
+from federation.delivery.rules.plan import ClusterState, Removal, decide_removal, is_removal_by_adoption
+from federation.delivery.rules.status import ClusterStatus, plan_status
+from federation.planning.leftovers.record import Action, Reason, Record
+from federation.runtime.controller import DONE, Key, Result
+from federation.runtime.events import NORMAL, WARNING, Recorder
+from federation.runtime.federatedobjects import FederatedObjects
+
+_RECHECK_S = 5.0
+_UNANSWERED_S = 10.0
+"""How long the deletion waits for a cluster that is Ready and does not answer, before it leaves a record behind."""
+_UNANSWERED = frozenset(
+    {
+        ClusterStatus.CACHED_RETRIEVAL_FAILED,
+        ClusterStatus.DELETION_TIMED_OUT,
+        ClusterStatus.LABEL_REMOVAL_TIMED_OUT,
+        ClusterStatus.RETRIEVAL_FAILED,
+    }
+)
+_BLOCKING = _UNANSWERED | {ClusterStatus.DELETION_FAILED, ClusterStatus.LABEL_REMOVAL_FAILED}
+
+
+class Deletion:
+    """Removes the member objects of federated objects that are being deleted."""
+
+    def __init__(
+        self,
+        objects: FederatedObjects,
+        clusters: Clusters,
+        operations: MemberOperations,
+        member_objects: MemberObjectCache,
+        follower_readiness: FollowerReadiness,
+        tombstones: Tombstones,
+        guard: DeletionGuard,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
+        self._objects = objects
+        self._clusters = clusters
+        self._operations = operations
+        self._member_objects = member_objects
+        self._follower_readiness = follower_readiness
+        self._tombstones = tombstones
+        self._guard = guard
+        self._recorder = recorder
+        self._clock = clock
+        self._since_s: dict[Key, float] = {}
+
+    def forget(self, key: Key) -> None:
+        """Forget an object that is gone."""
+        self._since_s.pop(key, None)
+        self._guard.forget(key)
+
+    async def reconcile(self, key: Key, federated: Object, type_: FederatedType, *, recorded: Iterable[str]) -> Result:
+        """Delete or release every member object, then remove the finalizer."""
+        if not has_finalizer(federated, names.SYNC_FINALIZER):
+            self._since_s.pop(key, None)
+            return DONE
+        if (wait := await self._guard.wait(key, federated, type_)) is not None:
+            return wait
+        propagation = begin_propagation(key, federated, type_)
+        states = [self._clusters.get(name) for name in sorted(recorded)]
+        clusters = [state for state in states if state is not None and state.joined]
+        for cluster in clusters:
+            self._remove(propagation, cluster)
+        await self._operations.wait(propagation)
+        silent = self._silent_clusters(key, propagation)
+        if propagation.statuses.keys() <= silent:
+            await self._confirm(propagation, [cluster for cluster in clusters if cluster.name not in silent])
+            silent = self._silent_clusters(key, propagation)
+        if propagation.statuses.keys() <= silent:
+            if (wait_s := self._follower_readiness.wait_before_release(key, federated)) is not None:
+                return Result(requeue_after_s=wait_s)
+            if type_.resource == SECRETS and clusters and decide_removal(propagation.annotations, {}) is Removal.DELETE:
+                await self._revoke(propagation)
+            await self._decide_about_removed_clusters(propagation)
+            if silent:
+                await self._leave_behind(propagation, [cluster for cluster in clusters if cluster.name in silent])
+            self._since_s.pop(key, None)
+            remaining = without_finalizers(federated, names.SYNC_FINALIZER)
+            await self._objects.patch(key, federated, {"metadata": {"finalizers": remaining}})
+            return DONE
+        return await self._wait(key, federated, propagation, silent)
+
+    def _silent_clusters(self, key: Key, propagation: Propagation) -> set[str]:
+        """Return the clusters that do not answer: those that are not ready, and after a while those that hang."""
+        now_s = self._clock.monotonic()
+        is_over = now_s - self._since_s.setdefault(key, now_s) >= _UNANSWERED_S
+        return {
+            name
+            for name, status in propagation.statuses.items()
+            if status is ClusterStatus.CLUSTER_NOT_READY or (is_over and status in _UNANSWERED)
+        }
+
+    async def _leave_behind(self, propagation: Propagation, clusters: Iterable[ClusterState]) -> None:
+        """Record the object of each of the clusters durably, before the federated object is let go."""
+        records = [record for cluster in clusters if (record := self._record_of(propagation, cluster)) is not None]
+        await asyncio.gather(*map(self._tombstones.put, records))
+        if records:
+            where = ",".join(record.cluster for record in records)
+            text = f"clusters [{where}] do not answer; what is there is removed when they do, see: fedctl leftovers"
+            self._recorder.event(propagation.federated, NORMAL, names.EVENT_LEFT_BEHIND, text)
+
+    async def _decide_about_removed_clusters(self, propagation: Propagation) -> None:
+        """Say what happens to the copies in clusters that left by force, should they join again."""
+        orphan = decide_removal(propagation.annotations, {}) is Removal.ORPHAN
+        by_adoption = is_removal_by_adoption(propagation.annotations)
+        action = Action.RELEASE_ADOPTED if by_adoption else Action.RELEASE if orphan else Action.DELETE
+        for record in self._tombstones.of_object(propagation.member_key("")):
+            if record.reason is Reason.CLUSTER_REMOVED and not record.is_pending:
+                await self._tombstones.put(replace(record, action=action, reason=Reason.SOURCE_DELETED))
+
+    async def _revoke(self, propagation: Propagation) -> None:
+        """Record that the Secret was deleted: a member that is restored from a backup must not bring it back."""
+        key, message = propagation.member_key(""), f"deleted at {to_rfc3339(self._clock.now())}"
+        await self._tombstones.put(Record(*key, Action.DELETE, Reason.REVOKED, message=message))
+
+    def _record_of(self, propagation: Propagation, cluster: ClusterState) -> Record | None:
+        """Return the record to write; None when an earlier one is pending, over which nothing was written."""
+        key = propagation.member_key(cluster.name)
+        if self._tombstones.pending(key, cluster.uid) is not None:
+            return None
+        observed, live = self._member_objects.observe(key, propagation.annotations)
+        if observed.derived_service_mismatch:
+            return None
+        if live is None and is_removal_by_adoption(propagation.annotations):
+            action = Action.RELEASE_ADOPTED
+        else:
+            known = (live or {}).get("metadata", {}).get("annotations") or {}
+            removal = decide_removal(propagation.annotations, known)
+            action = Action.DELETE if removal is Removal.DELETE else Action.RELEASE
+        uid = str((live or {}).get("metadata", {}).get("uid", ""))
+        return Record(*key, action, Reason.SOURCE_DELETED, cluster_uid=cluster.uid, uid=uid)
+
+    def _remove(self, propagation: Propagation, cluster: ClusterState) -> None:
+        if not cluster.ready:
+            propagation.record(cluster.name, ClusterStatus.CLUSTER_NOT_READY)
+            return
+        key = propagation.member_key(cluster.name)
+        observed, live = self._member_objects.observe(key, propagation.annotations)
+        if observed.lookup_failed:
+            propagation.record(cluster.name, ClusterStatus.CACHED_RETRIEVAL_FAILED)
+        elif live is None or observed.derived_service_mismatch:
+            return
+        elif observed.terminating:
+            propagation.record(cluster.name, ClusterStatus.WAITING_FOR_REMOVAL, live)
+        else:
+            removal = decide_removal(propagation.annotations, live["metadata"].get("annotations") or {})
+            restoration = self._tombstones.restoration
+            if restoration and restoration.is_outdated(propagation.federated) and restoration.is_forgotten(live):
+                removal = Removal.ORPHAN  # an object that was created again after the host's backup
+            self._operations.remove(propagation, cluster.name, live, removal)
+
+    async def _confirm(self, propagation: Propagation, clusters: Iterable[ClusterState]) -> None:
+        """Query the members, and record those that have the object or do not answer."""
+        queries = {cluster.name: self._operations.confirm_absence(propagation, cluster.name) for cluster in clusters}
+        answers = await asyncio.gather(*queries.values())
+        for name, answer in zip(queries, answers, strict=True):
+            outcome: Outcome = answer
+            if outcome.status is not ClusterStatus.OK:
+                status = ClusterStatus.RETRIEVAL_FAILED if outcome.is_unanswered else outcome.status
+                propagation.record(name, status, outcome.object, outcome.message)
+
+    async def _wait(self, key: Key, federated: Object, propagation: Propagation, silent: set[str]) -> Result:
+        """Publish the clusters that the deletion waits for, once it takes long or is blocked."""
+        since_s = self._since_s.setdefault(key, self._clock.monotonic())
+        waited_s = self._clock.monotonic() - since_s
+        awaited = {name: status for name, status in propagation.statuses.items() if name not in silent}
+        blocking = sorted(name for name, status in awaited.items() if status in _BLOCKING)
+        if not blocking and waited_s < BRIEF_S:
+            return Result(requeue_after_s=BRIEF_S - waited_s)
+        waiting = blocking or sorted(awaited)
+        message = f"deletion waits for clusters [{','.join(waiting)}]"
+        if blocking:
+            details = propagation.describe(blocking)
+            self._recorder.event(federated, WARNING, names.EVENT_ENSURE_DELETION_FAILED, f"{message}: {details}")
+        status = plan_status(
+            federated.get("status") or {},
+            generation=int((federated.get("status") or {}).get("syncedGeneration") or 0),
+            statuses=propagation.statuses,
+            generations=propagation.generations,
+            messages=propagation.messages,
+            reason=names.REASON_ENSURE_DELETION_FAILED if blocking else names.REASON_CHECK_CLUSTERS,
+            message=message,
+            now=self._clock.now(),
+        )
+        if status is not None:
+            await self._objects.patch(key, federated, {"status": status}, subresource="status")
+        return Result(requeue_after_s=min(propagation.recheck_after_s or _RECHECK_S, _RECHECK_S))

@@ -1,0 +1,212 @@
+"""Event handlers of sync: keep the state of clusters and expectations up to date, and enqueue the affected objects.
+
+An object's own change comes before changes of a cluster, which affect all of its objects. The watched resources are
+listed in `controller.py`.
+"""
+
+from typing import Any, Protocol
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object, Resource
+from federation.delivery.clusterremoval import is_removal_due
+from federation.delivery.clustersteps import Rollouts
+from federation.delivery.host.followerwait import FollowerReadiness
+from federation.delivery.host.tombstones import Tombstones, parse
+from federation.delivery.members.clusters import Clusters, clusters_of_interest
+from federation.delivery.members.executor import Executor
+from federation.delivery.members.expectations import Expectations, MemberKey
+from federation.delivery.members.memberoperations import MemberOperations
+from federation.delivery.rules.plan import is_managed
+from federation.planning.failover import podbudgets
+from federation.planning.federatedobject import pendingcontrollers
+from federation.planning.federatedobject.finished import evidence, is_finished
+from federation.planning.rendering.drift import may_have_drifted
+from federation.runtime.controller import Controller, Key, key_of
+from federation.runtime.federatedobjects import FederatedObjects, Triggers
+from federation.runtime.indexer import revision_of
+from federation.runtime.members import Members
+
+_BY_CLUSTER = "sync-cluster"
+_SINGLE, _BULK = 0, 1
+"""Queue priorities: changes of single objects, then changes that affect all objects of a cluster."""
+_STEP_S = 0.05
+"""How long the next step of a divided workload waits for further statuses: a rolling update reports several a pod."""
+
+
+def _scheduling_failure(federated: Object) -> Any:
+    """Return why the object could not be scheduled; an object that is in no cluster publishes that."""
+    condition = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED)
+    return None if condition is None or condition.get("status") == "True" else condition.get("message")
+
+
+TRIGGERS = Triggers(
+    annotations=True,
+    labels=True,
+    finalizers=True,
+    status=_scheduling_failure,
+    is_due=pendingcontrollers.is_ready_for_dispatch,
+)
+
+
+class Enqueue(Protocol):
+    """The queue of federated objects."""
+
+    def __call__(self, key: Key, *, after_s: float = 0.0, priority: int = 0) -> None:
+        """Add the key; lower priorities are processed first."""
+        ...
+
+
+class EventHandlers:
+    """Handlers for every watched resource."""
+
+    def __init__(
+        self,
+        objects: FederatedObjects,
+        members: Members,
+        clusters: Clusters,
+        operations: MemberOperations,
+        executor: Executor,
+        expectations: Expectations,
+        follower_readiness: FollowerReadiness,
+        rollouts: Rollouts,
+        tombstones: Tombstones,
+        clock: Clock,
+        *,
+        enqueue: Enqueue,
+        cluster_removal: Controller[str],
+    ) -> None:
+        self._objects = objects
+        self._types = objects.types
+        self._members = members
+        self._clusters = clusters
+        self._operations = operations
+        self._executor = executor
+        self._expectations = expectations
+        self._follower_readiness = follower_readiness
+        self._rollouts = rollouts
+        self._tombstones = tombstones
+        self._clock = clock
+        self._enqueue = enqueue
+        self._cluster_removal = cluster_removal
+        self._watched: set[Resource] = set()
+        objects.add_index(_BY_CLUSTER, clusters_of_interest)
+
+    def on_federated(self, old: Object | None, new: Object | None) -> None:
+        """Handle any event of a federated object."""
+        obj = new if new is not None else old
+        assert obj is not None
+        self._follower_readiness.on_federated_changed(obj)
+        if podbudgets.is_changed(old, new):
+            for key in self._rollouts.waiting_in(obj["metadata"].get("namespace", "")):
+                self._enqueue(key, priority=_SINGLE)
+        if new is None:
+            self._follower_readiness.forget(key_of(obj))
+        elif old is None:
+            self._watch_members(new)
+
+    def on_dispatch_due(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
+        """Handle a change of a federated object that may need a dispatch."""
+        if new is not None:
+            self._enqueue(key_of(new), priority=_SINGLE)
+
+    def _watch_members(self, federated: Object) -> None:
+        """Watch a type in the members once its first federated object appears."""
+        if (type_ := self._types.for_federated(federated)) is not None:
+            self._watch_type(type_)
+
+    def _watch_type(self, type_: FederatedType) -> None:
+        if type_.resource not in self._watched:
+            self._watched.add(type_.resource)
+            self._members.ensure_informer(type_.resource)
+
+    def on_type_added(self, type_: FederatedType) -> None:
+        """Handle a new federated type."""
+        for key in self._objects.keys_of_type(type_):
+            self._watch_type(type_)
+            self._enqueue(key, priority=_BULK)
+
+    def on_type_removed(self, type_: FederatedType) -> None:
+        """Handle the removal of a federated type."""
+        if type_.resource in self._watched:
+            self._watched.discard(type_.resource)
+            self._members.release_informer(type_.resource)
+
+    def on_cluster(self, old: Object | None, new: Object | None) -> None:
+        """Handle an event of a FederatedCluster."""
+        name = (new if new is not None else old or {})["metadata"]["name"]
+        if self._clusters.update(name, new):
+            if new is None:
+                self._operations.forget_cluster(name)
+                self._rollouts.forget_cluster(name)
+            self._enqueue_objects_of(name)
+        if new is not None and is_removal_due(new):
+            self._cluster_removal.enqueue(name)
+
+    def _enqueue_objects_of(self, cluster: str, type_: FederatedType | None = None) -> None:
+        """Enqueue them all: the reconcile of one that is not due defers it."""
+        of_type = None if type_ is None else set(self._objects.keys_of_type(type_))
+        for key in self._objects.keys_by_index(_BY_CLUSTER, cluster):
+            if of_type is None or key in of_type:
+                self._enqueue(key, priority=_BULK)
+
+    def on_leftover(self, old: Object | None, new: Object | None) -> None:
+        """Handle a record that is gone or no longer pending: a new object of its name may be delivered now."""
+        before = parse(old) if old is not None else None
+        after = parse(new) if new is not None else None
+        if before is None or not before.is_pending or (after is not None and after.is_pending):
+            return
+        type_ = self._types.for_resource(before.resource)
+        if type_ is not None:
+            self._enqueue(self._objects.key_for(type_, before.namespace, before.name), priority=_SINGLE)
+
+    def on_member_synced(self, cluster: str, resource: Resource) -> None:
+        """Handle a member's cache that became complete."""
+        type_ = self._types.for_resource(resource)
+        if type_ is not None:
+            self._enqueue_objects_of(cluster, type_)
+
+    def on_member_object(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:
+        """Handle an event of a member object."""
+        type_ = self._types.for_resource(resource)
+        obj = new if new is not None else old
+        if type_ is None or obj is None:
+            return
+        metadata = obj["metadata"]
+        key = MemberKey(cluster, resource, metadata.get("namespace", ""), metadata["name"])
+        federated_key = self._objects.key_for(type_, key.namespace, key.name)
+        kind = resource.group, resource.kind
+        if new is None:
+            if is_finished(kind, obj):
+                self._record_finished(key, federated_key, obj)
+            self._expectations.record_removal(key, str(metadata.get("uid", "")))
+        else:
+            is_own = self._is_own_write(key, new)
+            self._expectations.observe(key, revision_of(new))
+            self._rollouts.observe(key, new)
+            if old is None:
+                self._follower_readiness.on_member_object_added(key)
+            is_news = not is_own and (old is None or may_have_drifted(old, new))
+            if not is_news and (is_finished(kind, old) or not is_finished(kind, new)):
+                if self._rollouts.may_allow_step(federated_key, key, old, new):
+                    self._enqueue(federated_key, after_s=_STEP_S, priority=_SINGLE)
+                return
+        self._enqueue(federated_key, priority=_SINGLE)
+
+    def _record_finished(self, key: MemberKey, federated_key: Key, obj: Object) -> None:
+        """Record that an object which has finished was removed by somebody else, before sync has published its end."""
+        federated = self._objects.get(federated_key)
+        if federated is None or federated["metadata"].get("deletionTimestamp") or not is_managed(obj):
+            return
+        is_by_us = self._expectations.is_deletion_pending(key) or self._expectations.is_deletion_requested(
+            key, str(obj["metadata"].get("uid", ""))
+        )
+        record = self._tombstones.find(*key)
+        if not is_by_us and (record is None or not record.is_pending):
+            self._expectations.record_finished(key, evidence(federated, obj, self._clock.now()))
+
+    def _is_own_write(self, key: MemberKey, new: Object) -> bool:
+        """Return whether the event shows our own write. While a write is pending, every event counts as ours."""
+        return self._executor.is_pending(key) or self._expectations.revision(key) == revision_of(new)

@@ -1,0 +1,54 @@
+"""The newest known state of a member object: the member's cache, or the answer to our own last write.
+
+It lives as long as the controller and sends no request to a member.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from federation.apimachinery.resources import Object
+from federation.delivery.members.expectations import Expectations, MemberKey
+from federation.delivery.rules.plan import ABSENT_OBJECT, UNKNOWN_OBJECT, ObservedObject, is_name_collision
+from federation.runtime.indexer import to_revision
+from federation.runtime.members import Members
+
+
+class MemberObjectCache:
+    """Member objects by cluster, kind, namespace and name."""
+
+    def __init__(self, members: Members, expectations: Expectations) -> None:
+        self._members = members
+        self._expectations = expectations
+
+    def observe(
+        self, key: MemberKey, annotations: Mapping[str, str] | None = None
+    ) -> tuple[ObservedObject, Object | None]:
+        """Return the state of a member object, and the object if it exists.
+
+        While the cache is incomplete, only objects that we have just written are known.
+        With the `annotations` of its federated object, also detect an object that only shares its name.
+        """
+        informer = self._members.informer(key.cluster, key.resource)
+        is_complete = informer is not None and informer.has_synced
+        if informer is not None and is_complete:
+            cached, revision = informer.get(key.namespace, key.name), to_revision(informer.resource_version)
+        else:
+            cached, revision = None, 0
+        live = self._expectations.newest(key, cached, cache_revision=revision)
+        if live is None:
+            return ABSENT_OBJECT if is_complete else UNKNOWN_OBJECT, None
+        metadata = live["metadata"]
+        is_terminating = bool(metadata.get("deletionTimestamp")) or self._expectations.is_deletion_requested(
+            key, metadata.get("uid", "")
+        )
+        observed = ObservedObject(exists=True, terminating=is_terminating)
+        if annotations is not None and is_name_collision(annotations, live):
+            observed = replace(observed, derived_service_mismatch=True)
+        return observed, live
+
+    def is_present(self, key: MemberKey) -> bool | None:
+        """Return whether the member object exists and is not being deleted; None while there is no cache."""
+        observed, _ = self.observe(key)
+        if observed.lookup_failed:
+            return None
+        return observed.exists and not observed.terminating and not self._expectations.is_deletion_pending(key)

@@ -1,0 +1,341 @@
+"""One operation on one object in one member, from the first request to its outcome.
+
+docs/decisions/0003 describes the protocol: members are written by server-side apply with one field manager, and an
+apply must not adopt an existing object silently. An apply with an impossible resourceVersion creates an absent object
+and fails with Conflict for an existing one, so a creation costs one request. Some servers refuse it for absent objects
+too; for those, `MemberWriter` always sends a GET first. Updates carry the uid as precondition. Failures of a
+member become outcomes, never exceptions. `executor.py` runs the operations.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from federation.api import names
+from federation.apimachinery import dotpaths
+from federation.apimachinery.errors import (
+    AlreadyExists,
+    ApiError,
+    ClusterError,
+    Conflict,
+    FederationError,
+    NotFound,
+)
+from federation.apimachinery.resources import Object
+from federation.client.client import Client, PatchType
+from federation.delivery.members.expectations import MemberKey
+from federation.delivery.rules.adoption import AdoptionError, is_adoption_allowed
+from federation.delivery.rules.orphans import is_marked_at_release, is_orphan, needs_replacement
+from federation.delivery.rules.plan import has_lost_label, is_managed, is_management_disabled, is_name_collision
+from federation.delivery.rules.status import ClusterStatus
+from federation.planning.drift.fields import Author, Field, author_of, drifted_fields
+from federation.planning.rendering.drift import is_subset
+from federation.planning.rendering.memberobject import Rendered
+from federation.planning.rendering.retention import RetentionError, retain_for_apply, retain_replicas_for_apply
+
+_NO_REVISION = "1"
+"""A resourceVersion that no object has: the first write of a store gets a higher one."""
+_ATTEMPTS_MAX = 4
+_REPLACEMENT_S = 1.0
+"""Delay until an orphan that is being replaced is looked at again."""
+_CONFLICTS_MAX = 2
+"""Conflicts of an absent object after which a server is known to refuse a pinned resourceVersion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """The desired state of one member object.
+
+    `live` is the member's object as last seen, `federated` the federated object's annotations. `replicas_path` is set
+    when the member's own replicas are retained. `is_correction` means that the same content was applied before, so that
+    somebody else has changed the object since. `known_uid` is that of an object that has left the cache and may still
+    be there without our label, "" without one.
+    """
+
+    key: MemberKey
+    desired: Rendered
+    live: Object | None = None
+    federated: Mapping[str, str] = field(default_factory=dict)
+    replicas_path: dotpaths.Path = ()
+    is_correction: bool = False
+    known_uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """The fields that an apply has corrected, and who had changed them, None when the member does not tell."""
+
+    fields: tuple[Field, ...]
+    author: Author | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Result of an operation. `object` is the member's answer.
+
+    `is_unanswered` means that there was no answer; the caller then derives the status from the operation.
+    """
+
+    status: ClusterStatus
+    object: Object | None = None
+    message: str = ""
+    is_unanswered: bool = False
+    is_complete: bool = True
+    """Whether the answer contains everything that was sent; see `expectations.py`."""
+    retry_after_s: float = 0.0
+    correction: Correction | None = None
+    """What an apply corrected in the object, None when it corrected nothing."""
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the operation succeeded."""
+        return self.status in (ClusterStatus.OK, ClusterStatus.WAITING_FOR_REMOVAL)
+
+
+class _RefusedError(FederationError):
+    """Ends an operation whose object must not be written; carries the outcome."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.message)
+        self.outcome = outcome
+
+
+def to_applied_configuration(write: Write, live: Mapping[str, Any]) -> Object:
+    """Return the configuration to apply over an existing object, without retained fields; RetentionError."""
+    try:
+        has_written_ports = names.WRITTEN_ALLOCATIONS in write.federated
+        wanted = retain_for_apply(write.desired.object, live, has_written_ports=has_written_ports)
+    except (AttributeError, KeyError, TypeError) as error:
+        # A malformed answer of one member must not end the reconcile, which serves all members.
+        raise RetentionError(f"the object in the cluster is malformed: {error}") from error
+    if write.replicas_path:
+        wanted = retain_replicas_for_apply(wanted, live, write.replicas_path)
+    if (live["metadata"].get("annotations") or {}).get(names.ADOPTED) == "true":
+        # The annotation records the adoption; an apply without it would remove it.
+        wanted = _annotated(wanted, names.ADOPTED, "true")
+    return wanted
+
+
+def _annotated(obj: Object, key: str, value: str) -> Object:
+    metadata = obj["metadata"]
+    return {**obj, "metadata": {**metadata, "annotations": {**(metadata.get("annotations") or {}), key: value}}}
+
+
+class MemberWriter:
+    """Runs operations through members' clients; records which servers cannot create with a pinned resourceVersion."""
+
+    def __init__(self) -> None:
+        self._gets_first: set[str] = set()
+
+    def forget_cluster(self, cluster: str) -> None:
+        """Discard the record of a cluster; another server may stand behind its name now."""
+        self._gets_first.discard(cluster)
+
+    async def ensure(self, client: Client, write: Write) -> Outcome:
+        """Create the object or update it to the desired state."""
+        try:
+            return await self._ensure(client, write)
+        except _RefusedError as refused:
+            return refused.outcome
+        except RetentionError as error:
+            return Outcome(ClusterStatus.FIELD_RETENTION_FAILED, message=str(error))
+        except (ApiError, ClusterError) as error:
+            is_new = write.live is None
+            return _failed(ClusterStatus.CREATION_FAILED if is_new else ClusterStatus.UPDATE_FAILED, error)
+
+    async def _ensure(self, client: Client, write: Write) -> Outcome:
+        live = write.live
+        if write.is_correction:
+            # The cache has no owners of fields. Our apply removes the record of who changed them.
+            live = await self._get(client, write.key)
+        for _ in range(_ATTEMPTS_MAX):
+            if live is None:
+                found = await self._create(client, write)
+                if isinstance(found, Outcome):
+                    return found
+                live = found
+            if is_orphan(write.key.resource, live):
+                live = await self._take_back(client, write, live)
+            outcome = await self._update(client, write, live)
+            if outcome is not None:
+                return outcome
+            live = await self._get(client, write.key)
+        raise Conflict(f"{write.key.name} changed {_ATTEMPTS_MAX} times while it was written")
+
+    async def _create(self, client: Client, write: Write) -> Outcome | Object:
+        """Create the object, or return the existing one."""
+        key, desired = write.key, write.desired.object
+        if key.cluster not in self._gets_first:
+            for _ in range(_CONFLICTS_MAX):
+                try:
+                    return _done(desired, await self._apply(client, key, desired, _NO_REVISION))
+                except NotFound:  # the namespace does not exist
+                    break
+                except Conflict:  # the object exists, or the server is busy, or it cannot create with a pinned revision
+                    if (found := await self._get(client, key)) is not None:
+                        return found
+            else:
+                result = _done(desired, await self._apply(client, key, desired))
+                self._gets_first.add(key.cluster)
+                return result
+        found = await self._get(client, key)
+        return _done(desired, await self._apply(client, key, desired)) if found is None else found
+
+    async def _take_back(self, client: Client, write: Write, live: Object) -> Object:
+        """Manage an orphan again, or delete it without its pods where it cannot become the desired one."""
+        key, metadata = write.key, live["metadata"]
+        if not metadata.get("deletionTimestamp") and not needs_replacement(write.desired.object, live):
+            pins = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+            ours = {"labels": {names.MANAGED_LABEL: "true"}, "annotations": {names.ORPHANED: None}}
+            patch = {"metadata": {**pins, **ours}}
+            return await client.patch(
+                key.resource, key.name, patch, namespace=key.namespace, field_manager=names.FIELD_MANAGER
+            )
+        if not metadata.get("deletionTimestamp"):
+            await client.delete(key.resource, key.name, key.namespace, propagation_policy="Orphan", uid=metadata["uid"])
+        message = "the one that was orphaned differs in fields that cannot change, so it is replaced; its pods stay"
+        raise _RefusedError(Outcome(ClusterStatus.PENDING_CREATE, message=message, retry_after_s=_REPLACEMENT_S))
+
+    async def _update(self, client: Client, write: Write, live: Object) -> Outcome | None:
+        """Apply over an existing object; None when it changed since it was read."""
+        adopted = _check_ownership(write, live)
+        wanted = to_applied_configuration(write, live)
+        if adopted:
+            wanted = _annotated(wanted, names.ADOPTED, "true")
+        metadata = live["metadata"]
+        # Retained values come from the live object: they must not overwrite a newer change. Nor may a process that was
+        # paused at this point, and wakes when another one leads, undo what that one wrote.
+        revision, uid = metadata.get("resourceVersion", ""), metadata.get("uid", "")
+        try:
+            answer = await self._apply(client, write.key, wanted, revision, uid=uid)
+        except (Conflict, NotFound):
+            return None
+        # An apply that leaves the object as it was has corrected nothing.
+        is_changed = answer["metadata"].get("resourceVersion") != metadata.get("resourceVersion")
+        is_correction = write.is_correction or has_lost_label(live, write.known_uid)
+        return _done(wanted, answer, _correction(wanted, live) if is_correction and is_changed else None)
+
+    async def _get(self, client: Client, key: MemberKey) -> Object | None:
+        try:
+            return await client.get(key.resource, key.name, key.namespace)
+        except NotFound:
+            return None
+        except ApiError as error:
+            raise _RefusedError(_failed(ClusterStatus.RETRIEVAL_FAILED, error)) from error
+
+    async def _apply(self, client: Client, key: MemberKey, obj: Object, revision: str = "", *, uid: str = "") -> Object:
+        pins = {name: value for name, value in (("resourceVersion", revision), ("uid", uid)) if value}
+        body = {**obj, "metadata": {**obj["metadata"], **pins}} if pins else obj
+        return await client.patch(
+            key.resource,
+            key.name,
+            orjson.dumps(body),
+            patch_type=PatchType.APPLY,
+            namespace=key.namespace,
+            field_manager=names.FIELD_MANAGER,
+            force=True,
+        )
+
+    async def remove(self, client: Client, key: MemberKey, uid: str) -> Outcome:
+        """Delete exactly this object; its dependents are deleted in the background."""
+        try:
+            await client.delete(key.resource, key.name, key.namespace, propagation_policy="Background", uid=uid)
+        except NotFound:
+            pass  # The watch reports it, and the next reconcile decides.
+        except Conflict as conflict:
+            return await self._check_conflict(client, key, uid, ClusterStatus.DELETION_FAILED, conflict)
+        except (ApiError, ClusterError) as error:
+            return _failed(ClusterStatus.DELETION_FAILED, error)
+        return Outcome(ClusterStatus.WAITING_FOR_REMOVAL)
+
+    async def release(self, client: Client, key: MemberKey, uid: str) -> Outcome:
+        """Remove our label and annotations from the object and leave it in the member."""
+        annotations: Object = {names.TEMPLATE_HASH: None, names.SOURCE_GENERATION: None}
+        if is_marked_at_release(key.resource):
+            annotations[names.ORPHANED] = "true"
+        patch = {"metadata": {"uid": uid, "labels": {names.MANAGED_LABEL: None}, "annotations": annotations}}
+        try:
+            await client.patch(
+                key.resource, key.name, patch, namespace=key.namespace, field_manager=names.FIELD_MANAGER
+            )
+        except NotFound:
+            pass
+        except Conflict as conflict:
+            return await self._check_conflict(client, key, uid, ClusterStatus.LABEL_REMOVAL_FAILED, conflict)
+        except (ApiError, ClusterError) as error:
+            return _failed(ClusterStatus.LABEL_REMOVAL_FAILED, error)
+        return Outcome(ClusterStatus.WAITING_FOR_REMOVAL)
+
+    async def _check_conflict(
+        self, client: Client, key: MemberKey, uid: str, failure: ClusterStatus, conflict: Conflict
+    ) -> Outcome:
+        """Return the outcome of a deletion or release that ended in a conflict.
+
+        Another object of the name causes one, and then nothing is left to do. A webhook or a busy server causes one
+        too: the object is still there, and the operation must be repeated.
+        """
+        outcome = await self.confirm(client, key)
+        metadata = (outcome.object or {}).get("metadata", {})
+        if outcome.is_unanswered or outcome.status is ClusterStatus.RETRIEVAL_FAILED:
+            return outcome
+        if outcome.status is ClusterStatus.OK or metadata.get("uid") != uid or metadata.get("deletionTimestamp"):
+            return Outcome(ClusterStatus.WAITING_FOR_REMOVAL)
+        return _failed(failure, conflict)
+
+    async def confirm(self, client: Client, key: MemberKey) -> Outcome:
+        """Read the object from the member: OK when it is gone or not managed, else WaitingForRemoval."""
+        try:
+            live = await client.get(key.resource, key.name, key.namespace)
+        except NotFound:
+            return Outcome(ClusterStatus.OK)
+        except (ApiError, ClusterError) as error:
+            return _failed(ClusterStatus.RETRIEVAL_FAILED, error)
+        return Outcome(ClusterStatus.WAITING_FOR_REMOVAL if is_managed(live) else ClusterStatus.OK, live)
+
+
+def _done(sent: Object, answer: Object, correction: Correction | None = None) -> Outcome:
+    return Outcome(ClusterStatus.OK, answer, is_complete=is_subset(sent, answer), correction=correction)
+
+
+def _correction(wanted: Object, live: Object) -> Correction | None:
+    fields = drifted_fields(wanted, live)
+    return Correction(fields, author_of(fields, live)) if fields else None
+
+
+def _check_ownership(write: Write, live: Object) -> bool:
+    """Return True when this write adopts the object, False when we manage it already; else raise the refusal."""
+    if is_management_disabled(live):
+        message = f'the object in the cluster carries the label {names.MANAGED_LABEL}="false"'
+        raise _RefusedError(Outcome(ClusterStatus.MANAGED_LABEL_FALSE, live, message))
+    is_ours = is_managed(live) or has_lost_label(live, write.known_uid)
+    if is_ours and not is_name_collision(write.federated, live):
+        return False
+    try:
+        is_allowed = is_adoption_allowed(write.federated, write.key.cluster)
+    except AdoptionError as error:
+        raise _RefusedError(Outcome(ClusterStatus.ALREADY_EXISTS, live, str(error))) from error
+    if not is_allowed:
+        message = f"the object was in the cluster before; take it over with {_adoption_command(write.key)}"
+        raise _RefusedError(Outcome(ClusterStatus.ALREADY_EXISTS, live, message))
+    return True
+
+
+def _adoption_command(key: MemberKey) -> str:
+    """Return the command that adopts the object; it sets the annotations conflict-resolution and clusters-to-adopt."""
+    namespace = f" -n {key.namespace}" if key.namespace else ""
+    return f"fedctl adopt {key.resource.kind.lower()}/{key.name}{namespace} --cluster {key.cluster}"
+
+
+def unanswered(message: str) -> Outcome:
+    """Return the outcome of an operation that got no answer. Callers replace its status by the operation's own."""
+    return Outcome(ClusterStatus.UPDATE_TIMED_OUT, message=message, is_unanswered=True)
+
+
+def _failed(status: ClusterStatus, error: ApiError | ClusterError) -> Outcome:
+    if isinstance(error, ClusterError):
+        return unanswered(str(error))
+    if isinstance(error, AlreadyExists):
+        status = ClusterStatus.ALREADY_EXISTS
+    return Outcome(status, message=str(error), retry_after_s=float(error.details.get("retryAfterSeconds") or 0))

@@ -1,0 +1,1 @@
+"""The rules of delivery: pure decisions about one object in one cluster, and its status."""

@@ -1,0 +1,1 @@
+"""What all guards over moves and deletions share: counting moves, recording holds, reading approvals."""

@@ -1,0 +1,1 @@
+"""What several packages read from the caches of members."""

@@ -1,0 +1,221 @@
+"""Decisions, statuses and expectations that the behaviour vectors do not cover."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from federation.api import names
+from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.delivery.members.expectations import Expectations, MemberKey
+from federation.delivery.rules.plan import (
+    ABSENT_OBJECT,
+    UNKNOWN_OBJECT,
+    ClusterState,
+    ObservedObject,
+    Removal,
+    decide,
+    decide_removal,
+    has_lost_label,
+    is_name_collision,
+)
+from federation.delivery.rules.status import ClusterStatus, plan_status
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LATER = datetime(2026, 1, 2, tzinfo=UTC)
+KEY = MemberKey("m1", DEPLOYMENTS, "default", "web")
+
+
+def obj(revision: int, generation: int = 1, uid: str = "u") -> Object:
+    return {"metadata": {"name": "web", "resourceVersion": str(revision), "generation": generation, "uid": uid}}
+
+
+def test_an_unready_cluster_that_may_hold_the_object_keeps_its_entry() -> None:
+    decision = decide(
+        ClusterState("m1", ready=False), is_selected=False, is_recorded=True, observed=UNKNOWN_OBJECT, is_kept=False
+    )
+    assert decision.status is ClusterStatus.CLUSTER_NOT_READY
+
+
+def test_nothing_is_done_without_a_cache() -> None:
+    for is_selected in (True, False):
+        decision = decide(
+            ClusterState("m1"), is_selected=is_selected, is_recorded=True, observed=UNKNOWN_OBJECT, is_kept=False
+        )
+        assert decision.operation is None
+        assert decision.status is ClusterStatus.CACHED_RETRIEVAL_FAILED
+
+
+def test_a_missing_finalizer_is_rechecked() -> None:
+    decision = decide(
+        ClusterState("m1", has_finalizer=False),
+        is_selected=True,
+        is_recorded=False,
+        observed=ABSENT_OBJECT,
+        is_kept=False,
+    )
+    assert decision.recheck_after_s == 10.0
+
+
+def test_a_terminating_object_is_waiting_for_removal() -> None:
+    going = ObservedObject(exists=True, terminating=True)
+    decision = decide(ClusterState("m1"), is_selected=False, is_recorded=True, observed=going, is_kept=False)
+    assert decision.status is ClusterStatus.WAITING_FOR_REMOVAL
+    assert decision.operation is None
+
+
+def test_orphaning_follows_the_annotation() -> None:
+    adopted = {names.ADOPTED: "true"}
+    assert decide_removal({}, adopted) is Removal.DELETE
+    assert decide_removal({names.ORPHAN: "all"}, {}) is Removal.ORPHAN
+    assert decide_removal({names.ORPHAN: "adopted"}, {}) is Removal.DELETE
+    assert decide_removal({names.ORPHAN: "adopted"}, adopted) is Removal.ORPHAN
+    assert decide_removal({names.ORPHAN: "all", names.INTERNAL_ORPHAN: "adopted"}, {}) is Removal.DELETE
+
+
+def test_a_derived_service_and_another_service_collide_by_name() -> None:
+    derived = {names.DERIVED_SERVICE: "web"}
+    assert is_name_collision(derived, {"metadata": {}})
+    assert is_name_collision({}, {"metadata": {"annotations": derived}})
+    assert not is_name_collision(derived, {"metadata": {"annotations": derived}})
+
+
+def _status(**more: Any) -> Any:
+    return plan_status(
+        more.pop("status", {}),
+        generation=more.pop("generation", 1),
+        statuses=more.pop("statuses", {"m1": "OK"}),
+        generations=more.pop("generations", {"m1": 1}),
+        now=more.pop("now", NOW),
+        **more,
+    )
+
+
+def test_an_unchanged_status_is_not_written_and_keeps_its_times() -> None:
+    first = _status()
+    assert first["conditions"][0]["status"] == "True"
+    assert _status(status=first, now=LATER) is None
+    broken = _status(status=first, statuses={"m1": "CreationFailed"}, message="m1: CreationFailed", now=LATER)
+    assert broken["conditions"][0]["status"] == "False"
+    assert broken["conditions"][0]["lastTransitionTime"] == "2026-01-02T00:00:00Z"
+    again = _status(status=broken, statuses={"m1": "CreationFailed"}, message="m1: still", now=LATER)
+    assert again["conditions"][0]["message"] == "m1: still"
+
+
+def test_other_conditions_stay() -> None:
+    scheduled = {"type": "Scheduled", "status": "False"}
+    planned = _status(status={"conditions": [scheduled]})
+    assert scheduled in planned["conditions"]
+
+
+def test_expectations_cover_the_lag_of_the_cache() -> None:
+    expectations = Expectations()
+    expectations.record_write(KEY, obj(10, 2), "hash", is_subset=True)
+    assert expectations.newest(KEY, obj(9, 1), cache_revision=9) == obj(10, 2)
+    assert expectations.newest(KEY, None, cache_revision=9) == obj(10, 2)
+    assert expectations.newest(KEY, None, cache_revision=11) is None, "somebody deleted it since"
+    assert expectations.newest(KEY, obj(9, 1), cache_revision=9) == obj(9, 1), "and then it is forgotten"
+
+
+def test_a_deletion_is_requested_once_per_object() -> None:
+    expectations = Expectations()
+    expectations.record_deletion_request(KEY, "u")
+    assert expectations.is_deletion_requested(KEY, "u")
+    assert not expectations.is_deletion_requested(KEY, "other")
+    expectations.record_removal(KEY, "u")
+    assert not expectations.is_deletion_requested(KEY, "u")
+    assert not expectations.lost_uid(KEY)
+
+
+def test_the_uid_of_an_object_that_left_the_cache_is_known_until_the_next_write() -> None:
+    expectations = Expectations()
+    expectations.record_removal(KEY, "u")
+    assert expectations.lost_uid(KEY) == "u"
+    expectations.record_write(KEY, obj(10, 2), "hash", is_subset=True)
+    assert not expectations.lost_uid(KEY)
+    expectations.record_removal(KEY, "u")
+    expectations.record_absence(KEY)
+    assert not expectations.lost_uid(KEY)
+
+
+@pytest.mark.parametrize("is_watch_faster", [False, True])
+def test_a_final_deletion_that_the_watch_has_shown_needs_no_query(is_watch_faster: bool) -> None:
+    expectations = Expectations()
+    if is_watch_faster:
+        expectations.record_removal(KEY, "u")
+    expectations.record_deletion_request(KEY, "u", "federated")
+    assert expectations.is_gone(KEY, "federated") is is_watch_faster
+    expectations.record_removal(KEY, "u")
+    assert expectations.is_gone(KEY, "federated")
+    assert not expectations.is_gone(KEY, "of a later federated object")
+    expectations.record_unconfirmed_write(KEY)
+    assert not expectations.is_gone(KEY, "federated"), "an unanswered write may create it again"
+
+
+@pytest.mark.parametrize(("removed", "owner"), [("other", "federated"), ("u", "")])
+def test_another_removal_or_one_for_now_needs_a_query(removed: str, owner: str) -> None:
+    expectations = Expectations()
+    expectations.record_deletion_request(KEY, "u", owner)
+    expectations.record_removal(KEY, removed)
+    assert not expectations.is_gone(KEY, "federated")
+    assert not expectations.is_gone(KEY, "")
+
+
+def test_a_rewritten_value_is_accepted_until_the_object_changes() -> None:
+    expectations = Expectations()
+    expectations.record_write(KEY, obj(10, 2), "hash", is_subset=False)
+    assert expectations.is_accepted(KEY, "hash", obj(12, 2)), "a status moved the revision only"
+    assert not expectations.is_accepted(KEY, "hash", obj(13, 3))
+    assert not expectations.is_accepted(KEY, "other", obj(12, 2))
+
+
+def test_failures_back_off_and_end_with_another_content() -> None:
+    expectations = Expectations()
+    delays = [
+        expectations.record_failure(KEY, ClusterStatus.UPDATE_FAILED, "no", "hash", 100.0).retry_at_s - 100.0
+        for _ in range(12)
+    ]
+    assert delays[:3] == [0.25, 0.5, 1.0]
+    assert delays[-1] == 60.0
+    assert expectations.failure(KEY, "hash") is not None
+    assert expectations.failure(KEY, "other") is None
+    expectations.forget_cluster("m1")
+    assert expectations.failure(KEY, "hash") is None
+
+
+OURS = {
+    "manager": names.FIELD_MANAGER,
+    "operation": "Apply",
+    "fieldsV1": {"f:metadata": {"f:annotations": {f"f:{names.TEMPLATE_HASH}": {}}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "known_uid", "expected"),
+    [
+        ({}, "", True),
+        ({}, "u1", True),
+        ({"labels": {names.MANAGED_LABEL: ""}}, "u1", True),
+        ({}, "of another object", False),
+        ({"labels": {names.MANAGED_LABEL: "false"}}, "u1", False),
+        ({"labels": {names.MANAGED_LABEL: "true"}}, "u1", False),
+        ({"annotations": {}}, "u1", False),
+        ({"managedFields": [{**OURS, "manager": "kubectl"}]}, "u1", False),
+        ({"managedFields": [{**OURS, "operation": "Update"}]}, "u1", False),
+        ({"managedFields": [{**OURS, "fieldsV1": {"f:metadata": {"f:annotations": {"f:other": {}}}}}]}, "u1", False),
+        ({"managedFields": "odd"}, "u1", False),
+        ({"managedFields": None}, "", False),
+    ],
+)
+def test_an_object_without_label_is_ours_only_by_hash_owner_and_uid(
+    metadata: dict[str, Any], known_uid: str, expected: bool
+) -> None:
+    live = {
+        "metadata": {
+            "uid": "u1",
+            "annotations": {names.TEMPLATE_HASH: "abc"},
+            "managedFields": [OURS],
+            **metadata,
+        }
+    }
+    assert has_lost_label(live, known_uid) is expected
