@@ -61,6 +61,7 @@ from federation.journal.decisions import Journal
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.planning.preemption.yielding import to_interval
+from federation.planning.workloadspread.patchcheck import PatchCheck
 from federation.plans.plugincalls import RemoteCaller
 from federation.runtime.events import EventRecorder
 from federation.runtime.federatedobjects import FederatedObjects
@@ -73,6 +74,7 @@ from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from federation.scheduling.policyusage import PolicyUsage
 from federation.settings import Settings
+from federation.spread.spreadadmission import RULES as SPREAD_RULES
 
 Run = Callable[[], Awaitable[None]]
 _PARSED_MAX = 2_048
@@ -223,7 +225,9 @@ class Wiring:
             ),
             **self._services(settings, clock),
             "topologyspread": TopologySpreadController(client, informers, members, recorder, clock=clock),
-            "workloadspreads": WorkloadSpreadController(client, objects, informers, members, clock=clock),
+            "workloadspreads": WorkloadSpreadController(
+                client, objects, informers, members, recorder, PatchCheck(SPREAD_RULES), clock=clock
+            ),
             "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),
             "preemption": self._preemption(journal, collectors, settings, clock),
         }

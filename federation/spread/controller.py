@@ -15,6 +15,7 @@ from federation.client.client import Client
 from federation.planning.automigration.podanalysis import is_live
 from federation.planning.corerules import PatchPod
 from federation.planning.workloadspread import watchevents
+from federation.planning.workloadspread.patchcheck import PatchCheck
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.events import Recorder
 from federation.runtime.informer import Informer
@@ -56,6 +57,7 @@ class SpreadController:
         ledger: StatusLedger,
         recorder: Recorder,
         patch_pod: PatchPod,
+        patches: PatchCheck,
         clock: Clock,
         *,
         options: SpreadControllerOptions | None = None,
@@ -67,7 +69,7 @@ class SpreadController:
         self._coalescing_s = chosen.coalescing_s
         caches.pods.add_index(BY_CONTROLLER, controller_uids)
         reconciler = Reconciler(
-            client, caches.spreads, caches.pods, caches.nodes, workloads, ledger, recorder, patch_pod, clock
+            client, caches.spreads, caches.pods, caches.nodes, workloads, ledger, recorder, patch_pod, patches, clock
         )
         self.controller: Controller[Key] = Controller(
             "workloadspread",

@@ -16,6 +16,7 @@ from federation.apimachinery.errors import (
     ClusterError,
     Conflict,
     InternalError,
+    Invalid,
     NotFound,
     WebhookFailed,
 )
@@ -43,6 +44,7 @@ from federation.planning.workloadspread.subsets import (
 )
 from federation.planning.workloadspread.totals import pod_selector
 from federation.planning.workloadspread.versions import pod_version
+from federation.runtime.events import WARNING, Recorder
 from federation.runtime.informer import Informer
 from federation.spread.reviews import Verdict
 from federation.spread.simulation import Simulation
@@ -65,6 +67,7 @@ class PodAdmission:
         status_ledger: StatusLedger,
         simulation: Simulation,
         patch_pod: PatchPod,
+        recorder: Recorder,
         clock: Clock,
         entropy: Entropy,
     ) -> None:
@@ -75,6 +78,7 @@ class PodAdmission:
         self._ledger = status_ledger
         self._simulation = simulation
         self._patch_pod = patch_pod
+        self._recorder = recorder
         self._clock = clock
         self._entropy = entropy
 
@@ -89,29 +93,24 @@ class PodAdmission:
             return Verdict()
         if not self._spreads.list(namespace):
             return Verdict()
+        spread: Object | None = None
         try:
             spread = await self._find_spread(pod, namespace)
             if spread is not None:
                 _check_size(spread)
-            choice = None if spread is None else await self._choose(spread, pod)
+            owned = {**pod, "metadata": {**pod["metadata"], "namespace": namespace}}  # requests may leave it out
+            return Verdict() if spread is None else await self._assign(spread, owned, pod)
         except InternalError:
+            raise
+        except BadRequest as error:
+            if spread is not None:
+                self._recorder.event(spread, WARNING, names.EVENT_INVALID_SPREAD, f"no pod is created: {error.message}")
             raise
         except Conflict as error:
             raise InternalError(f"the status of the WorkloadSpread changes too often: {error}") from error
         except ApiError as error:
             # The API server refuses or fails. The pod must not wait for that.
             raise WebhookFailed(str(error)) from error
-        if spread is None or choice is None or choice.subset is None:
-            return Verdict()
-        injected = inject_subset(pod, spread["metadata"]["name"], choice.subset, self._patch_pod, choice.uid)
-        injected = _with_cost(injected, initial_cost(spread, choice.subset))
-        owned = {**pod, "metadata": {**pod["metadata"], "namespace": namespace}}  # requests may leave it out
-        if is_released(self._workloads.cached_controller(owned), pod, injected):
-            subset = choice.subset.get("name")
-            raise BadRequest(
-                f"the patch of subset {subset} removes labels that the controller of the pod selects it by"
-            )
-        return Verdict(injected)
 
     async def admit_deletion(self, request: Object) -> Verdict:
         """Record the deletion of a pod. Deletions are never denied: the controller counts the pods again."""
@@ -149,12 +148,12 @@ class PodAdmission:
         except (ApiError, ClusterError):
             return None
 
-    async def _choose(self, spread: Object, pod: Object) -> Choice | None:
-        """Return the subset of the pod, recorded; None if the WorkloadSpread is gone."""
+    async def _assign(self, spread: Object, owned: Object, pod: Object) -> Verdict:
+        """Return the pod with the changes of its subset, which is recorded; BadRequest before anything is."""
         total, version, uid, now = await self._total(spread), pod_version(pod), self._entropy.uid(), self._clock.now()
 
-        def choose(newest: Object) -> Choice:
-            return ledger.choose_subset(
+        def choose(newest: Object) -> tuple[Choice, Verdict]:
+            choice = ledger.choose_subset(
                 newest,
                 pod,
                 version=version,
@@ -163,15 +162,31 @@ class PodAdmission:
                 now=now,
                 fits=lambda subset: self._simulation.fits(newest, subset, pod),
             )
+            return choice, self._inject(newest, choice, owned, pod)
 
-        def decide(newest: Object) -> tuple[Object | None, Choice]:
-            choice = choose(newest)
-            return choice.status, choice
+        def decide(newest: Object) -> tuple[Object | None, Verdict]:
+            choice, verdict = choose(newest)
+            return choice.status, verdict
 
         if is_unrestricted(spread) or is_stateful(spread):
-            return choose(self._ledger.newest(spread))
-        recorded: Choice | None = await self._ledger.change(spread, decide)
-        return recorded
+            return choose(self._ledger.newest(spread))[1]
+        recorded: Verdict | None = await self._ledger.change(spread, decide)
+        return recorded or Verdict()  # None: the WorkloadSpread is gone
+
+    def _inject(self, spread: Object, choice: Choice, owned: Object, pod: Object) -> Verdict:
+        """Return the pod with the changes of its subset; BadRequest when its workload would not get it."""
+        if choice.subset is None:
+            return Verdict()
+        subset = choice.subset.get("name")
+        try:
+            injected = inject_subset(pod, spread["metadata"]["name"], choice.subset, self._patch_pod, choice.uid)
+        except (BadRequest, Invalid) as error:
+            raise BadRequest(f"the patch of subset {subset} cannot be applied: {error.message}") from error
+        if is_released(self._workloads.cached_controller(owned), pod, injected):
+            raise BadRequest(
+                f"the patch of subset {subset} removes labels that the controller of the pod selects it by"
+            )
+        return Verdict(_with_cost(injected, initial_cost(spread, choice.subset)))
 
     async def _record_removal(self, pod: Object, namespace: str) -> None:
         match = ledger.parse_match(pod)

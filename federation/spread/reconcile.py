@@ -18,6 +18,7 @@ from federation.planning.corerules import PatchPod
 from federation.planning.workloadspread.adoption import Adoption, Grouping, group_pods
 from federation.planning.workloadspread.deletioncosts import changed_costs
 from federation.planning.workloadspread.injection import is_released
+from federation.planning.workloadspread.patchcheck import PatchCheck
 from federation.planning.workloadspread.specvalidation import exceeded_limit
 from federation.planning.workloadspread.status import SpreadStatus, compute_status
 from federation.planning.workloadspread.totals import has_pods, is_selected
@@ -45,6 +46,7 @@ class Reconciler:
         ledger: StatusLedger,
         recorder: Recorder,
         patch_pod: PatchPod,
+        patches: PatchCheck,
         clock: Clock,
     ) -> None:
         self._client = client
@@ -55,6 +57,7 @@ class Reconciler:
         self._ledger = ledger
         self._recorder = recorder
         self._patch_pod = patch_pod
+        self._patches = patches
         self._clock = clock
 
     async def reconcile(self, key: Key) -> Result:
@@ -74,6 +77,8 @@ class Reconciler:
         if text:
             raise InvalidInput(f"{field}: {text}")
         workload = await self._workloads.find_target(spread)
+        if problem := self._patches.problem(spread, workload):
+            self._recorder.event(spread, WARNING, names.EVENT_INVALID_SPREAD, problem)
         total = max(0, await self._workloads.count_replicas(spread, workload))
         now = self._clock.now()  # the time at which the pods are read: records expire by it
         pods = [pod for pod in await self._pods_of(spread, workload) if is_selected(spread, pod)]

@@ -16,6 +16,7 @@ from federation.apimachinery.tasks import Supervisor
 from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.client.client import Client
 from federation.planning.workloadspread.hub import to_hub
+from federation.planning.workloadspread.patchcheck import PatchCheck
 from federation.runtime.events import EventRecorder
 from federation.runtime.informers import Informers
 from federation.runtime.transforms import drop_managed_fields
@@ -24,7 +25,7 @@ from federation.spread.controller import Caches, SpreadController
 from federation.spread.podadmission import PodAdmission
 from federation.spread.reviews import Reviews
 from federation.spread.simulation import Simulation
-from federation.spread.spreadadmission import SpreadAdmission
+from federation.spread.spreadadmission import RULES, SpreadAdmission
 from federation.spread.statusledger import StatusLedger
 from federation.spread.targetworkloads import Workloads
 
@@ -53,7 +54,7 @@ class SpreadService:
         ledger = StatusLedger(client, spreads, clock)
         simulation = Simulation(pods, nodes, patch_pod)
         admission = PodAdmission(
-            spreads, pods, workloads, ledger, simulation, patch_pod, clock, entropy or SystemEntropy()
+            spreads, pods, workloads, ledger, simulation, patch_pod, self._recorder, clock, entropy or SystemEntropy()
         )
         self.reviews = Reviews(
             {
@@ -65,7 +66,7 @@ class SpreadService:
             clock,
         )
         controller = SpreadController(
-            client, Caches(spreads, pods, nodes), workloads, ledger, self._recorder, patch_pod, clock
+            client, Caches(spreads, pods, nodes), workloads, ledger, self._recorder, patch_pod, PatchCheck(RULES), clock
         )
         self._loops: dict[str, Callable[[], Awaitable[None]]] = {
             "spread-informers": self._informers.run,

@@ -8,7 +8,11 @@ from functools import partial
 from federation.api.resources import WORKLOAD_SPREADS
 from federation.apimachinery.errors import ApiError, BadRequest, ClusterError, invalid
 from federation.apimachinery.resources import Object
-from federation.apiserver.semantics.validation.podpatches import unknown_fields, validate_patched_pod
+from federation.apiserver.semantics.validation.podpatches import (
+    unknown_fields,
+    validate_lone_patch,
+    validate_patched_pod,
+)
 from federation.apiserver.semantics.validation.selectorvalidation import (
     validate_label_selector,
     validate_node_term,
@@ -31,6 +35,7 @@ RULES = SpreadRules(
     preferred_term=partial(validate_node_term, strict=False),
     toleration=validate_toleration,
     patched_pod=validate_patched_pod,
+    lone_patch=validate_lone_patch,
 )
 """Kubernetes' rules for parts of a WorkloadSpread, in members and on the host."""
 

@@ -104,11 +104,21 @@ async def test_adoption_does_not_hide_running_pods_from_their_controller() -> No
         await member.until_equal(lambda: _count(member), 3)
         before = await member.names(PODS)
         hiding = {"metadata": {"labels": {"app": None}, "ownerReferences": None}}
-        await create_spread(member, a_spread(a_subset("all", required=False, patch=hiding)))
+        spread = a_spread(a_subset("all", required=False, patch=hiding))
+        with pytest.raises(BadRequest, match="selector of the Deployment does not match"):
+            await create_spread(member, spread)
+        await member.delete(DEPLOYMENTS, "web", propagation_policy="Orphan")
+        await member.until(lambda: _is_gone(member))
+        await create_spread(member, spread)
+        await member.create(DEPLOYMENTS, a_workload(DEPLOYMENTS, replicas=3))
         await member.pass_time(5)
         pods = await member.all(PODS)
         assert [pod["metadata"]["name"] for pod in pods] == before
         assert {pod["metadata"]["labels"]["app"] for pod in pods} == {"web"}
+
+
+async def _is_gone(member: Member) -> bool:
+    return not await member.exists(DEPLOYMENTS, "web")
 
 
 async def _count(member: Member) -> int:

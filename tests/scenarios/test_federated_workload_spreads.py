@@ -135,3 +135,18 @@ async def test_a_malformed_spread_is_reported_and_leaves_the_division_to_the_pol
         await begin(world, a_spread(a_subset("north", 4, f"not a key.{REGION_TERM}")), 3)
         await world.until_replicas("web", {"east": 1, "north": 1, "west": 1})
         assert EVENT_INVALID_SPREAD in [reason for reason, _ in await world.events()]
+
+
+async def test_a_workload_that_a_patch_of_an_older_spread_makes_invalid_is_reported_on_the_host() -> None:
+    patch = {"spec": {"containers": [{"name": "side"}]}}
+    async with a_world() as world:
+        await begin(world, a_spread(a_subset("north", 4, patch=patch), a_subset("east")), 3)
+        await world.until_replicas("web", {"north": 3})
+
+        async def reported() -> bool:
+            return any(
+                reason == EVENT_INVALID_SPREAD and "spec.subsets[0].patch.spec.containers[0].image" in message
+                for reason, message in await world.events()
+            )
+
+        await world.until(reported)

@@ -10,7 +10,7 @@ import orjson
 
 from federation.api import names
 from federation.apimachinery.clock import to_rfc3339
-from federation.apiserver.semantics.validation.podpatches import patch_pod, validate_patched_pod
+from federation.apiserver.semantics.validation.podpatches import patch_pod, validate_lone_patch, validate_patched_pod
 from federation.apiserver.semantics.validation.selectorvalidation import (
     validate_label_selector,
     validate_node_term,
@@ -35,6 +35,7 @@ RULES = SpreadRules(
     preferred_term=partial(validate_node_term, strict=False),
     toleration=validate_toleration,
     patched_pod=validate_patched_pod,
+    lone_patch=validate_lone_patch,
 )
 REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "controller": True}
 

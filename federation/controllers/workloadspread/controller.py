@@ -25,7 +25,9 @@ from federation.controllers.workloadspread.reconcile import (
     workload_of,
 )
 from federation.planning.federatedobject import pendingcontrollers
+from federation.planning.workloadspread.patchcheck import PatchCheck
 from federation.runtime.controller import Controller, Key, key_of
+from federation.runtime.events import Recorder
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
 from federation.runtime.informers import Informers
 from federation.runtime.members import Members
@@ -72,6 +74,8 @@ class WorkloadSpreadController:
         objects: FederatedObjects,
         informers: Informers,
         members: Members,
+        recorder: Recorder,
+        patches: PatchCheck,
         *,
         clock: Clock,
         options: WorkloadSpreadOptions | None = None,
@@ -84,7 +88,15 @@ class WorkloadSpreadController:
         self._spreads = informers.for_resource(WORKLOAD_SPREADS)
         objects.add_index(BY_TARGET, target_of_federated)
         reconciler = Reconciler(
-            client, objects, members, self._spreads, self._cache.snapshot, clock, wait_s_max=chosen.wait_s_max
+            client,
+            objects,
+            members,
+            self._spreads,
+            self._cache.snapshot,
+            recorder,
+            patches,
+            clock,
+            wait_s_max=chosen.wait_s_max,
         )
         self.controller: Controller[Key] = Controller(
             "workloadspreads", reconciler.reconcile, workers=chosen.workers, clock=clock, resync=self._keys

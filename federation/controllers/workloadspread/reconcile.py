@@ -38,7 +38,9 @@ from federation.planning.federatedobject.placements import (
 from federation.planning.followers.leaderplan import identity_of
 from federation.planning.workloadspread.clusterterms import covers
 from federation.planning.workloadspread.derived import Divided, federated_status, local_subsets, running_replicas
+from federation.planning.workloadspread.patchcheck import PatchCheck
 from federation.runtime.controller import DONE, Key, Result, key_of
+from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informer import Informer
 from federation.runtime.members import Members
@@ -71,6 +73,8 @@ class Reconciler:
         members: Members,
         spreads: Informer,
         snapshot: Callable[[], Snapshot],
+        recorder: Recorder,
+        patches: PatchCheck,
         clock: Clock,
         *,
         wait_s_max: float,
@@ -80,6 +84,8 @@ class Reconciler:
         self._members = members
         self._spreads = spreads
         self._snapshot = snapshot
+        self._recorder = recorder
+        self._patches = patches
         self._clock = clock
         self._wait_s_max = wait_s_max
         self._waiting: dict[Key, tuple[int, float]] = {}
@@ -150,10 +156,19 @@ class Reconciler:
         if is_decided:
             await self._deliver(key, federated, compiled, workload, divided)
         source = self._spreads.get(key.namespace, compiled.name)
+        if source is not None and workload is not None:
+            self._report_patches(source, compiled, workload)
         if source is not None and workload is not None and divided is not None:
             reported = self._reported(compiled, workload, key.namespace)
             await self._mark(compiled, workload, reported)
             await self._write_status(source, compiled, workload, divided, reported)
+
+    def _report_patches(self, source: Object, compiled: CompiledSpread, workload: Object) -> None:
+        """Report patches with which the pods of the workload are invalid: it may be newer than the WorkloadSpread."""
+        spread = {**compiled.source, "metadata": source["metadata"]}
+        template = {**workload["spec"]["template"], "metadata": workload["metadata"]}
+        if problem := self._patches.problem(spread, template):
+            self._recorder.event(source, WARNING, names.EVENT_INVALID_SPREAD, problem)
 
     def _division(self, compiled: CompiledSpread, workload: Object) -> tuple[Divided | None, bool]:
         """Return the quotas, None when every cluster has all replicas; and whether the scheduler has decided."""

@@ -54,12 +54,16 @@ def is_released(owner: Mapping[str, Any] | None, pod: Object, injected: Object) 
 
     The controller would release such a pod and create another one, without end. `owner` is None when it is unknown.
     """
+    return is_deselected(owner, pod["metadata"].get("labels"), injected["metadata"].get("labels"))
+
+
+def is_deselected(owner: Mapping[str, Any] | None, before: Mapping[str, str] | None, after: Mapping[str, str]) -> bool:
+    """Return True if the selector of a workload matches the labels before a change, and not those after it."""
     selector = ((owner or {}).get("spec") or {}).get("selector")
     try:
         matches = compile_label_selector(selector).matches if isinstance(selector, dict) else None
     except SelectorError:
         return False
-    before, after = pod["metadata"].get("labels"), injected["metadata"].get("labels")
     return matches is not None and matches(before) and not matches(after)
 
 

@@ -62,7 +62,7 @@ def check_subset(
     mark = conditions.find(existing, names.SUBSET_SCHEDULABLE)
     is_marked = mark is not None and mark.get("status") == "False"
     left_s = UNSCHEDULABLE_S - age_s(mark.get("lastTransitionTime"), now) if mark is not None and is_marked else 0.0
-    if left_s > 0:
+    if 0 < left_s <= 2 * UNSCHEDULABLE_S:  # a mark from further ahead is by another clock, and would stay for good
         return Schedulability(existing, requeue_after_s=shortest_s((requeue_s, left_s)))
     marked = _marked(existing, now, is_schedulable=True)
     return Schedulability(marked, is_recovered=is_marked, requeue_after_s=requeue_s)

@@ -13,6 +13,7 @@ import orjson
 from federation.apimachinery.fielderrors import Causes, duplicate, forbidden, invalid, not_supported, required
 from federation.apimachinery.resources import Object
 from federation.planning.corerules import CoreRules, Rule
+from federation.planning.workloadspread.injection import is_deselected
 from federation.planning.workloadspread.references import (
     EMPTY_WHITELIST,
     GROUPS_BY_KIND,
@@ -56,6 +57,8 @@ class SpreadRules(CoreRules):
     preferred_term: Rule
     patched_pod: Callable[[Object, Object, Sequence[str], str], Causes]
     """Takes a pod template, a patch, names of volumes that the workload adds, and a field."""
+    lone_patch: Rule
+    """Finds what is wrong with a patch for every workload."""
 
 
 def validate_spread(
@@ -168,9 +171,15 @@ def _validate_subsets(spread: Fields, rules: SpreadRules, workload: Object | Non
             causes.append(duplicate(f"{at}.name", name))
         names.add(name)
         causes += _validate_nodes(subset, rules, at)
-        if workload is not None and subset.get("patch"):
-            kind = str(workload.get("kind") or target_of(spread).get("kind"))
-            causes += _validate_patch(subset, workload, kind, rules, f"{at}.patch")
+        causes += _validate_patch(spread, subset, rules, workload, f"{at}.patch")
+    return causes
+
+
+def validate_patches(spread: Fields, rules: SpreadRules, workload: Object | None) -> Causes:
+    """Check the patches alone: a workload may be created or changed after its WorkloadSpread was admitted."""
+    causes: Causes = []
+    for index, subset in enumerate(subsets_of(spread)):
+        causes += _validate_patch(spread, subset, rules, workload, f"{_SUBSETS}[{index}].patch")
     return causes
 
 
@@ -188,14 +197,27 @@ def _validate_nodes(subset: Fields, rules: SpreadRules, at: str) -> Causes:
     return causes
 
 
-def _validate_patch(subset: Fields, workload: Object, kind: str, rules: SpreadRules, at: str) -> Causes:
-    """Check that the pods of the workload are valid with the patch; other kinds have no known template."""
-    spec = workload.get("spec") or {}
+def _validate_patch(spread: Fields, subset: Fields, rules: SpreadRules, workload: Object | None, at: str) -> Causes:
+    """Check that the pods of the workload are valid with the patch.
+
+    Without a workload, and for other kinds, whose template is unknown, only the patch itself is checked.
+    """
+    patch = subset.get("patch")
+    if not patch:
+        return []
+    kind = str((workload or {}).get("kind") or target_of(spread).get("kind"))
+    spec = (workload or {}).get("spec") or {}
     template = spec.get("template")
     if kind not in GROUPS_BY_KIND or not isinstance(template, dict):
-        return []
+        return rules.lone_patch(patch, at)
     claims = spec.get("volumeClaimTemplates") or () if kind in _HAVE_CLAIMS else ()
-    return rules.patched_pod(template, subset["patch"], [object_name(claim) for claim in claims], at)
+    causes = rules.patched_pod(template, patch, [object_name(claim) for claim in claims], at)
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    added = (patch.get("metadata") or {}).get("labels") or {}
+    after = {key: value for key, value in {**labels, **added}.items() if value is not None}
+    if not causes and is_deselected(workload, labels, after):
+        causes.append(invalid(f"{at}.metadata.labels", added, f"the selector of the {kind} does not match such pods"))
+    return causes
 
 
 def _validate_limits(spread: Fields) -> Causes:

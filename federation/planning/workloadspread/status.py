@@ -145,7 +145,7 @@ class FollowUps:
     def keep(self, time: Any, seconds_max: float, reason: str, pod_id: str) -> bool:
         """Return True if a record is still young enough; note its expiry, or an event when it is not."""
         left_s = seconds_max - age_s(time, self.now)
-        if left_s > 0:
+        if 0 < left_s <= 2 * seconds_max:  # a record from further ahead is by another clock, and would stay for good
             self.delays_s.append(left_s)
             return True
         verb = "created" if reason == names.EVENT_CREATE_POD_FAILED else "deleted"

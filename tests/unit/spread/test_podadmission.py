@@ -180,6 +180,28 @@ def named(pod: Object, name: str) -> Object:
     return {**pod, "metadata": {**pod["metadata"], "name": name}}
 
 
+@pytest.mark.parametrize(
+    "patch",
+    [{"metadata": {"labels": {"app": "other"}}}, {"metadata": {"labels": {"app": ["x"]}}}, {"$patch": "x"}],
+    ids=["releases the pod", "has a wrong type", "is malformed"],
+)
+async def test_a_pod_that_cannot_have_its_patch_takes_no_place_and_the_spread_says_why(
+    world: World, patch: Object
+) -> None:
+    # The webhook does not see these writes, as while the service does not run.
+    await world.begin(a_subset("base", 2, patch=patch), a_subset("elastic"))
+    response = await world.create()
+    assert (response["allowed"], response["status"]["code"]) == (False, 400)
+    assert "patch of subset base" in response["status"]["message"]
+    assert await world.records("creatingPods") == []
+    await world.clock.advance(1)
+    events = (await world.user.list(EVENTS, "default")).items
+    assert any(
+        event["reason"] == names.EVENT_INVALID_SPREAD and response["status"]["message"] in event["message"]
+        for event in events
+    )
+
+
 async def test_a_pod_is_admitted_unchanged_when_the_api_server_hangs(world: World) -> None:
     await world.begin(a_subset("base", 2))
     world.line.hangs = True

@@ -97,9 +97,20 @@ def test_patches_are_checked_against_the_existing_workload() -> None:
         _fields(a_spread(subsets, "Deployment"), workload={"kind": "Deployment", "spec": {"template": template}})
         == field
     )
-    assert _fields(a_spread(subsets), workload={"kind": "GameServerSet", "spec": {"template": template}}) == []
-    assert _fields(a_spread(subsets), workload={"kind": "CloneSet"}) == []
-    assert _fields(a_spread(subsets)) == []
+    incomplete = [{"name": "a", "patch": {"spec": {"containers": [{"name": "new"}]}}}]
+    without_image = ["spec.subsets[0].patch.spec.containers[0].image"]
+    assert _fields(a_spread(incomplete), workload={"spec": {"template": template}}) == without_image
+    for workload in ({"kind": "GameServerSet", "spec": {"template": template}}, {"kind": "CloneSet"}, None):
+        assert _fields(a_spread(subsets), workload=workload) == field, "for no workload it can be valid"
+        assert _fields(a_spread(incomplete), workload=workload) == []
+
+
+def test_a_patch_must_keep_the_labels_by_which_the_workload_selects_its_pods() -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "web"}]}}
+    workload = {"spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template}}
+    for labels, expected in (({"app": "other"}, ["spec.subsets[0].patch.metadata.labels"]), ({"tier": "base"}, [])):
+        subsets = [{"name": "a", "patch": {"metadata": {"labels": labels}}}]
+        assert _fields(a_spread(subsets), workload=workload) == expected
 
 
 def test_only_the_version_of_the_target_can_change() -> None:

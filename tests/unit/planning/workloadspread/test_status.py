@@ -46,6 +46,16 @@ def test_records_that_grow_too_old_are_reported_and_removed() -> None:
     assert result.requeue_after_s == 1
 
 
+def test_records_and_marks_of_a_clock_that_is_far_ahead_expire() -> None:
+    old = {"name": "a", "creatingPods": {"ahead": seconds_ago(-20), "far": seconds_ago(-86_400)}}
+    mark = {"type": "Schedulable", "status": "False", "lastTransitionTime": seconds_ago(-86_400)}
+    spread = _with_entry("v1", old, scheduleStrategy=ADAPTIVE)
+    spread["status"]["subsetStatuses"] = [{"name": "a", "conditions": [mark]}]
+    status = compute_status(spread, {"v1": {}}, 9, NOW).status
+    assert status["versionedSubsetStatuses"]["v1"][0]["creatingPods"] == {"ahead": seconds_ago(-20)}
+    assert [condition["status"] for condition in status["subsetStatuses"][0]["conditions"]] == ["True"]
+
+
 def test_a_pod_that_was_recorded_by_id_is_recognized_by_its_annotation() -> None:
     old = {"name": "a", "creatingPods": {"id-1": seconds_ago(1), "id-2": seconds_ago(1)}}
     groups = {"v1": {"a": [a_pod("web-x", "a", uid="id-1")]}}
