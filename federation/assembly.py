@@ -15,8 +15,6 @@ from typing import Any
 
 from federation import __version__, processrole
 from federation.admission.authors import AuthorAdmission, record_choice
-from federation.admission.plugins import admission_plugins
-from federation.admission.roles import HOST_RBAC
 from federation.api import agents, names
 from federation.api.crds import crd_manifests
 from federation.apimachinery.clock import Clock
@@ -40,6 +38,8 @@ from federation.client.pool import ClusterPool
 from federation.componentoptions import journal_options, pool_options, registration_options
 from federation.controllers.federate.controller import first_finalizers
 from federation.controllers.typeconfig.shippedtypes import ensure_types
+from federation.hosting.admissionplugins import admission_plugins
+from federation.hosting.roles import HOST_RBAC
 from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised
 from federation.memberproxy.hostviews import serve_members

@@ -18,8 +18,6 @@ from urllib.parse import urlsplit
 import structlog
 
 from federation import __version__
-from federation.admission.plugins import admission_plugins
-from federation.admission.roles import HOST_RBAC
 from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.connection import Connection
@@ -38,11 +36,13 @@ from federation.controllers.federate.controller import first_finalizers
 from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.hosting import installation, reachability
 from federation.hosting.access import HostAccess
+from federation.hosting.admissionplugins import admission_plugins
 from federation.hosting.endpoint import Endpoint
 from federation.hosting.hostkinds import HostKinds
 from federation.hosting.ledclient import led_client
 from federation.hosting.manifests import GROUPS, USER
 from federation.hosting.pluginreviews import HostAdmission
+from federation.hosting.roles import HOST_RBAC
 from federation.hosting.webhookconfigurations import to_configurations
 from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised

@@ -5,7 +5,6 @@
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 
 from federation import __version__
 from federation.admission.rolloutgates import compile_gate
@@ -25,7 +24,6 @@ from federation.controllers.autoscalers.controller import AutoscalerController
 from federation.controllers.cluster.controller import ClusterController
 from federation.controllers.clusterrates.controller import ClusterRateController
 from federation.controllers.clustertaints.controller import ClusterTaintController
-from federation.controllers.cronautoscaler.controller import CronAutoscalerController
 from federation.controllers.federate.controller import FederateController
 from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.fleetmetrics.controller import FleetMetrics
@@ -57,6 +55,9 @@ from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.corrections import Corrections
 from federation.delivery.members.driftreports import DriftReports
 from federation.delivery.members.scalers import Scalers
+from federation.featureapi.feature import Loop
+from federation.featureapi.surroundings import Surroundings
+from federation.features.catalogue import FEATURES
 from federation.journal.decisions import Journal
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
@@ -66,6 +67,7 @@ from federation.plans.plugincalls import RemoteCaller
 from federation.runtime.events import EventRecorder
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.federatedtypes import FederatedTypes
+from federation.runtime.host import Host
 from federation.runtime.informers import Informers
 from federation.runtime.members import MemberOptions, Members
 from federation.runtime.toleratedtaints import ToleratedTaints
@@ -79,14 +81,6 @@ from federation.spread.spreadadmission import RULES as SPREAD_RULES
 Run = Callable[[], Awaitable[None]]
 _PARSED_MAX = 2_048
 """Objects of one kind on the host that stay parsed in the cache: those in work, and all of kinds with few objects."""
-
-
-class _Controller(Protocol):
-    """A controller that works until cancelled."""
-
-    async def run(self) -> None:
-        """Work until cancelled."""
-        ...
 
 
 class Wiring:
@@ -125,6 +119,7 @@ class Wiring:
         self.scalers = Scalers(clock)
         self.tolerated = ToleratedTaints()
         self.recorder = EventRecorder(client, clock=clock)
+        self.host = Host(client, self.objects, self.informers, self.members, self.recorder, clock)
         self.webhook_client = WebhookClient()
         transport = webhook_transport or self.webhook_client
         self.plugin_caller = RemoteCaller(RetryingWebhookClient(transport, clock=clock))
@@ -140,6 +135,7 @@ class Wiring:
             ("members", self.members.run),
             ("events", self.recorder.run),
             *self._controllers(journal, settings, clock),
+            *self._features(settings),
             ("rollout", self._rollouts(clock).run),
         ]
 
@@ -162,7 +158,7 @@ class Wiring:
         recorder, collectors = self.recorder, Collectors()
         pods = MemberPods(objects, informers, members)
         schedule = self._scheduler(journal, settings, clock)
-        controllers: dict[str, _Controller] = {
+        controllers: dict[str, Loop] = {
             "cluster": ClusterController(
                 client,
                 informers,
@@ -237,6 +233,16 @@ class Wiring:
             )
         return [(name, controller.run) for name, controller in controllers.items()]
 
+    def _features(self, settings: Settings) -> list[tuple[str, Run]]:
+        surroundings = Surroundings(
+            self.host,
+            self.policy_usage,
+            toleration_s=settings.failover_toleration_s,
+            has_existing_host=settings.has_existing_host,
+        )
+        controllers = [feature.controllers(surroundings) for feature in FEATURES]
+        return [(name, controller.run) for each in controllers for name, controller in each.items()]
+
     def _preemption(
         self, journal: Journal, collectors: Collectors, settings: Settings, clock: Clock
     ) -> PreemptionController:
@@ -244,7 +250,7 @@ class Wiring:
         known = (self.objects, self.informers, self.members, collectors)
         return PreemptionController(*known, self.recorder, journal, clock=clock, interval_s=interval_s)
 
-    def _autoscalers(self, settings: Settings, clock: Clock) -> dict[str, _Controller]:
+    def _autoscalers(self, settings: Settings, clock: Clock) -> dict[str, Loop]:
         scalers = self.informers.for_resource(HORIZONTAL_POD_AUTOSCALERS)
         scales = MemberScales(
             self.client,
@@ -254,9 +260,6 @@ class Wiring:
             acts_by_default=not settings.has_existing_host,
         )
         return {
-            "cronautoscaler": CronAutoscalerController(
-                self.client, self.informers, self.types, self.recorder, clock=clock
-            ),
             "autoscalers": AutoscalerController(
                 self.client,
                 self.objects,
@@ -271,7 +274,7 @@ class Wiring:
             ),
         }
 
-    def _services(self, settings: Settings, clock: Clock) -> dict[str, _Controller]:
+    def _services(self, settings: Settings, clock: Clock) -> dict[str, Loop]:
         options = ServiceExportOptions(toleration_s=settings.failover_toleration_s)
         return {
             "serviceexport": ServiceExportController(

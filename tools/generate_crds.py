@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import yaml
 
-from federation.api.schema.definitions import build_crds
+from federation.hosting.definitions import build_crds
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tools.generated import ROOT, update

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from pathlib import Path
+from types import ModuleType
 
 from prometheus_client import REGISTRY
 
@@ -72,8 +73,7 @@ def names_page() -> str:
     """Return the page of labels, annotations, finalizers, conditions, reasons and events."""
     lines: list[str] = []
     section = ""
-    for title, name, text in _constants():
-        value = getattr(names, name)
+    for title, value, text in itertools.chain(*map(_constants, _name_modules())):
         if not isinstance(value, str):
             continue
         if title != section:
@@ -83,14 +83,22 @@ def names_page() -> str:
         lines.append(f"| `{_cell(value)}` | {_cell(meaning)} |")
     head = (
         "Every label, annotation, finalizer, condition type, reason and event of the product, in the order of\n"
-        "`federation/api/names.py`. [names.md](names.md) describes prefixes and generated names.\n"
+        "`federation/api/names.py`, and those of leaf features. [names.md](names.md) describes prefixes and\n"
+        "generated names.\n"
     )
     return _page("Names on the wire", head, lines)
 
 
-def _constants() -> Iterator[tuple[str, str, str]]:
-    """Yield the section, the name and the docstring of each constant."""
-    source = Path(names.__file__).read_text(encoding="utf-8")
+def _name_modules() -> Iterator[ModuleType]:
+    """Yield the modules with wire names: the one that all share, and those of leaf features that have own ones."""
+    yield names
+    for path in sorted((ROOT / "federation" / "features").glob("*/names.py")):
+        yield importlib.import_module(f"federation.features.{path.parent.name}.names")
+
+
+def _constants(module: ModuleType) -> Iterator[tuple[str, object, str]]:
+    """Yield the section, the value and the docstring of each constant."""
+    source = Path(str(module.__file__)).read_text(encoding="utf-8")
     comments = {number: line[2:].strip() for number, line in enumerate(source.splitlines(), 1) if line.startswith("# ")}
     body = ast.parse(source).body
     section = "General"
@@ -103,7 +111,7 @@ def _constants() -> Iterator[tuple[str, str, str]]:
             name = statement.targets[0].id
             text = following.value.value if _is_text(following) else ""  # type: ignore[union-attr]  # checked
             if not name.startswith("_"):
-                yield section, name, str(text)
+                yield section, getattr(module, name), str(text)
 
 
 def _is_text(statement: ast.stmt | None) -> bool:

@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from federation.admission.roles import FEDERATED, HOST_RBAC, REPORTS
+from federation.admission.federatedobjects import FEDERATED, REPORTS
 from federation.api.crds import crd_manifests
 from federation.apiserver.auth.bootstrappolicy import default_objects
 from federation.apiserver.auth.clusterroleaggregation import aggregate_rules
 from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.auth.policyrules import PolicyRule, to_rules
+from federation.hosting.roles import HOST_RBAC
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference" / "rights.md"

@@ -1,8 +1,6 @@
-"""Permissions for the federation's kinds in the host's API server: rules of the default roles, and admission.
+"""Admission plugins for the federation's kinds, and for what users steer with other kinds.
 
-`roles.py` has the RBAC options of the host. There are four admission plugins: `autoscalers.py` warns
-about autoscalers that do not act, `federatedobjects.py` protects the kinds
-that only the control plane writes, `policyselectors.py` limits the kinds that a policy of a namespace selects, and
-`typeconfigs.py` refuses FederatedTypeConfigs that cannot work. The API
-server knows none of them; `assembly.py` passes them to it.
+`federatedobjects.py` protects the kinds that only the control plane writes, `policyselectors.py` limits the kinds that
+a policy of a namespace selects, and `authors.py` records who wrote a wish. The API server knows none of them;
+`hosting/admissionplugins.py` collects them, and those of leaf features.
 """

@@ -9,14 +9,24 @@ reports.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from federation.admission.roles import FEDERATED, REPORTS
 from federation.api import names
 from federation.api.federatedtype import template_problem
+from federation.api.resources import (
+    CLUSTER_COLLECTED_STATUSES,
+    CLUSTER_FEDERATED_OBJECTS,
+    CLUSTER_PROPAGATED_VERSIONS,
+    COLLECTED_STATUSES,
+    FEDERATED_OBJECTS,
+    PROPAGATED_VERSIONS,
+)
 from federation.apimachinery.errors import Forbidden, cause, invalid
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
 
+FEDERATED = (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)
+REPORTS = (COLLECTED_STATUSES, CLUSTER_COLLECTED_STATUSES, PROPAGATED_VERSIONS, CLUSTER_PROPAGATED_VERSIONS)
+"""Kinds in which the control plane reports; only it writes them."""
 FEDERATE = "federate"
 """The verb for delivering an object to members with the federation's rights."""
 _TEMPLATE = "spec.template"

@@ -579,7 +579,5 @@ AUTOSCALER_MANAGER = "federation-autoscaler"
 
 # Event reasons of autoscalers with a mode, and of Services across clusters
 EVENT_CENTRALIZED_HPA_NOT_WORK = "CentralizedHPANotWork"
-EVENT_CRON_RULE_APPLIED = "CronRuleApplied"
-EVENT_CRON_RULE_FAILED = "CronRuleFailed"
 EVENT_DISTRIBUTED_HPA_NOT_WORK = "DistributedHPANotWork"
 EVENT_NO_SERVICE = "NoService"

@@ -14,7 +14,7 @@ def host_manifests_command() -> None:
 
     import yaml
 
-    from federation.admission.roles import HOST_RBAC
     from federation.hosting.manifests import definitions, host_manifests
+    from federation.hosting.roles import HOST_RBAC
 
     yaml.safe_dump_all([*host_manifests(HOST_RBAC.rules), *definitions()], sys.stdout, sort_keys=False)

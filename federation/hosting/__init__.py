@@ -1,5 +1,7 @@
-"""Running on an existing Kubernetes API server: what must be installed there, and what an embedded API does by itself.
+"""What the host needs from the federation, and what an embedded API server does by itself.
 
-`manifests.py` describes the objects that the host needs, `installation.py` writes them. `ledclient.py` refuses writes
-of a process that does not lead. `federation/existinghost.py` puts the parts together.
+For every host, `definitions.py` has our kinds, `roles.py` the rights of users, and `admissionplugins.py` the admission
+in code; they collect those of leaf features. For an existing Kubernetes API server, `manifests.py` describes the
+objects that it needs, `installation.py` writes them, and `ledclient.py` refuses writes of a process that does not lead.
+`federation/existinghost.py` puts the parts together.
 """

@@ -1,4 +1,4 @@
-"""The import contracts of pyproject.toml hold."""
+"""The import contracts of .importlinter hold."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from tests.support.sources import ROOT
 def test_layers_import_downwards_only() -> None:
     lint = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run(
-        [str(lint), "--no-logo", "--config", str(ROOT / "pyproject.toml")],
+        [str(lint), "--no-logo", "--config", str(ROOT / ".importlinter")],
         cwd=ROOT,
         capture_output=True,
         text=True,

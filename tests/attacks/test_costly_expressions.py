@@ -24,8 +24,8 @@ from federation.apiserver.semantics.crd.structural import from_openapi
 from federation.apiserver.semantics.validation.devicevalidation import validate_claim
 from federation.client.kubeconfig import load_kubeconfig
 from federation.delivery.rules.adoption import AdoptionError, is_cluster_to_adopt
+from federation.features.cronfederatedhpa.rules import due_rules
 from federation.planning.aggregation.rules import RuleError
-from federation.planning.autoscaling.cronrules import due_rules
 
 TENFOLD = ".map(a, a+a+a+a+a+a+a+a+a+a)"
 DOUBLED = "a+a+a+a+a+a+a+a"

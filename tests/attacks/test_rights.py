@@ -10,12 +10,12 @@ import pytest
 from tests.support.tenants import CLUSTER_FEDERATED, FEDERATED, MERGE, RBAC, Tenants, rule, tenants
 from tools.generate_rights import ROLES, kinds, main, rights
 
-from federation.admission.roles import HOST_RBAC
 from federation.api.crds import crd_manifests
 from federation.api.kubefedkinds import FEDERATED_KINDS, REPLICA_PREFERENCES
 from federation.api.resources import FEDERATED_RESOURCE_QUOTAS
 from federation.apimachinery.resources import Object
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac, without_retired
+from federation.hosting.roles import HOST_RBAC
 
 READING = frozenset(("get", "list", "watch"))
 CRDS = {crd["metadata"]["name"]: crd for crd in crd_manifests()}

@@ -14,12 +14,12 @@ from tests.support.apiserver import Parts, build
 from tests.support.issuer import Issuer, an_issuer
 from tests.unit.apiserver.conftest import connect
 
-from federation.admission.roles import HOST_RBAC
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.errors import ConfigurationError
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.oidcclaims import OIDCOptions
 from federation.apiserver.store.memory import MemoryStore
+from federation.hosting.roles import HOST_RBAC
 from federation.settings import Settings
 from federation.web.ui import login
 from federation.web.ui.credentials import Credentials, Sealer

@@ -8,7 +8,7 @@ import yaml
 from tests.support.vectors import FOLDER, ROOT
 
 from federation.api import names
-from federation.api.schema.definitions import KINDS
+from federation.hosting.definitions import KINDS
 from federation.planning.overrides import policies, policymatching
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.profile import DEFAULT_PROFILE

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.generated import examples
 
-from federation.api.v1alpha1.cronfederatedhpa import CronFederatedHPASpec
 from federation.api.v1alpha1.overridepolicy import OverridePolicySpec
 from federation.api.v1alpha1.propagationpolicy import PropagationPolicySpec
 from federation.apimachinery.errors import ConfigurationError
+from federation.features.cronfederatedhpa.model import CronFederatedHPASpec
 from federation.planning.convert.karmada import convert
 from federation.planning.convert.model import Conversion
 

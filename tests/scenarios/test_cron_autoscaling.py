@@ -7,10 +7,10 @@ from tests.scenarios.test_host_autoscaling import SCALERS, an_autoscaler
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world, a_world_without_pods
 
-from federation.api import names
 from federation.api.resources import CRON_AUTOSCALERS, PROPAGATION_POLICIES
 from federation.apimachinery.errors import Invalid
 from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.features.cronfederatedhpa import names
 
 
 def a_cron(*rules: Object, target: str = "Deployment", name: str = "web") -> Object:

@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from federation.admission.roles import HOST_RBAC
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.resources import Resource
 from federation.apimachinery.webhookclient import WebhookClient
@@ -41,6 +40,7 @@ from federation.apiserver.store.interface import Store
 from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.assembly import protect_federated_objects
+from federation.hosting.roles import HOST_RBAC
 from federation.plans.planner import Planners
 from federation.scheduling.framework.registry import load_plugins
 from federation.web import application

@@ -13,7 +13,6 @@ from typing import Any
 
 import httpx
 
-from federation.admission.roles import HOST_RBAC
 from federation.api.crds import crd_manifests
 from federation.api.resources import CORE_GROUP
 from federation.apimachinery.resources import Object
@@ -23,6 +22,7 @@ from federation.apiserver.auth.identity import AUTHENTICATED, Attributes, Decisi
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.interface import Store
 from federation.apiserver.store.memory import MemoryStore
+from federation.hosting.roles import HOST_RBAC
 from tests.support.apiserver import Parts, build
 
 ROLES = {"viewer": "view", "editor": "edit", "administrator": "admin"}

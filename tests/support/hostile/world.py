@@ -19,7 +19,6 @@ from urllib.parse import unquote
 import orjson
 import yaml
 
-from federation.admission.roles import HOST_RBAC
 from federation.apimachinery.resources import Object
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.clientcertificates import Peer
@@ -29,6 +28,7 @@ from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.store.interface import Body, Entry
 from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import WriteOptions
+from federation.hosting.roles import HOST_RBAC
 from tests.conformance.apiserver.objects import a_definition
 from tests.support.apiserver import build
 

@@ -10,11 +10,11 @@ from federation.api import resources
 from federation.api.crds import crd_manifests
 from federation.api.federatedtype import default_type_configs
 from federation.api.kubefedkinds import FEDERATED_KINDS, REPLICA_PREFERENCES
-from federation.api.schema.definitions import KINDS
 from federation.api.v1alpha1.federatedtypeconfig import FederatedTypeConfig
 from federation.api.v1alpha1.propagationpolicy import PropagationPolicy
 from federation.apiserver.semantics.crd.crdvalidation import schemas_with_paths
 from federation.apiserver.semantics.crd.schemavalidation import schema_checks
+from federation.hosting.definitions import KINDS
 
 CRDS = {crd["spec"]["names"]["kind"]: crd for crd in crd_manifests()}
 

@@ -15,11 +15,11 @@ import pytest
 from tests.support.apiserver import Parts, build
 from tests.support.faults import StoreCopy, copy_of, restored
 
-from federation.admission.roles import HOST_RBAC
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.clientcertificates import Peer
 from federation.apiserver.http.app import AppOptions
 from federation.apiserver.store.memory import MemoryStore
+from federation.hosting.roles import HOST_RBAC
 
 ADMIN = Peer("admin", ("system:masters",))
 Client = Callable[..., httpx.AsyncClient]

@@ -10,7 +10,6 @@ import pytest
 from tests.support.apiserver import Parts, api_server
 from tests.support.memoryjournal import MemoryJournal
 
-from federation.admission.plugins import admission_plugins
 from federation.api import names
 from federation.api.crds import crd_manifests
 from federation.apimachinery.clock import SystemClock
@@ -20,6 +19,7 @@ from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
 from federation.controllers.cluster.memberaccount import request_token
 from federation.hosting.access import HostAccess
+from federation.hosting.admissionplugins import admission_plugins
 from federation.hosting.endpoint import Endpoint
 from federation.hosting.hostkinds import HostKinds
 from federation.hosting.manifests import USER

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from tests.support.memoryjournal import MemoryJournal
 
-from federation.admission.roles import HOST_RBAC
 from federation.api import names
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.resources import Resource
@@ -15,6 +14,7 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool
 from federation.hosting.manifests import USER, account_rules, host_manifests
+from federation.hosting.roles import HOST_RBAC
 from federation.settings import Settings
 from federation.wiring import Wiring
 

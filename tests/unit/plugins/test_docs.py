@@ -9,7 +9,7 @@ import pytest
 import yaml
 from tests.support.vectors import ROOT
 
-from federation.api.schema.definitions import KINDS
+from federation.hosting.definitions import KINDS
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.limits import find_violation
 from federation.scheduling.framework.registry import GROUP

@@ -12,12 +12,12 @@ from tests.support.world import World, a_world
 from tests.unit.apiserver.conftest import connect
 from tests.unit.apiserver.rbacobjects import BOB, RBAC, binding, role, rule, user, wait_allowed
 
-from federation.admission.roles import HOST_RBAC
 from federation.api import names
 from federation.api.resources import OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS, SECRETS
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.identity import Attributes, User
+from federation.hosting.roles import HOST_RBAC
 from federation.web.clusterheadroom import HeadroomView
 from federation.web.delivery import DeliveryView
 from federation.web.objectlist import ObjectListView

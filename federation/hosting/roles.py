@@ -1,10 +1,16 @@
 """RBAC of the federation's kinds on the host: the rules of `view` and `edit`, and kinds without default rules.
 
-Users write policies and workloads in their namespaces. FederatedObject, CollectedStatus and PropagatedVersion belong to
-the control plane. Federated objects contain copies of Secrets, so reading them needs permission to read Secrets. The
-result for every role, kind and verb is docs/reference/rights.md.
+Users write policies and workloads in their namespaces, and the kinds that leaf features name in their `Rights`.
+FederatedObject, CollectedStatus and PropagatedVersion belong to the control plane. Federated objects contain copies of
+Secrets, so reading them needs permission to read Secrets. The result for every role, kind and verb is
+docs/reference/rights.md.
 """
 
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+from federation.admission.federatedobjects import FEDERATED, REPORTS
 from federation.api.kubefedkinds import (
     FEDERATED_KINDS,
     FEDERATED_SECRETS,
@@ -15,32 +21,23 @@ from federation.api.kubefedkinds import (
 from federation.api.resources import (
     ADVANCED_STATEFUL_SETS,
     CLONE_SETS,
-    CLUSTER_COLLECTED_STATUSES,
-    CLUSTER_FEDERATED_OBJECTS,
-    CLUSTER_PROPAGATED_VERSIONS,
-    COLLECTED_STATUSES,
     CORE_GROUP,
-    CRON_AUTOSCALERS,
-    FEDERATED_OBJECTS,
     FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_ROLLOUTS,
     KRUISE_GROUP,
     OVERRIDE_POLICIES,
-    PROPAGATED_VERSIONS,
     PROPAGATION_POLICIES,
 )
-from federation.apimachinery.resources import POD_METRICS, SECRETS
+from federation.apimachinery.resources import POD_METRICS, SECRETS, Resource
 from federation.apiserver.auth.bootstrappolicy import RBACOptions
+from federation.features.catalogue import FEATURES
 
-FEDERATED = (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)
-REPORTS = (COLLECTED_STATUSES, CLUSTER_COLLECTED_STATUSES, PROPAGATED_VERSIONS, CLUSTER_PROPAGATED_VERSIONS)
-"""Kinds in which the control plane reports; only it writes them."""
 _STEERED = [FEDERATED_ROLLOUTS.plural]
 """Kinds that the control plane creates, and that users steer by their spec."""
 _LIMITS = [FEDERATED_RESOURCE_QUOTAS.plural]
 """Kinds that limit the users of a namespace: they read them."""
-_WRITTEN = [CRON_AUTOSCALERS.plural, OVERRIDE_POLICIES.plural, PROPAGATION_POLICIES.plural]
-"""Kinds that users write in their namespaces. One that scales can do what a HorizontalPodAutoscaler can."""
+_WRITTEN = [OVERRIDE_POLICIES.plural, PROPAGATION_POLICIES.plural]
+"""Kinds that users write in their namespaces."""
 _WORKLOADS = [
     f"{resource.plural}{suffix}" for resource in (CLONE_SETS, ADVANCED_STATEFUL_SETS) for suffix in ("", "/scale")
 ]
@@ -51,6 +48,19 @@ _KUBEFED_READABLE = [plural for plural in _KUBEFED if plural != FEDERATED_SECRET
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 
+
+def _rules(verbs: list[str], resources: Iterable[Resource]) -> Iterator[dict[str, Any]]:
+    """Yield one rule per API group."""
+    by_group: dict[str, list[str]] = {}
+    for resource in resources:
+        by_group.setdefault(resource.group, []).append(resource.plural)
+    for group, plurals in by_group.items():
+        yield {"verbs": verbs, "apiGroups": [group], "resources": plurals}
+
+
+_OF_FEATURES = list(chain.from_iterable(feature.rights.written for feature in FEATURES))
+_SECRET = list(chain.from_iterable(feature.rights.written_unread for feature in FEATURES))
+
 HOST_RBAC = RBACOptions(
     rules={
         "view": [
@@ -59,6 +69,7 @@ HOST_RBAC = RBACOptions(
             {"verbs": ["get", "list"], "apiGroups": [POD_METRICS.group], "resources": [POD_METRICS.plural]},
             {"verbs": _READ, "apiGroups": [TYPES_GROUP], "resources": _KUBEFED_READABLE},
             {"verbs": _READ, "apiGroups": [SCHEDULING_GROUP], "resources": [REPLICA_PREFERENCES.plural]},
+            *_rules(_READ, _OF_FEATURES),
         ],
         "edit": [
             {"verbs": _WRITE, "apiGroups": [CORE_GROUP], "resources": _WRITTEN},
@@ -67,6 +78,8 @@ HOST_RBAC = RBACOptions(
             {"verbs": _WRITE, "apiGroups": [TYPES_GROUP], "resources": _KUBEFED},
             {"verbs": _READ, "apiGroups": [TYPES_GROUP], "resources": [FEDERATED_SECRETS.plural]},
             {"verbs": _WRITE, "apiGroups": [SCHEDULING_GROUP], "resources": [REPLICA_PREFERENCES.plural]},
+            *_rules(_WRITE, _OF_FEATURES),
+            *_rules([*_READ, *_WRITE], _SECRET),
         ],
     },
     retired=frozenset((resource.group, resource.plural) for resource in (*FEDERATED, *REPORTS)),

@@ -1,14 +1,10 @@
 """Triggers of CronFederatedHPAs, and their wiring. Besides its own changes, the next time of a rule triggers one."""
 
 from federation.api.resources import CRON_AUTOSCALERS
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
-from federation.client.client import Client
-from federation.controllers.cronautoscaler.reconcile import Reconciler
+from federation.features.cronfederatedhpa.reconcile import Reconciler
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.events import Recorder
-from federation.runtime.federatedtypes import FederatedTypes
-from federation.runtime.informers import Informers
+from federation.runtime.host import Host
 
 _WORKERS = 2
 
@@ -16,14 +12,12 @@ _WORKERS = 2
 class CronAutoscalerController:
     """Runs the rules of every CronFederatedHPA. `run` runs until cancelled."""
 
-    def __init__(
-        self, client: Client, informers: Informers, types: FederatedTypes, recorder: Recorder, *, clock: Clock
-    ) -> None:
-        self._scalers = informers.for_resource(CRON_AUTOSCALERS)
-        self._types = types
-        reconciler = Reconciler(client, self._scalers, types, recorder, clock)
+    def __init__(self, host: Host) -> None:
+        self._scalers = host.informers.for_resource(CRON_AUTOSCALERS)
+        self._types = host.objects.types
+        reconciler = Reconciler(host, self._scalers)
         self.controller: Controller[Key] = Controller(
-            "cronautoscaler", reconciler.reconcile, workers=_WORKERS, clock=clock
+            "cronautoscaler", reconciler.reconcile, workers=_WORKERS, clock=host.clock
         )
         self._scalers.add_handler(self._on_scaler)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federation.apimachinery.clock import from_rfc3339
-from federation.planning.autoscaling.cronrules import due_rules, next_histories, next_time, schedule_problem
+from federation.features.cronfederatedhpa.rules import due_rules, next_histories, next_time, schedule_problem
 
 START = datetime(2026, 3, 28, 12, tzinfo=UTC)
 

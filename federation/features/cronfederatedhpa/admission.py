@@ -9,7 +9,7 @@ from federation.apimachinery.errors import cause, invalid
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object
 from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
-from federation.planning.autoscaling.cronrules import schedule_problem
+from federation.features.cronfederatedhpa.rules import schedule_problem
 
 
 class CronAutoscalerAdmission:

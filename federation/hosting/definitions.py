@@ -4,6 +4,7 @@ Used by `tools/generate_crds.py` and by the test that compares its output with w
 generated file is read instead (`api/crds.py`), because importing the models costs more than the control plane's start.
 """
 
+from itertools import chain
 from typing import Any
 
 from federation.api import names
@@ -19,7 +20,6 @@ from federation.api.schema.structural import to_structural
 from federation.api.v1alpha1.base import Column, Kind
 from federation.api.v1alpha1.clusterdisruptionbudget import ClusterDisruptionBudget
 from federation.api.v1alpha1.collectedstatus import ClusterCollectedStatus, CollectedStatus
-from federation.api.v1alpha1.cronfederatedhpa import CronFederatedHPA
 from federation.api.v1alpha1.federatedcluster import FederatedCluster
 from federation.api.v1alpha1.federatedobject import ClusterFederatedObject, FederatedObject
 from federation.api.v1alpha1.federatedresourcequota import FederatedResourceQuota
@@ -34,6 +34,7 @@ from federation.api.v1alpha1.propagationpolicy import ClusterPropagationPolicy, 
 from federation.api.v1alpha1.schedulerpluginwebhookconfiguration import SchedulerPluginWebhookConfiguration
 from federation.api.v1alpha1.schedulingprofile import SchedulingProfile
 from federation.api.v1alpha1.topologyspreadplan import TopologySpreadPlan
+from federation.features.catalogue import FEATURES
 
 KINDS: tuple[type[Kind], ...] = (
     CloneSet,
@@ -44,7 +45,6 @@ KINDS: tuple[type[Kind], ...] = (
     ClusterPropagatedVersion,
     ClusterPropagationPolicy,
     CollectedStatus,
-    CronFederatedHPA,
     FederatedCluster,
     FederatedObject,
     FederatedResourceQuota,
@@ -65,6 +65,7 @@ KINDS: tuple[type[Kind], ...] = (
     TopologySpreadPlan,
     UnitedDeployment,
     WorkloadSpread,
+    *chain.from_iterable(feature.kinds() for feature in FEATURES),
 )
 
 _CATEGORY = "federation"

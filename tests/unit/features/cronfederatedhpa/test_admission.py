@@ -5,7 +5,6 @@ from typing import Any
 import orjson
 import pytest
 
-from federation.admission.cronautoscalers import CronAutoscalerAdmission
 from federation.api.crds import crd_manifests
 from federation.api.resources import CRON_AUTOSCALERS
 from federation.apimachinery.clock import ManualClock
@@ -13,6 +12,7 @@ from federation.apimachinery.errors import Invalid
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import WriteOptions
+from federation.features.cronfederatedhpa.admission import CronAutoscalerAdmission
 
 
 def a_cron(**rule: Any) -> dict[str, Any]:

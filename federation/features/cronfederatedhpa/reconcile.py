@@ -9,15 +9,16 @@ from typing import Any
 
 from federation.api import names
 from federation.api.resources import CRON_AUTOSCALERS, UNITED_DEPLOYMENTS
-from federation.apimachinery.clock import Clock, from_rfc3339
+from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.errors import ApiError, BadRequest, NotFound
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object, Resource
-from federation.client.client import Client, UserInfo
+from federation.client.client import UserInfo
+from federation.features.cronfederatedhpa.names import EVENT_CRON_RULE_APPLIED, EVENT_CRON_RULE_FAILED
+from federation.features.cronfederatedhpa.rules import Due, due_rules, next_histories
 from federation.planning.authors import authors_of
-from federation.planning.autoscaling.cronrules import Due, due_rules, next_histories
 from federation.runtime.controller import DONE, Key, Result
-from federation.runtime.events import NORMAL, WARNING, Recorder
-from federation.runtime.federatedtypes import FederatedTypes
+from federation.runtime.events import NORMAL, WARNING
+from federation.runtime.host import Host
 from federation.runtime.informer import Informer
 from federation.runtime.onbehalf import writer_of
 
@@ -28,14 +29,12 @@ _LIMITS = {"targetMinReplicas": "minReplicas", "targetMaxReplicas": "maxReplicas
 class Reconciler:
     """Handles one CronFederatedHPA per call."""
 
-    def __init__(
-        self, client: Client, scalers: Informer, types: FederatedTypes, recorder: Recorder, clock: Clock
-    ) -> None:
-        self._client = client
+    def __init__(self, host: Host, scalers: Informer) -> None:
+        self._client = host.client
         self._scalers = scalers
-        self._types = types
-        self._recorder = recorder
-        self._clock = clock
+        self._types = host.objects.types
+        self._recorder = host.recorder
+        self._clock = host.clock
 
     async def reconcile(self, key: Key) -> Result:
         """Run what is due, in the order of the rules."""
@@ -63,11 +62,11 @@ class Reconciler:
             if error.retryable:
                 raise
             text = f"rule {due.rule['name']}: {error.message}"
-            self._recorder.event({**_TYPE, **scaler}, WARNING, names.EVENT_CRON_RULE_FAILED, text)
+            self._recorder.event({**_TYPE, **scaler}, WARNING, EVENT_CRON_RULE_FAILED, text)
             return due, {}, error.message
         what = ", ".join(f"{field.removeprefix('applied')} {value}" for field, value in applied.items())
         text = f"rule {due.rule['name']} has set {what}"
-        self._recorder.event({**_TYPE, **scaler}, NORMAL, names.EVENT_CRON_RULE_APPLIED, text)
+        self._recorder.event({**_TYPE, **scaler}, NORMAL, EVENT_CRON_RULE_APPLIED, text)
         return due, applied, ""
 
     async def _apply(self, key: Key, scaler: Object, rule: Mapping[str, Any]) -> dict[str, int]:

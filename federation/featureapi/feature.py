@@ -1,0 +1,65 @@
+"""`Feature`: all that the control plane has to know of a leaf feature.
+
+A record is small and every process imports it, so its parts are functions that import their modules when they are
+called: `fedctl` needs no controllers, and a control plane needs no models.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from federation.apimachinery.resources import Resource
+
+if TYPE_CHECKING:
+    from federation.admission.hostreader import HostReader
+    from federation.api.v1alpha1.base import Kind
+    from federation.apiserver.admission.plugins import AdmissionPlugin
+    from federation.featureapi.surroundings import Surroundings
+
+
+class Loop(Protocol):
+    """A controller, or another part of a feature that works until cancelled."""
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What the roles of the host allow for the kinds of a feature in a namespace; `admin` includes `edit`."""
+
+    written: Sequence[Resource] = ()
+    """Kinds that `view` reads and `edit` writes."""
+    written_unread: Sequence[Resource] = ()
+    """Kinds that `edit` reads and writes, and that `view` does not read, because they contain secrets."""
+
+
+def _no_kinds() -> Sequence["type[Kind]"]:
+    return ()
+
+
+def _no_controllers(surroundings: "Surroundings") -> Mapping[str, Loop]:
+    del surroundings
+    return {}
+
+
+def _no_admission(host: "HostReader") -> Sequence["AdmissionPlugin"]:
+    del host
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One leaf feature. Nothing else in the product knows its folder, which is `federation/features/<name>`."""
+
+    name: str
+    page: str
+    """Its page in `docs/reference`."""
+    kinds: Callable[[], Sequence["type[Kind]"]] = _no_kinds
+    """Return the models of its kinds; `make generate` writes their definitions."""
+    rights: Rights = field(default_factory=Rights)
+    controllers: Callable[["Surroundings"], Mapping[str, Loop]] = _no_controllers
+    """Return its controllers by name. The process that leads runs them."""
+    admission: Callable[["HostReader"], Sequence["AdmissionPlugin"]] = _no_admission
+    """Return its admission plugins. A resource has at most one."""
