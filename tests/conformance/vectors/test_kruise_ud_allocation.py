@@ -4,18 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.support.vectors import each_case, filled, load
+from tests.support.vectors import each_case, facts, filled, load
 
 from federation.planning.uniteddeployment.allocation import SubsetState, allocate, divide_rest
-from federation.planning.uniteddeployment.subsetcounts import AllocationError, Problem, parse_count
-
-KINDS = {Problem.SUM_TOO_LARGE.value, Problem.SUM_TOO_SMALL.value}
-
+from federation.planning.uniteddeployment.subsetcounts import AllocationError, Problem, parse_count, specified_counts
 
 def _state(given: Mapping[str, Any] | None) -> SubsetState:
-    given = filled(
-        given or {},
+    given = facts(
+        given,
         specReplicas=0,
+        statusReplicas=0,  # neither rule reads these two counts
+        pendingPods=0,
         readyReplicas=0,
         reservedPods=0,
         unschedulable=False,
@@ -31,23 +30,23 @@ def _state(given: Mapping[str, Any] | None) -> SubsetState:
 
 
 def _spec(given: Mapping[str, Any], strategy: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    given = filled(given, replicas=0, subsets=[])
-    return {
-        "replicas": given["replicas"],
-        "topology": {"subsets": given["subsets"], "scheduleStrategy": strategy},
-    }
+    topology = {"subsets": given["subsets"], "scheduleStrategy": strategy}
+    return {"replicas": given["replicas"] or 0, "topology": topology}
 
 
-def _check(case: dict[str, Any], divided: Any) -> None:
+def _check(expected: Mapping[str, Any], divided: Any) -> None:
     """Compare the result of a call with the expectation; a case expects an allocation or an error."""
-    expected = filled(case["expected"], error=False, error_kind="", allocation={})
     if not expected["error"]:
         assert divided() == expected["allocation"]
         return
     with pytest.raises(AllocationError) as raised:
         divided()
-    if expected["error_kind"] in KINDS:
+    if expected["error_kind"] in set(Problem):
         assert raised.value.problem == expected["error_kind"]
+
+
+def _expected(case: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return facts(case["expected"], error=False, error_kind="", allocation={}, **more)
 
 
 @each_case(load("kruise-ud-parse-replicas"))
@@ -64,19 +63,25 @@ def test_a_count_is_read_like_the_reference(case: dict[str, Any]) -> None:
 
 @each_case(load("kruise-ud-specific-allocator"))
 def test_the_rest_is_shared_like_in_the_reference(case: dict[str, Any]) -> None:
-    given = filled(case["input"], current={}, specified={}, replicas=None)
+    given = facts(case["input"], current={}, specified={}, replicas=None)
     current = {name: given["current"].get(name) or 0 for name in [*given["current"], *given["specified"]]}
-    _check(case, lambda: divide_rest(current, given["replicas"], given["specified"]))
+    _check(_expected(case), lambda: divide_rest(current, given["replicas"], given["specified"]))
 
 
 @each_case(load("kruise-ud-specific-percent-sweep"))
 def test_strict_percentages_fail_for_the_totals_of_the_reference(case: dict[str, Any]) -> None:
-    _check(case, lambda: allocate(_spec(case["input"]), {}, is_strict=True))
+    given, expected = facts(case["input"], replicas=0, subsets=[]), _expected(case, parsed={})
+    spec = _spec(given)
+    _check(expected, lambda: allocate(spec, {}, is_strict=True))
+    if expected["parsed"]:
+        counts = specified_counts(given["subsets"], spec["replicas"], is_strict=True)
+        wanted = expected["parsed"]
+        assert (counts if isinstance(wanted, Mapping) else list(counts.values())) == wanted
 
 
-@each_case(load("kruise-ud-specific-percent-sweep"))
+@each_case(load("kruise-ud-specific-percent-sweep"), is_whole=False)
 def test_percentages_that_cover_everything_always_divide_the_total(case: dict[str, Any]) -> None:
-    spec = _spec(case["input"])
+    spec = _spec(filled(case["input"], replicas=0, subsets=[]))
     subsets = spec["topology"]["subsets"]
     if [subset.get("replicas") for subset in subsets] == ["50%", "25%", "25%"]:
         assert sum(allocate(spec, {}).values()) == spec["replicas"]
@@ -84,20 +89,22 @@ def test_percentages_that_cover_everything_always_divide_the_total(case: dict[st
 
 @each_case(load("kruise-ud-elastic-allocator"))
 def test_minimums_and_maximums_are_filled_like_in_the_reference(case: dict[str, Any]) -> None:
-    spec = _spec(case["input"])
-    for subset in spec["topology"]["subsets"]:
-        subset.setdefault("minReplicas", 0)  # one field of min and max selects this rule
-    _check(case, lambda: allocate(spec, {}))
+    spec = _spec(facts(case["input"], replicas=0, subsets=[]))
+    # One field of min and max selects this rule.
+    spec["topology"]["subsets"] = [{"minReplicas": 0, **subset} for subset in spec["topology"]["subsets"]]
+    _check(_expected(case), lambda: allocate(spec, {}))
 
 
 @each_case(load("kruise-ud-adaptive-allocator"))
 def test_unschedulable_subsets_keep_their_ready_replicas_like_in_the_reference(case: dict[str, Any]) -> None:
-    existing = {name: _state(given) for name, given in (case["input"].get("existing") or {}).items()}
-    _check(case, lambda: allocate(_spec(case["input"], {"type": "Adaptive"}), existing))
+    given = facts(case["input"], replicas=0, subsets=[], existing={})
+    existing = {name: _state(state) for name, state in given["existing"].items()}
+    _check(_expected(case), lambda: allocate(_spec(given, {"type": "Adaptive"}), existing))
 
 
 @each_case(load("kruise-ud-reservation-allocator"))
 def test_reserved_pods_get_substitutes_like_in_the_reference(case: dict[str, Any]) -> None:
+    given = facts(case["input"], replicas=0, subsets=[], existing={})
     strategy = {"type": "Adaptive", "adaptive": {"reserveUnschedulablePods": True}}
-    existing = {name: _state(given) for name, given in (case["input"].get("existing") or {}).items()}
-    _check(case, lambda: allocate(_spec(case["input"], strategy), existing))
+    existing = {name: _state(state) for name, state in given["existing"].items()}
+    _check(_expected(case), lambda: allocate(_spec(given, strategy), existing))

@@ -1,13 +1,15 @@
 """Sequences of changes to a UnitedDeployment give the subsets the replicas and partitions of the vectors.
 
-The steps change a spec; workloads follow at once. What needs pods and time is in
-tests/scenarios/test_united_deployments.py.
+They are played in a simulated member (`tests/support/unitedscenario.py`).
 """
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from tests.support.vectors import each_case, filled, load
+import pytest
+from tests.support.unitedscenario import play
+from tests.support.vectors import each_case, facts, filled, load
 
 from federation.admission.uniteddeployments import RULES
 from federation.apiserver.semantics.validation.podpatches import patch_pod
@@ -19,43 +21,18 @@ from federation.planning.uniteddeployment.unitedvalidation import validate_unite
 from federation.planning.uniteddeployment.workloadkinds import kind_of
 
 
-def _apply(spec: dict[str, Any], step: Mapping[str, Any]) -> None:
-    subsets = spec["topology"]["subsets"]
-    for key, value in step.items():
-        if key.endswith(".replicas"):
-            next(each for each in subsets if each["name"] == key.removesuffix(".replicas"))["replicas"] = value
-        elif key == "add":
-            subsets.append({"name": value})
-        elif key == "remove":
-            subsets[:] = [each for each in subsets if each["name"] != value]
-        elif key == "partitions":
-            spec["updateStrategy"] = {"type": "Manual", "manualUpdate": {"partitions": value}}
-        elif key == "clear all subset replicas":
-            subsets[:] = [{"name": each["name"]} for each in subsets]
-
-
+@pytest.mark.slow("plays each scenario in a simulated member")
 @each_case(load("kruise-ud-scenarios"))
 def test_a_sequence_of_changes_is_followed_like_in_the_reference(case: dict[str, Any]) -> None:
-    initial = filled(case["input"].get("initial") or {}, replicas=1, subsets=[])
-    spec = {"replicas": initial["replicas"], "topology": {"subsets": [dict(each) for each in initial["subsets"]]}}
-    current: dict[str, int] = {}
-    for step, expected in zip(case["input"].get("steps") or (), case["expected"] or (), strict=False):
-        _apply(spec, step or {})
-        current = allocate(spec, {name: SubsetState(replicas=count) for name, count in current.items()})
-        partitions = next_partitions(spec.get("updateStrategy"), current)
-        wanted = filled(expected or {}, subsetReplicas=current, appliedPartition={}, updatedPods={})
-        assert current == wanted["subsetReplicas"]
-        for subset, partition in wanted["appliedPartition"].items():
-            assert partitions[subset] == (partition or 0)
-        for subset, updated in wanted["updatedPods"].items():
-            assert current[subset] - partitions[subset] == (updated or 0)
+    given = facts(case["input"], initial={}, steps=[])
+    asyncio.run(play(given["initial"], given["steps"], [dict(each or {}) for each in case["expected"] or ()]))
 
 
 SEEDS = [case for case in load("seeds-001-workloadspread-uniteddeployment") if "UnitedDeployment" in str(case["input"])]
 SEEDS = [case for case in SEEDS if (case["input"].get("manifest") or {}).get("kind") == "UnitedDeployment"]
 
 
-@each_case(SEEDS)
+@each_case(SEEDS, is_whole=False)  # much of what a seed expects is prose
 def test_a_manifest_of_the_seed_is_divided_and_rendered(case: dict[str, Any]) -> None:
     manifest, expected = case["input"].get("manifest") or {}, case["expected"]
     clusters = {("clusters", "cluster-bj"), ("clusters", "cluster-sh")}

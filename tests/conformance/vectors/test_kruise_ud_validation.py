@@ -11,8 +11,11 @@ from federation.planning.uniteddeployment.unitedvalidation import validate_unite
 
 def _check(fields: list[str], expected: dict[str, Any]) -> None:
     assert (not fields) == bool(expected.get("valid")), fields
-    wanted = expected.get("error_fields_include_one_of") or []
-    assert not wanted or set(wanted) & set(fields), fields
+    for key in ("error_fields_include_one_of", "error_fields", "error_field"):
+        wanted = expected.get(key) or []
+        wanted = [wanted] if isinstance(wanted, str) else wanted
+        assert not wanted or set(wanted) & set(fields), fields
+    assert len(fields) == (expected.get("error_count") or len(fields))
 
 
 @each_case(load("kruise-ud-validation"))
@@ -36,3 +39,4 @@ def test_counts_are_validated_like_in_the_reference(case: dict[str, Any]) -> Non
     assert bool(fields) == bool(expected.get("error"))
     first = expected.get("first_error_fields") or []
     assert fields[: len(first)] == first
+    assert set(expected.get("error_fields") or ()) <= set(fields)
