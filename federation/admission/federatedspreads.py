@@ -18,7 +18,7 @@ from federation.apiserver.semantics.cel.authorizer import Decide
 from federation.apiserver.semantics.validation.podpatches import unknown_fields
 from federation.planning.typeconfigs.derivation import can_be_derived
 from federation.planning.workloadspread.clusterterms import cluster_requirements, covers
-from federation.planning.workloadspread.hub import to_hub
+from federation.planning.workloadspread.hub import field_in, to_hub
 from federation.planning.workloadspread.references import CustomWorkload, Whitelist, group_of
 from federation.planning.workloadspread.specvalidation import (
     SpreadRules,
@@ -68,6 +68,8 @@ class WorkloadSpreadAdmission:
             whitelist=await self._custom_kinds(spread),
         )
         if causes:
+            written = str((request.obj or {}).get("apiVersion") or "")
+            causes = [{**cause, "field": field_in(written, cause["field"])} for cause in causes]
             error = invalid(WORKLOAD_SPREADS.kind, WORKLOAD_SPREADS.group, request.shown_name, causes)
             raise BadRequest(error.message, details=error.details)
         request.warnings.extend(patch_warnings(spread, unknown_fields))

@@ -43,11 +43,15 @@ def to_merged(cluster: str, obj: Object) -> Object:
 
 
 def possible_clusters(clusters: Iterable[str], name: str) -> list[str]:
-    """Return the clusters whose objects can have this name on the host."""
+    """Return the clusters whose objects can have this name on the host.
+
+    The hash can replace the end of a cluster's name, too. A name on the host is never shorter than that of its cluster.
+    """
     return [
         cluster
         for cluster in clusters
-        if name.startswith(cluster) or (len(cluster) > _KEPT_LENGTH_MIN and cluster.startswith(name[:_KEPT_LENGTH_MIN]))
+        if name.startswith(cluster)
+        or (_KEPT_LENGTH_MIN < len(cluster) <= len(name) and cluster.startswith(name[:_KEPT_LENGTH_MIN]))
     ]
 
 

@@ -18,7 +18,7 @@ from federation.apiserver.semantics.validation.selectorvalidation import (
     validate_node_term,
     validate_toleration,
 )
-from federation.planning.workloadspread.hub import to_hub
+from federation.planning.workloadspread.hub import field_in, to_hub
 from federation.planning.workloadspread.specvalidation import (
     SpreadRules,
     patch_warnings,
@@ -63,6 +63,8 @@ class SpreadAdmission:
             whitelist=self._workloads.whitelist,
         )
         if causes:
+            written = str((request.get("object") or {}).get("apiVersion") or "")
+            causes = [{**cause, "field": field_in(written, cause["field"])} for cause in causes]
             name = str(spread["metadata"].get("name") or "")
             error = invalid(WORKLOAD_SPREADS.kind, WORKLOAD_SPREADS.group, name, causes)
             raise BadRequest(error.message, details=error.details)

@@ -1,5 +1,6 @@
 """Builders for tests of WorkloadSpreads."""
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -25,9 +26,14 @@ from federation.planning.workloadspread.references import SpreadsOf, is_same_wor
 from federation.planning.workloadspread.specvalidation import SpreadRules
 from federation.planning.workloadspread.status import SpreadStatus, compute_status
 from federation.planning.workloadspread.subsets import name_of, target_of
+from federation.planning.workloadspread.totals import is_selected
 from federation.planning.workloadspread.versions import pod_version
+from tests.support.vectors import facts
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+RECORDS = ("creatingPods", "deletingPods")
+GROUPS = {"CloneSet": "apps.kruise.io", "Job": "batch"}
+"""The groups of kinds that the vectors name without one; others are in apps."""
 CLONE_SET = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "web", "controller": True}
 RULES = SpreadRules(
     label_selector=validate_label_selector,
@@ -81,31 +87,111 @@ def a_pod(name: str, subset: str | None = None, *, uid: str = "", node: str = ""
     return with_controller({"metadata": metadata, "spec": {"nodeName": node} if node else {}, "status": status})
 
 
-def vector_pod(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the pod of a vector: name, nodeName, phase, ready, readyTime, created, ageSeconds, restarts, ..."""
-    pod = a_pod(given.get("name") or "", given.get("subset") or None, node=given.get("nodeName") or "")
-    metadata, status = pod["metadata"], pod["status"]
-    metadata["labels"] = dict(given.get("labels") or {})
-    version = given.get("version")
-    if version and version != "versionIgnored":
-        metadata["ownerReferences"] = [dict(REPLICA_SET)]
-        metadata["labels"]["pod-template-hash"] = version
-    if given.get("deleting"):
+def vector_pod(given: Mapping[str, Any], name: str = "") -> dict[str, Any]:
+    """Return the pod of a vector; times are numbers of which later ones are bigger, ages are seconds."""
+    pod = facts(
+        given,
+        name=name,
+        subset=None,
+        annotation=None,
+        uid="",
+        nodeName="",
+        node="",
+        labels={},
+        annotations={},
+        version="",
+        ownerKind="",
+        deletionCost=None,
+        deleting=False,
+        created=None,
+        ageSeconds=None,
+        phase="",
+        conditions=[],
+        ready=False,
+        readyTime=None,
+        restarts=0,
+        sidecarRestarts=0,
+        spec={},
+    )
+    is_versioned = pod["version"] not in ("", "versionIgnored")
+    kind = pod["ownerKind"] or ("ReplicaSet" if is_versioned else "CloneSet")
+    metadata: dict[str, Any] = {
+        "name": pod["name"],
+        "annotations": {**pod["annotations"], **_match_annotation(pod["subset"] or pod["annotation"], pod["uid"])},
+        "labels": pod["labels"] | ({"pod-template-hash": pod["version"]} if is_versioned else {}),
+        "ownerReferences": [owner_of(kind)],
+    }
+    if pod["deletionCost"] is not None:
+        metadata["annotations"][names.POD_DELETION_COST] = str(pod["deletionCost"])
+    if pod["deleting"]:
         metadata["deletionTimestamp"] = seconds_ago(1)
-    if given.get("created") is not None:
-        metadata["creationTimestamp"] = to_rfc3339(datetime.fromtimestamp(given["created"], UTC))
-    if given.get("ageSeconds") is not None:
-        metadata["creationTimestamp"] = seconds_ago(given["ageSeconds"])
-    status["phase"] = given.get("phase") or ""
-    status["conditions"] = [*(given.get("conditions") or ())]
-    if given.get("ready"):
-        since = given.get("readyTime")
-        condition = {"type": "Ready", "status": "True"}
-        if since is not None:
-            condition["lastTransitionTime"] = to_rfc3339(datetime.fromtimestamp(since, UTC))
-        status["conditions"].append(condition)
-    status["containerStatuses"] = [{"name": "main", "restartCount": given.get("restarts") or 0}]
-    return pod
+    if pod["created"] is not None:
+        metadata["creationTimestamp"] = _moment(pod["created"])
+    if pod["ageSeconds"] is not None:
+        metadata["creationTimestamp"] = seconds_ago(pod["ageSeconds"])
+    conditions = [_with_age(condition) for condition in pod["conditions"]]
+    if pod["ready"]:
+        since = {} if pod["readyTime"] is None else {"lastTransitionTime": _moment(pod["readyTime"])}
+        conditions.append({"type": "Ready", "status": "True", **since})
+    node, sidecar = pod["nodeName"] or pod["node"], {"name": "sidecar", "restartPolicy": "Always"}
+    return {
+        "metadata": metadata,
+        "spec": {**pod["spec"], **({"nodeName": node} if node else {}), "initContainers": [sidecar]},
+        "status": {
+            "phase": pod["phase"],
+            "conditions": conditions,
+            "containerStatuses": [{"name": "main", "restartCount": pod["restarts"]}],
+            "initContainerStatuses": [{"name": "sidecar", "restartCount": pod["sidecarRestarts"]}],
+        },
+    }
+
+
+def _match_annotation(given: Any, uid: str) -> dict[str, str]:
+    """Return the annotation that names the subset: the subset of `ws`, or the content as an object or as JSON."""
+    if given is None:
+        return {}
+    if isinstance(given, str) and not given.startswith("{"):
+        given = {"name": "ws", "subset": given}
+    if isinstance(given, Mapping):
+        is_named = any(key.lower() == "name" for key in given)
+        given = orjson.dumps({} | ({} if is_named else {"name": "ws"}) | dict(given) | ({"uid": uid} if uid else {}))
+        given = given.decode()
+    return {names.MATCHED_WORKLOAD_SPREAD: given}
+
+
+def _with_age(condition: Mapping[str, Any]) -> dict[str, Any]:
+    age_s = condition.get("ageSeconds")
+    return {**condition} if age_s is None else {**condition, "lastTransitionTime": seconds_ago(age_s)}
+
+
+def _moment(number: float) -> str:
+    return to_rfc3339(datetime.fromtimestamp(number, UTC))
+
+
+def owner_of(kind: str) -> dict[str, Any]:
+    """Return the reference to the controller of pods of a target `web`: `Kind`, or `Kind.group`."""
+    if kind in ("Deployment", "ReplicaSet"):
+        return dict(REPLICA_SET)
+    name, _, group = kind.partition(".")
+    return {**CLONE_SET, "apiVersion": f"{group or GROUPS.get(name, 'apps')}/v1", "kind": name}
+
+
+def marked(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the status of a subset of a vector as it is stored: records are maps, the mark is a condition.
+
+    The mark is `conditions` as stored, a map of them by type, or `schedulable`.
+    """
+    stored = {
+        key: dict.fromkeys(value or (), seconds_ago(0)) if key in RECORDS and not isinstance(value, Mapping) else value
+        for key, value in status.items()
+        if key != "schedulable"
+    }
+    conditions = stored.pop("conditions", None) or []
+    if isinstance(conditions, Mapping):
+        conditions = [{"type": type_, "status": str(value)} for type_, value in conditions.items()]
+    if status.get("schedulable") is not None:
+        conditions = [*conditions, {"type": names.SUBSET_SCHEDULABLE, "status": str(status["schedulable"])}]
+    return {**stored, "conditions": list(map(_with_age, conditions))} if conditions else stored
 
 
 class SpreadWorkload:
@@ -129,12 +215,22 @@ class SpreadWorkload:
         """The subsets of deleted pods, in order."""
         self._created = 0
 
-    def create(self, name: str = "", version: str | None = None) -> str | None:
+    @property
+    def _is_stateful(self) -> bool:
+        return self.owner["kind"] == "StatefulSet"
+
+    def create(self, name: str = "", version: str | None = None, labels: Mapping[str, str] | None = None) -> str | None:
         """Admit a pod; return the name of its subset, None when it is admitted unchanged."""
+        if not name and self._is_stateful:
+            ordinals = {int(existing.rpartition("-")[2]) for existing in self.pods}
+            name = f"{self.owner['name']}-{next(n for n in itertools.count() if n not in ordinals)}"
         name = name or f"{self.owner['name']}-{self._created}"
         self._created += 1
-        labels = {"pod-template-hash": self.version if version is None else version}
-        pod = with_controller({"metadata": {"name": name, "labels": labels}, "spec": {}}, self.owner)
+        own = {**(labels or {}), "pod-template-hash": self.version if version is None else version}
+        pod = with_controller({"metadata": {"name": name, "labels": own}, "spec": {}}, self.owner)
+        self.pods[name] = {**pod, "status": {"phase": "Running"}}
+        if not is_selected(self.spread, pod):
+            return None
         choice = choose_subset(
             self.spread, pod, version=pod_version(pod), total=self.total, uid=f"uid-{name}", now=NOW, fits=self.fits
         )
@@ -145,6 +241,19 @@ class SpreadWorkload:
         self.pods[name] = {**pod, "status": {"phase": "Running"}}
         return None if choice.subset is None else name_of(choice.subset)
 
+    def create_labelled(self, labels: Mapping[str, str], count: int) -> None:
+        """Create or delete pods until so many have the labels."""
+        own = [name for name, pod in self.pods.items() if labels.items() <= pod["metadata"]["labels"].items()]
+        for _ in range(count - len(own)):
+            self.create(labels=labels)
+        for name in [each for each in self._deletion_order() if each in own][: max(0, len(own) - count)]:
+            self.delete(name)
+        self.reconcile()
+
+    def names_in(self, subset: str) -> list[str]:
+        """Return the names of the pods of a subset."""
+        return [name for name, pod in self.pods.items() if subset_of(pod) == subset]
+
     def delete(self, name: str) -> None:
         """Admit the deletion of a pod, which is gone at once."""
         pod = self.pods.pop(name)
@@ -153,9 +262,12 @@ class SpreadWorkload:
         if status is not None:
             self.spread = {**self.spread, "status": status}
 
-    def scale(self, replicas: int) -> None:
-        """Set the replicas, create or delete pods, cheapest and newest first, and reconcile."""
-        self.total = replicas
+    def scale(self, replicas: int, *, total: int | None = None) -> None:
+        """Set the replicas, create or delete pods, cheapest and newest first, and reconcile.
+
+        `total` is what the workload says of its replicas, if that differs from the number of its pods.
+        """
+        self.total = replicas if total is None else total
         while len(self.pods) < replicas:
             self.create()
         for name in self._deletion_order()[: max(0, len(self.pods) - replicas)]:
@@ -163,7 +275,14 @@ class SpreadWorkload:
         self.reconcile()
 
     def roll_out(self, version: str) -> None:
-        """Replace the pods one by one: a new one is created before an old one is deleted."""
+        """Replace the pods one by one: a Deployment creates a new one before it deletes an old one, others after it."""
+        if not self.version:
+            for name in list(self.pods):
+                labels = self.pods[name]["metadata"]["labels"]
+                self.delete(name)
+                self.create(name if self._is_stateful else "", labels=labels)
+                self.reconcile()
+            return
         self.version = version
         old = {name for name, pod in self.pods.items() if pod_version(pod) != version}
         while old:
@@ -175,7 +294,8 @@ class SpreadWorkload:
 
     def reconcile(self, nodes: Mapping[str, Any] | None = None) -> SpreadStatus:
         """Run the decisions of one reconcile and apply them to the pods and the status."""
-        grouping = group_pods(self.spread, list(self.pods.values()), nodes or {}, self.total, patch_pod)
+        selected = [pod for pod in self.pods.values() if is_selected(self.spread, pod)]
+        grouping = group_pods(self.spread, selected, nodes or {}, self.total, patch_pod)
         costs = changed_costs(self.spread, grouping.groups, self.version or "versionIgnored", self.total)
         for name, cost in costs.items():
             self.pods[name] = patch_pod(self.pods[name], {"metadata": {"annotations": {names.POD_DELETION_COST: cost}}})
@@ -196,6 +316,8 @@ class SpreadWorkload:
         return Counter(cost for cost in map(cost_of, found) if cost is not None)
 
     def _deletion_order(self) -> list[str]:
+        if self._is_stateful:
+            return sorted(self.pods, key=lambda name: -int(name.rpartition("-")[2]))
         newest_first = list(reversed(self.pods))
         return sorted(newest_first, key=lambda name: cost_of(self.pods[name]) or 0)
 

@@ -54,12 +54,21 @@ async def play(initial: Mapping[str, Any], steps: list[Any], expected: list[Any]
 class _Scenario:
     def __init__(self, initial: Mapping[str, Any]) -> None:
         given = facts(
-            initial, kind="", replicas=1, subsets=[], image="nginx:1.0", strategy=None, podsNeverReady=False, partitions=None
+            initial,
+            kind="",
+            replicas=1,
+            subsets=[],
+            image="nginx:1.0",
+            strategy=None,
+            podsNeverReady=False,
+            partitions=None,
         )
         reserves = bool(((given["strategy"] or {}).get("adaptive") or {}).get("reserveUnschedulablePods"))
         template = TEMPLATES[given["kind"] or ("Deployment" if reserves else "StatefulSet")]
         self.kind: WorkloadKind = next(kind for kind in KINDS if kind.template == template)
-        self.closed = {each["name"] for each in given["subsets"] if each.get("unschedulable") or given["podsNeverReady"]}
+        self.closed = {
+            each["name"] for each in given["subsets"] if each.get("unschedulable") or given["podsNeverReady"]
+        }
         self.image = given["image"]
         self.env: list[Object] = []
         self.exists = False

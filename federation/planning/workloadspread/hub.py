@@ -4,6 +4,7 @@ The versions differ in the names of two fields of a subset. In v1beta1 a conditi
 "Unknown".
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ HUB = f"{GROUP}/v1beta1"
 V1ALPHA1 = f"{GROUP}/v1alpha1"
 _RENAMED = {"requiredNodeSelectorTerm": "requiredNodeSelector", "preferredNodeSelectorTerms": "preferredNodeSelector"}
 _RENAMED_BACK = {new: old for old, new in _RENAMED.items()}
+_RENAMED_FIELD = re.compile(rf"\.({'|'.join(_RENAMED_BACK)})(?=[.\[]|$)")
 
 
 def to_hub(spread: Mapping[str, Any]) -> Object:
@@ -37,6 +39,13 @@ def subset_to_hub(subset: Mapping[str, Any]) -> Object:
 
 def _subset_to_v1alpha1(subset: Mapping[str, Any]) -> Object:
     return _renamed(subset, _RENAMED_BACK)
+
+
+def field_in(api_version: str, field: str) -> str:
+    """Return the path of a field as a version of the API spells it; `field` is a path in v1beta1."""
+    if api_version != V1ALPHA1:
+        return field
+    return _RENAMED_FIELD.sub(lambda found: f".{_RENAMED_BACK[found[1]]}", field)
 
 
 def condition_to_hub(condition: Mapping[str, Any]) -> Object:

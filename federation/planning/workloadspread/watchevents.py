@@ -7,20 +7,22 @@ from federation.apimachinery import wellknown
 from federation.apimachinery.resources import Object
 from federation.planning.automigration.podanalysis import has_scheduling_changed, is_live
 from federation.planning.workloadspread.ledger import parse_match
-from federation.planning.workloadspread.references import is_same_workload
+from federation.planning.workloadspread.references import controller_owner, is_same_workload, object_name
 from federation.planning.workloadspread.subsets import target_of
 from federation.planning.workloadspread.versions import pod_version
 
 
 def spread_of_workload(spreads: Iterable[Object], workload: Mapping[str, Any]) -> Object | None:
-    """Return the WorkloadSpread that targets a workload of its namespace; those being deleted are ignored."""
-    metadata = workload.get("metadata") or {}
-    reference = {**workload, "name": metadata.get("name")}
-    for spread in spreads:
-        if not (spread.get("metadata") or {}).get("deletionTimestamp") and is_same_workload(
-            target_of(spread), reference
-        ):
-            return spread
+    """Return the WorkloadSpread that targets a workload of its namespace, else one that targets its controller.
+
+    So an event of a ReplicaSet concerns the WorkloadSpread of its Deployment. Those being deleted are ignored.
+    """
+    present = [spread for spread in spreads if not (spread.get("metadata") or {}).get("deletionTimestamp")]
+    own = {**workload, "name": object_name(workload)}
+    for reference in (own, controller_owner(workload) or {}):
+        for spread in present if reference else ():
+            if is_same_workload(target_of(spread), reference):
+                return spread
     return None
 
 

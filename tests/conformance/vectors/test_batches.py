@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.support.vectors import EXECUTED, Batch
+from tests.support.vectorfacts import check_facts
+from tests.support.vectors import EXECUTED, Batch, facts, filled
 
 CASES = [{"name": "one", "value": 1}, {"name": "two", "value": 2}, {"name": "three", "value": 3}]
 
@@ -56,3 +57,49 @@ def test_a_batch_without_an_executed_case_is_skipped() -> None:
 
 def test_a_case_is_selected_by_a_part_of_its_name() -> None:
     assert run(Batch(check_odd, CASES, selected="thr")) == ({EXECUTED: 1}, None)
+
+
+def test_a_case_fails_when_a_key_is_not_read() -> None:
+    cases = [{"name": "one", "input": {"a": 1, "op": "sum"}, "expected": {"b": {"c": [{"d": 1, "note": "why"}]}}}]
+
+    def reads_nothing(_: dict[str, Any]) -> None:
+        pass
+
+    def reads_some(case: dict[str, Any]) -> None:
+        assert case["input"]["a"] == case["expected"]["b"]["c"][0].get("e", 1)
+
+    def compares(case: dict[str, Any]) -> None:
+        assert {"c": [{"d": filled(case["input"], a=0)["a"], "note": "why"}]} == case["expected"]["b"]
+
+    assert "does not read input.a, expected.b" in str(run(Batch(reads_nothing, cases))[1])
+    assert "does not read expected.b.c[0].d" in str(run(Batch(reads_some, cases))[1])
+    assert run(Batch(reads_nothing, cases, is_whole=False))[1] is None
+    assert run(Batch(compares, cases))[1] is None
+
+
+def test_beside_an_error_the_zero_values_say_nothing() -> None:
+    cases = [{"name": "one", "input": {}, "expected": {"error": True, "replicas": 0, "reason": "x"}}]
+    (_, outcome) = run(Batch(lambda case: case["expected"].get("error"), cases))
+    assert str(outcome).endswith("does not read expected.reason")
+
+
+def test_facts_refuse_what_the_adapter_does_not_know() -> None:
+    assert facts({"a": None, "note": "x"}, a=1, b=2) == {"a": 1, "b": 2, "note": "x"}
+    with pytest.raises(AssertionError, match="does not know c"):
+        facts({"c": 1}, a=1)
+
+
+def test_facts_are_found_by_path() -> None:
+    pod = {"metadata": {"labels": {"a.b/c": "1"}}, "spec": {"containers": [{"env": [{"name": "A"}, {"name": "B"}]}]}}
+    check_facts(
+        pod,
+        {
+            "metadata.labels.a.b/c": "1",
+            "metadata.labels.x": None,
+            "spec.containers[0].env as set": ["B", "A"],
+            "spec.containers[0].env contains": [{"name": "B"}],
+            "spec.containers[1].image": None,
+        },
+    )
+    with pytest.raises(AssertionError, match=r"a\.b/c: 1"):
+        check_facts(pod, {"metadata.labels.a.b/c": "2"})

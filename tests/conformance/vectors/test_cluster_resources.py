@@ -6,7 +6,7 @@ import pytest
 from tests.support.vectors import each_case, filled, load
 
 from federation.apimachinery.quantity import parse
-from federation.apimachinery.selectors import compile_label_map
+from federation.apimachinery.selectors import parse_label_selector
 from federation.planning.clusters import clusterresources
 from federation.runtime.transforms import slim_node, slim_pod
 
@@ -16,7 +16,7 @@ def _numbers(amounts: Any) -> Any:
 
 
 def _aggregate(given: dict[str, Any], expected: dict[str, Any], *, slim: bool) -> None:
-    selectors = [compile_label_map(dict([text.split("=")])) for text in given["nodeFilterSelectors"]]
+    selectors = [parse_label_selector(text) for text in given["nodeFilterSelectors"]]
     nodes = [{"metadata": {}, **node} for node in given["nodes"]]
     pods = [{"metadata": {}, **pod} for pod in given["pods"]]
     if slim:

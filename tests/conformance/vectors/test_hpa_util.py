@@ -65,6 +65,15 @@ def test_the_annotation_with_the_reason(case: dict[str, Any]) -> None:
     assert {key: value for key, value in after.items() if value is not None} == expected["annotations"]
 
 
+@each_case(cases("isCentralizedHPA"))
+def test_the_mode_of_an_autoscaler_that_acts_on_the_host(case: dict[str, Any]) -> None:
+    given = filled(case["input"], labels={}, template={}, object={})
+    metadata = {**(given["template"].get("metadata") or {}), **(given["object"].get("metadata") or {})}
+    labels = {**(metadata.get("labels") or {}), **given["labels"]}
+    is_central = hpamodes.mode_of({"metadata": {"labels": labels}}) == names.HPA_CENTRALIZED
+    assert list(case["expected"].values()) == [is_central]
+
+
 @each_case(cases("policyOfWorkload"))
 def test_the_policy_of_a_workload(case: dict[str, Any]) -> None:
     given = filled(case["input"], namespace="", labels={})
@@ -82,7 +91,10 @@ def test_the_target(case: dict[str, Any]) -> None:
     expected = filled(case["expected"], error=False)
     is_known = given["gvk"] in given["paths"] and given["gvk"].startswith(("autoscaling/v1,", "autoscaling/v2,"))
     assert is_known != expected["error"]
+    assert set(given["paths"].values()) <= {"spec.scaleTargetRef"}
+    found = target_of(given["object"])
     if is_known:
-        group, kind, _, name = target_of(given["object"])
-        assert (kind, name) == (expected.get("kind", kind), expected.get("name", name))
-        assert isinstance(group, str)
+        group, kind, namespace, name = found
+        facts_found = {"group": group, "kind": kind, "namespace": namespace, "name": name}
+        for key, value in expected.items():
+            assert facts_found.get(key, value) == value, key

@@ -16,7 +16,6 @@ from federation.planning.uniteddeployment.subsettemplate import Target, name_pre
 from federation.planning.uniteddeployment.subsetworkload import next_partitions, observe_workload, partition_on_delete
 from federation.planning.uniteddeployment.workloadkinds import KINDS, WorkloadKind, applies_partition
 
-
 TEMPLATES = {
     "StatefulSet": "statefulSetTemplate",
     "StatefulSet.apps": "statefulSetTemplate",

@@ -16,7 +16,6 @@ from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.planning.uniteddeployment.allocation import SubsetState, allocate
 from federation.planning.uniteddeployment.strategy import strategy_of
 from federation.planning.uniteddeployment.subsettemplate import Target, render_workload
-from federation.planning.uniteddeployment.subsetworkload import next_partitions
 from federation.planning.uniteddeployment.unitedvalidation import validate_united
 from federation.planning.uniteddeployment.workloadkinds import kind_of
 

@@ -28,7 +28,15 @@ def _ago(age_s: float | None) -> str:
 
 def _pod(given: Mapping[str, Any], name: str = "pod") -> dict[str, Any]:
     given = facts(
-        given, name=name, phase="Pending", nodeName="", deleting=False, labels={}, conditions=[], ageSeconds=0, revision=""
+        given,
+        name=name,
+        phase="Pending",
+        nodeName="",
+        deleting=False,
+        labels={},
+        conditions=[],
+        ageSeconds=0,
+        revision="",
     )
     labels = {**given["labels"]} | ({names.SUBSET_REVISION_LABEL: given["revision"]} if given["revision"] else {})
     metadata: dict[str, Any] = {
@@ -117,9 +125,7 @@ def test_the_reserved_pods_of_a_subset_are_counted_like_in_the_reference(case: d
     expected = filled(case["expected"], reservedPods=0, requeueAfterSeconds=0, toleranceSeconds=0, podsToPatch=0)
     strategy, age_s = _strategy(given), given.get("updatedConditionAgeSeconds")
     revision = Revision(given["updatedRevision"], None if age_s is None else NOW - timedelta(seconds=age_s))
-    result = decide_reservations(
-        _conditions(given.get("subsetConditionStatus")), _pods(given), revision, strategy, NOW
-    )
+    result = decide_reservations(_conditions(given.get("subsetConditionStatus")), _pods(given), revision, strategy, NOW)
     assert result.overdue_updates == (expected.get("updateTimeoutPods") or result.overdue_updates)
     assert result.reserved == expected["reservedPods"]
     assert len(result.labels or {}) == expected["podsToPatch"]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.support.vectors import each_case, filled, load
+from tests.support.vectors import each_case, facts, filled, load
 
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.selectors import SelectorError
@@ -16,13 +16,27 @@ ERRORS = (InvalidInput, SelectorError)
 
 @each_case(load("kruise-ws-replicas-and-filter"))
 def test_replicas_and_selections_are_those_of_the_vectors(case: dict[str, Any]) -> None:
-    given = filled(case["input"], targetRef={}, targetFilter={}, object={}, path="", paths=[], labels={})
+    given = facts(
+        case["input"],
+        function="",
+        targetRef={},
+        targetFilter={},
+        object={},
+        path="",
+        paths=[],
+        labels={},
+        percentSubset=True,
+        whitelist={},
+        workload=None,
+        scale=None,
+    )
     expected = filled(case["expected"], error=False)
     if expected["error"]:
         with pytest.raises(ERRORS):
             _found(given)
         return
-    wanted = next((value for key, value in expected.items() if key != "error"), None)
+    results = {"nestedField": "value", "isPodSelected": "selected"}
+    wanted = expected.get(results.get(given["function"], "replicas"))
     if given["function"] == "isPodSelected" and given["targetFilter"].get("selector") is None:
         # The vector has the webhook of OpenKruise, which selects nothing; its controller, as ours, selects all.
         wanted = True
@@ -40,9 +54,11 @@ def _found(given: Mapping[str, Any]) -> Any:
             return nested_value(given["object"], given["path"])
         case "isPodSelected":
             return is_selected(spread, {"metadata": {"labels": given["labels"]}})
-        case _:
-            limit = 5 if given.get("percentSubset") is False else "50%"
+        case "workloadReplicas":
+            limit = "50%" if given["percentSubset"] else 5
             if not uses_percentages([{"name": "a", "maxReplicas": limit}]):
                 return 0
-            path = (given.get("whitelist") or {}).get("replicasPath") or ""
-            return total_replicas(spread, given.get("workload"), replicas_path=path, scale=given.get("scale"))
+            path = facts(given["whitelist"], replicasPath="", Group="", Version="", Kind="")["replicasPath"]
+            return total_replicas(spread, given["workload"], replicas_path=path, scale=given["scale"])
+        case other:
+            pytest.fail(f"the format has a function without an adapter: {other}")

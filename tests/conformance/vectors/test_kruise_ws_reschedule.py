@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.support.spreads import NOW, a_spread, seconds_ago, vector_pod
-from tests.support.vectors import each_case, filled, load
+from tests.support.vectors import each_case, facts, filled, load
 
 from federation.apimachinery.conditions import find
 from federation.planning.workloadspread.adoption import group_pods
@@ -12,7 +12,7 @@ from federation.planning.workloadspread.status import compute_status
 
 @each_case(load("kruise-ws-reschedule"))
 def test_subsets_are_marked_as_in_the_vectors(case: dict[str, Any]) -> None:
-    given = filled(case["input"], subsets=[], scheduleStrategy={}, oldConditions={}, pods=[])
+    given = facts(case["input"], subsets=[], scheduleStrategy={}, oldConditions={}, pods=[])
     expected = filled(case["expected"], schedulable={}, podsLeft=[])
     strategy = dict(given["scheduleStrategy"])
     if strategy.get("type") == "AdaptiveWithoutSeconds":
@@ -29,12 +29,22 @@ def test_subsets_are_marked_as_in_the_vectors(case: dict[str, Any]) -> None:
     }
     assert found == {name: expected["schedulable"].get(name) for name in found}
     assert [pod["metadata"]["name"] for pod in pods if pod["metadata"]["name"] not in failed] == expected["podsLeft"]
+    requeue_s = expected.get("requeueAfterSeconds")
+    assert requeue_s is None or abs((result.requeue_after_s or 0) - requeue_s) <= (
+        expected.get("toleranceSeconds") or 0
+    )
+    reasons = [event.reason for event in result.events]
+    assert reasons == (expected.get("events") or reasons)
 
 
 def _conditions(given: Any) -> dict[str, Any]:
     if not given:
         return {}
-    reason = "PodUnschedulable" if given.get("status") == "False" else "Sufficient"
-    since = seconds_ago(next((value for key, value in given.items() if "age" in key.lower()), None) or 0)
-    condition = {"type": "Schedulable", "status": given.get("status"), "reason": reason, "lastTransitionTime": since}
-    return {"conditions": [condition]}
+    given = facts(given, type="Schedulable", status="", reason="", ageSeconds=0, age=0)
+    reason = given["reason"] or ("PodUnschedulable" if given["status"] == "False" else "Sufficient")
+    since = seconds_ago(given["ageSeconds"] or given["age"])
+    return {
+        "conditions": [
+            {"type": "Schedulable", "status": given["status"], "reason": reason, "lastTransitionTime": since}
+        ]
+    }

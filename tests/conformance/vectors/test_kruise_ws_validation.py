@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
+import pytest
 from tests.support.spreads import RULES
-from tests.support.vectors import each_case, filled, load
+from tests.support.vectors import each_case, facts, filled, load
 
-from federation.planning.workloadspread.hub import to_hub
+from federation.apimachinery.errors import BadRequest
+from federation.planning.workloadspread.hub import V1ALPHA1, field_in, to_hub
 from federation.planning.workloadspread.references import parse_whitelist
 from federation.planning.workloadspread.specvalidation import validate_conflict, validate_spread, validate_update
 
@@ -18,10 +20,10 @@ OTHER_TARGET = {**TARGET, "name": "other"}
 
 @each_case(load("kruise-ws-validation"))
 def test_spreads_are_validated_as_in_the_vectors(case: dict[str, Any]) -> None:
-    given = filled(case["input"], existing=[])
+    given = facts(case["input"], existing=[], object=None, subsets=[], workload=None, whitelist={})
     expected = filled(case["expected"])
-    if given.get("object") is None:
-        spread = to_hub({"spec": {"targetRef": TARGET, "subsets": given.get("subsets") or []}})
+    if given["object"] is None:
+        spread = to_hub({"spec": {"targetRef": TARGET, "subsets": given["subsets"]}})
     else:
         spread = to_hub(given["object"])
     texts = repr((spread, given.get("workload")))
@@ -32,22 +34,39 @@ def test_spreads_are_validated_as_in_the_vectors(case: dict[str, Any]) -> None:
     fields = {cause["field"] for cause in causes}
     assert (not causes) == expected.get("valid", not causes)
     assert expected.get("error_field") in (None, *fields)
+    assert set(expected.get("error_fields") or ()) <= fields
+    assert expected.get("error_field_v1alpha1_spelling") in (None, *(field_in(V1ALPHA1, field) for field in fields))
     assert len(causes) == expected.get("error_count", len(causes))
 
 
 @each_case(load("kruise-ws-validation-update-conflict"))
 def test_updates_and_conflicts_are_judged_as_in_the_vectors(case: dict[str, Any]) -> None:
-    given, expected = filled(case["input"], self={}, others=[]), filled(case["expected"])
+    given = facts(
+        case["input"],
+        function="",
+        self={},
+        others=[],
+        old={},
+        new={},
+        version="v1beta1",
+        op="create",
+        drop="",
+        change="",
+    )
+    expected = filled(case["expected"])
     match given["function"]:
         case "conflict":
             causes = validate_conflict(_spread(given["self"]), [_spread(other) for other in given["others"]])
         case "targetRefUpdate":
-            old, new = (given.get(key) or {} for key in ("old", "new"))
-            causes = validate_update(_spread(new), _spread(old))
-        case _:
+            causes = validate_update(_spread(given["new"]), _spread(given["old"]))
+        case "handler":
             causes = _handled(given)
+        case other:
+            pytest.fail(f"the format has a function without an adapter: {other}")
     is_valid = expected.get("valid", expected.get("allowed", not causes))
     assert (not causes) == is_valid
+    # Admission in members and on the host raises BadRequest.
+    assert expected.get("code") in (None, 200 if is_valid else BadRequest.code)
     assert expected.get("error_field") in (None, *(cause["field"] for cause in causes))
 
 
@@ -59,11 +78,12 @@ def _spread(given: Mapping[str, Any]) -> dict[str, Any]:
 def _handled(given: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the causes for a valid object that the case changes."""
     metadata, spec = {"name": "ws", "namespace": "default"}, {"targetRef": TARGET, "subsets": [{"name": "a"}]}
-    old = {"apiVersion": f"apps.kruise.io/{given.get('version') or 'v1beta1'}", "metadata": metadata, "spec": spec}
+    old = {"apiVersion": f"apps.kruise.io/{given['version']}", "metadata": metadata, "spec": spec}
     new = copy.deepcopy(old)
-    if given.get("drop"):
+    if given["drop"]:
         del new["spec"][given["drop"]]
-    if given.get("change"):
-        new["spec"][given["change"]] = OTHER_TARGET
+    if given["change"]:
+        assert given["change"] == "targetRef"
+        new["spec"]["targetRef"] = OTHER_TARGET
     causes = validate_spread(to_hub(new), RULES, others=[to_hub(old)])
-    return causes + (validate_update(to_hub(new), to_hub(old)) if given.get("op") == "update" else [])
+    return causes + (validate_update(to_hub(new), to_hub(old)) if given["op"] == "update" else [])

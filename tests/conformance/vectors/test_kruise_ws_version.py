@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tests.support.vectors import each_case, filled, load
+from tests.support.vectors import each_case, facts, filled, load
 
 from federation.planning.workloadspread.versions import VERSIONED_KINDS, pod_version, workload_version
 
@@ -31,8 +31,9 @@ def _template(version: Any, labels: Mapping[str, Any] | None = None) -> dict[str
 
 
 def _replica_set(given: Mapping[str, Any]) -> dict[str, Any]:
-    labels = {"pod-template-hash": given.get("hash") or ""}
-    is_deleting = given.get("deleting") or given.get("terminating")
+    given = facts(given, name="", templateVersion="", hash="", owned=True, deleting=False, terminating=False)
+    labels = {"pod-template-hash": given["hash"]}
+    is_deleting = given["deleting"] or given["terminating"]
     metadata = {"labels": labels, "deletionTimestamp": "2026-01-01T00:00:00Z" if is_deleting else None}
     return {"metadata": metadata, "spec": {"template": _template(given.get("templateVersion"), labels)}}
 

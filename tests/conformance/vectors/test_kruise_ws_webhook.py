@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.support.spreads import among, drive, with_controller
-from tests.support.vectors import each_case, filled, load
+from tests.support.spreads import RECORDS, among, marked, with_controller
+from tests.support.vectorfacts import contains
+from tests.support.vectors import each_case, facts, load
 
 from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.planning.workloadspread.hub import to_hub
@@ -15,32 +16,30 @@ from federation.planning.workloadspread.references import find_spread
 from federation.planning.workloadspread.versions import pod_version
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-TIME = "2026-01-01T00:00:00Z"
+EXISTING = "cloneset-test"
+"""The only workload in the cluster."""
 
 
 def _stored(versions: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return entries whose records are maps, as they are stored."""
-    return {
-        version: [
-            {key: dict.fromkeys(value or (), TIME) if key.endswith("Pods") else value for key, value in status.items()}
-            for status in entry or ()
-        ]
-        for version, entry in (versions or {}).items()
-    }
+    """Return entries as they are stored."""
+    return {version: [marked(status) for status in entry or ()] for version, entry in (versions or {}).items()}
 
 
-def _compared(versions: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {
-        version: {
-            status["name"]: (
-                status.get("missingReplicas") or 0,
-                set(status.get("creatingPods") or ()),
-                set(status.get("deletingPods") or ()),
+def _check_entries(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    assert found.keys() == expected.keys()
+    for version, entry in expected.items():
+        statuses = {status["name"]: status for status in found[version]}
+        assert list(statuses) == [status["name"] for status in entry or ()]
+        for each in entry or ():
+            wanted = facts(
+                marked(each), name="", missingReplicas=0, conditions=[], replicas=None, creatingPods={}, deletingPods={}
             )
-            for status in entry or ()
-        }
-        for version, entry in (versions or {}).items()
-    }
+            status = statuses[each["name"]]
+            assert (status.get("missingReplicas") or 0) == wanted["missingReplicas"]
+            assert wanted["replicas"] in (None, status.get("replicas") or 0)
+            assert contains(status.get("conditions") or [], wanted["conditions"])
+            for field in RECORDS:
+                assert set(status.get(field) or ()) == set(wanted[field]), f"{each['name']}: {field}"
 
 
 def _is_complete(spread: Mapping[str, Any]) -> bool:
@@ -48,23 +47,64 @@ def _is_complete(spread: Mapping[str, Any]) -> bool:
     return bool(((spread.get("spec") or {}).get("targetRef") or {}).get("name"))
 
 
+def _search(spread: dict[str, Any], pod: Mapping[str, Any]) -> tuple[Any, bool]:
+    """Return the WorkloadSpread of the pod, and whether a controller to look up does not exist."""
+    if not _is_complete(spread):
+        return spread, False
+    search = find_spread(among(spread), pod)
+    try:
+        reference = next(search)
+        while reference.get("name") == EXISTING:
+            reference = search.send({"metadata": {}})
+    except StopIteration as done:
+        return done.value, False
+    return None, True
+
+
+def _given(case: dict[str, Any]) -> dict[str, Any]:
+    return facts(
+        case["input"],
+        operation="Create",
+        pod={},
+        workloadSpread={},
+        versionedSubsetStatuses={},
+        subsetStatuses=[],
+        unschedulable=[],
+        workloadReplicas=0,
+        dryRun=False,
+    )
+
+
+def _spread(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the WorkloadSpread with its status, which the case has in the object or beside it."""
+    stored = given["workloadSpread"].get("status") or {}
+    overall = [*(stored.get("subsetStatuses") or ()), *given["subsetStatuses"]]
+    known = {status.get("name") for status in overall}
+    overall += [{"name": name, "schedulable": "False"} for name in given["unschedulable"] if name not in known]
+    versions = _stored({**(stored.get("versionedSubsetStatuses") or {}), **given["versionedSubsetStatuses"]})
+    status = {**stored, "subsetStatuses": list(map(marked, overall)), "versionedSubsetStatuses": versions}
+    return to_hub({**given["workloadSpread"], "status": status})
+
+
 @each_case(load("kruise-ws-webhook"))
 def test_pods_are_admitted_as_in_the_vectors(case: dict[str, Any]) -> None:
-    given = filled(case["input"], operation="Create", pod={}, workloadSpread={}, versionedSubsetStatuses={})
-    before = _stored(given["versionedSubsetStatuses"])
-    spread = to_hub({**given["workloadSpread"], "status": {"versionedSubsetStatuses": before}})
-    pod, total = given["pod"], int(given.get("workloadReplicas") or 0)
-    version = pod_version(pod)
-    expected = case["expected"]
+    given, expected = _given(case), case["expected"]
+    spread, pod, total = _spread(given), given["pod"], int(given["workloadReplicas"])
+    before, version = spread["status"]["versionedSubsetStatuses"], pod_version(pod)
     if given["operation"] != "Create":
+        assert given["operation"] in {"Delete", "Eviction"}
         match = parse_match(pod)
         is_named = match is not None and match.spread == (spread.get("metadata") or {}).get("name")
-        status = record_deletion(spread, pod, version=version, total=total, now=NOW) if is_named else None
+        is_recorded = is_named and not given["dryRun"]
+        status = record_deletion(spread, pod, version=version, total=total, now=NOW) if is_recorded else None
         _check_ledger(expected, before, status)
-        return
-    found = drive(find_spread(among(spread), pod)) if _is_complete(spread) else spread
-    if found is None:
         assert expected.get("pod") in (None, pod)
+        return
+    found, is_missing = _search(spread, pod)
+    assert is_missing == bool(expected.get("error")), "a controller of the pod does not exist"
+    if found is None or given["dryRun"]:
+        assert expected.get("pod") in (None, pod)
+        assert expected.get("chosenSubset") is None
         _check_ledger(expected, before, None)
         return
     choice = choose_subset(spread, pod, version=version, total=total, uid="new-uid", now=NOW)
@@ -78,11 +118,11 @@ def test_pods_are_admitted_as_in_the_vectors(case: dict[str, Any]) -> None:
         assert injected == expected["pod"]
     if expected.get("generatedUID"):
         assert choice.uid == "new-uid"
+    match = parse_match(injected)
     if expected.get("annotation has uid") is not None:
-        match = parse_match(injected)
         assert match is not None
         assert bool(match.uid) is expected["annotation has uid"]
-    _check_ledger(expected, before, choice.status, str(name), choice.uid)
+    _check_ledger(expected, before, choice.status, str(name), choice.uid or str(pod["metadata"].get("name")))
 
 
 def _check_ledger(
@@ -90,26 +130,30 @@ def _check_ledger(
     before: dict[str, Any],
     status: Mapping[str, Any] | None,
     chosen: str = "",
-    uid: str = "",
+    recorded: str = "",
 ) -> None:
+    assert expected.get("allowed") in (None, True)  # a pod is never refused for want of a subset
     after = before if status is None else status["versionedSubsetStatuses"]
     if expected.get("statusUpdated") is not None:
         assert (status is not None) is expected["statusUpdated"]
     if expected.get("versionedSubsetStatuses") is not None:
-        assert _compared(after) == _compared(expected["versionedSubsetStatuses"])
-    statuses = {name: found for entry in _compared(after).values() for name, found in entry.items()}
+        _check_entries(after, expected["versionedSubsetStatuses"])
+    statuses = {each["name"]: each for entry in after.values() for each in entry}
     for name, missing in (expected.get("missingReplicas") or {}).items():
-        assert statuses[name][0] == missing
-    if expected.get("creatingPods has key"):
-        assert uid
-        assert statuses[chosen][1] == {uid}
+        assert statuses[name].get("missingReplicas") == missing
+    for field in RECORDS:
+        for name, ids in (expected.get(field) or {}).items():
+            assert set(statuses[name].get(field) or ()) == set(ids)
+        if key := expected.get(f"{field} has key"):
+            # The key is the name of a pod, or it says in words that it is the generated one.
+            records = {pod for name in ([chosen] if chosen else statuses) for pod in statuses[name].get(field) or ()}
+            assert {key, recorded} & records
 
 
-@each_case(load("kruise-ws-webhook"))
+@each_case(load("kruise-ws-webhook"), is_whole=False)
 def test_admission_changes_nothing_in_place(case: dict[str, Any]) -> None:
-    given = filled(case["input"], pod={}, workloadSpread={}, versionedSubsetStatuses={})
-    before = {"versionedSubsetStatuses": _stored(given["versionedSubsetStatuses"])}
-    spread, pod = to_hub({**given["workloadSpread"], "status": before}), with_controller(given["pod"])
+    given = _given(case)
+    spread, pod = _spread(given), with_controller(given["pod"])
     texts = repr((spread, pod))
     choice = choose_subset(spread, pod, version=pod_version(pod), total=0, uid="new-uid", now=NOW)
     if choice.subset is not None:

@@ -2,20 +2,27 @@
 
 from typing import Any
 
-from tests.support.vectors import each_case, filled, load
+from tests.support.vectors import each_case, filled, load, with_operations
 
-from federation.planning.multicluster.imports import derived_service, plan_service
+from federation.planning.multicluster.imports import derived_service, plan_service, service_ports
 
 CASES = load("mcs")
 
 
-@each_case([case for case in CASES if case["input"]["op"] == "derivedService"])
+@each_case(with_operations(CASES, "derivedService"))
 def test_the_service_of_an_import(case: dict[str, Any]) -> None:
     given = filled(case["input"], serviceImport={"metadata": {"namespace": "", "name": ""}})
     assert derived_service(given["serviceImport"]) == filled(case["expected"], service={})["service"]
 
 
-@each_case([case for case in CASES if case["input"]["op"] == "updateDerivedServiceFedObject"])
+@each_case(with_operations(CASES, "servicePorts"))
+def test_the_ports_of_an_import(case: dict[str, Any]) -> None:
+    given = filled(case["input"], ports=[], serviceImport={})
+    ports = given["ports"] or (given["serviceImport"].get("spec") or {}).get("ports")
+    assert service_ports({"ports": ports}) == filled(case["expected"], ports=[])["ports"]
+
+
+@each_case(with_operations(CASES, "updateDerivedServiceFedObject"))
 def test_a_service_that_is_placed_already_is_not_written(case: dict[str, Any]) -> None:
     # The vector gives no objects: it says that the existing one equals the desired one.
     service_import = {"metadata": {"namespace": "foo", "name": "bar"}, "spec": {"ports": [{"port": 80}]}}

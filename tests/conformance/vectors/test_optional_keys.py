@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
-from tests.support.vectors import BATCHES, Batch, load
+from tests.support.vectors import BATCHES, FOLDER, Batch, load, operation
 
 load("adoption")  # skips this module when there are no vectors
 
@@ -104,6 +105,40 @@ def variants(case: dict[str, Any], distinct: set[str]) -> Iterator[tuple[dict[st
                 parent[path[-1]] = None
             if path[-1] != "error" or not value:
                 yield changed, path, form, not value and path[-1] not in distinct
+
+
+WITHOUT_ADAPTER = {
+    ("hpa_util", "addPending"): "our pipeline has no stage of the autoscaler's own",
+    ("hpa_util", "removePending"): "our pipeline has no stage of the autoscaler's own",
+    ("mcs", "derivedServiceFedObject"): "the Service itself is placed; there is no second federated object",
+    ("seeds-003-kubeadmiral", ""): "tests/e2e/test_seeds_003.py and scenarios apply its manifests",
+}
+IN_SCENARIOS = {
+    "001-9 HPA on the UnitedDeployment": "tests/scenarios/test_united_autoscaling.py",
+    "001-11 API sketch: Topology/Subset": "tests/scenarios/test_united_deployments_across_clusters.py",
+    "001-12 API sketch: update strategy": "tests/scenarios/test_united_rollouts_across_clusters.py",
+}
+"""Cases of seeds that other tests cover."""
+
+
+def test_every_case_has_an_adapter() -> None:
+    adapters()
+    checked = {orjson.dumps(case) for batch in BATCHES.values() for case in batch.cases}
+    # The cases of two plugins share one adapter, which adds their name.
+    checked |= {
+        orjson.dumps({key: value for key, value in case.items() if key != "plugin"})
+        for batch in BATCHES.values()
+        for case in batch.cases
+    }
+    missing = [
+        f"{path.stem}: {case['name']}"
+        for path in sorted(FOLDER.glob("*.json"))
+        for case in load(path.stem)
+        if orjson.dumps(case) not in checked
+        and case["name"] not in IN_SCENARIOS
+        and (path.stem, operation(case)) not in WITHOUT_ADAPTER
+    ]
+    assert not missing, "\n".join(missing)
 
 
 @pytest.mark.parametrize("adapter", adapters())

@@ -84,6 +84,8 @@ def _look_up(given: dict[str, Any]) -> list[str]:
 def test_helpers(case: dict[str, Any]) -> None:
     given = filled(case["input"], object={}, overridePolicies=[], clusterOverridePolicies=[], src={}, dst={}, list=[])
     expected = filled(case["expected"], error=False, matched=False, policyKeys=[], result={})
+    # We look again when a policy changes; KubeAdmiral says so by a result of its function.
+    assert expected.get("needsRecheckOnError") in (None, False, expected["error"])
     match given["op"]:
         case "isClusterMatched":
             metadata = given["cluster"]["metadata"]

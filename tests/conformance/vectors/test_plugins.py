@@ -112,6 +112,7 @@ def test_capacity_weight(case: dict[str, Any]) -> None:
         case "available_to_percentage":
             resource, reported = given["resourceName"], given.get("clusterAvailables") or {}
             free = {name: whole(to_resources(amounts or {}), resource) for name, amounts in reported.items()}
+            limits = given.get("weightLimit") or {}
             if expected.get("error"):
                 # On purpose different: a cluster that does not report the resource has none of it, and that is all.
                 # The original's plugin never comes here either: it fills in zeros first.
@@ -121,7 +122,7 @@ def test_capacity_weight(case: dict[str, Any]) -> None:
                 assert {weights[name] for name in lacking} == {0}
                 assert sum(weights.values()) == 1000
             else:
-                assert weights_of(free, given.get("weightLimit") or {}) == (expected.get("weights") or {})
+                assert weights_of(free, limits) == (expected.get("weights") or {})
         case _:
             unit = make_unit(given.get("su") or {})
             assert unit is not None

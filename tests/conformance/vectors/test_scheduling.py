@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.support.vectors import each_case, filled, load
+from tests.support.vectors import each_case, facts, filled, load
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, PathDefinition
@@ -81,6 +81,7 @@ def test_scheduling_unit(case: dict[str, Any]) -> None:
             unit = unit_of(given["policy"], given["annotations"])
             assert as_wire(unit) == expected_wire(expected["schedulingUnit"])
         case "scheduling_mode":
+            assert given.get("kind") in (None, "Deployment", "StatefulSet")  # only the path decides
             unit = unit_of(given["policy"], {}, given["replicasSpecPath"])
             assert unit.mode == (expected.get("schedulingMode") or "Duplicate")
         case "replicas_strategy_from_policy":
@@ -88,6 +89,10 @@ def test_scheduling_unit(case: dict[str, Any]) -> None:
         case _:
             priorities = unit_of({"spec": {}}, given["annotations"]).priorities
             assert (priorities or {}, priorities is not None) == (expected["priorities"], expected["found"])
+
+
+ONE_EACH: dict[str, Any] = {"filter": [], "score": [], "select": []}
+"""The plugins of all cases; that of replicas is described in words."""
 
 
 class OneEach:
@@ -109,7 +114,7 @@ def fake_plugin(points: list[str]) -> Any:
 
 @each_case(load("scheduler_core"))
 def test_scheduler_core(case: dict[str, Any]) -> None:
-    given = filled(case["input"], registry={}, enabled={}, pluginResults=[], clusters=[], su={})
+    given = filled(case["input"], registry={}, enabled={}, pluginResults=[], clusters=[], su={}, plugins={})
     expected = filled(case["expected"], error=False, suggestedClusters={})
     if given["op"] == "newFramework":
         registry = PluginRegistry(
@@ -128,14 +133,19 @@ def test_scheduler_core(case: dict[str, Any]) -> None:
         decision = Engine(registry).decide(a_unit(), snapshot, Profile(filter=refs(*results)), now=NOW)
         assert decision.is_success == (expected["code"] == "Success")
         first = next((name for name, ok in results.items() if not ok), None)
+        assert (first is None) == (expected.get("failedPlugin") is None)
         assert (decision.failure.plugin if decision.failure else None) == first
     else:
-        su = given["su"]
+        plugins = facts(given["plugins"], filter=[], score=[], select=[], replicas="")
+        assert plugins == {**ONE_EACH, "replicas": plugins["replicas"]}
+        su = facts(
+            given["su"], schedulingMode="Duplicate", desiredReplicas=None, stickyCluster=False, currentClusters={}
+        )
         unit = a_unit(
-            mode=SchedulingMode(su.get("schedulingMode") or "Duplicate"),
-            desired_replicas=su.get("desiredReplicas"),
-            sticky=bool(su.get("stickyCluster")),
-            current=su.get("currentClusters") or {},
+            mode=SchedulingMode(su["schedulingMode"]),
+            desired_replicas=su["desiredReplicas"],
+            sticky=su["stickyCluster"],
+            current=su["currentClusters"],
         )
         registry = PluginRegistry({"one": lambda _: OneEach()})
         snapshot = Snapshot(1, tuple(a_cluster(name).built() for name in given["clusters"]))
@@ -143,7 +153,9 @@ def test_scheduler_core(case: dict[str, Any]) -> None:
         assert dict(decision.placements) == expected["suggestedClusters"]
 
 
-def triggers_of(status: dict[str, Any], replicas: int | None) -> tuple[Triggers, Any]:
+def triggers_of(given: dict[str, Any], replicas: int | None) -> tuple[Triggers, Any]:
+    of_clusters = {"clusterNames": [], "clusterLabels": [], "clusterTaints": [], "clusterAPIResources": []}
+    status = facts(given, policyName="", reschedulePolicy=None, **of_clusters)
     cache = ClusterCache()
     for index, name in enumerate(status.get("clusterNames") or ()):
         at = {
@@ -170,12 +182,14 @@ def triggers_of(status: dict[str, Any], replicas: int | None) -> tuple[Triggers,
 @each_case(load("scheduling_triggers"))
 def test_scheduling_triggers(case: dict[str, Any]) -> None:
     given = filled(case["input"], new={}, old={}, withReplicas=False, withOldTrigger=False, oldStatus={}, newStatus={})
-    expected = filled(case["expected"], changed=False, triggersChanged=False, deferredReasons="")
+    expected = filled(case["expected"], changed=False, triggersChanged=False, deferredReasons="", error=False)
     if given["op"] == "cluster_trigger_changed":
         assert cluster_trigger_changed(given["new"], given["old"]) == expected["changed"]
         return
     replicas = 2 if given["withReplicas"] else None
-    old = triggers_of(given["oldStatus"], replicas)[0] if given["withOldTrigger"] else None
+    before = triggers_of(given["oldStatus"], replicas)[0]
+    old = before if given["withOldTrigger"] else None
+    assert not expected["error"]
     new, policy = triggers_of(given["newStatus"], replicas)
     verdict = compare_triggers(None if old is None else old.text, new, policy)
     assert (verdict.is_due, verdict.deferred_reasons) == (expected["triggersChanged"], expected["deferredReasons"])
@@ -223,7 +237,9 @@ def test_scheduler_util(case: dict[str, Any]) -> None:
         case "convert_migration_config":
             assert applied_form(given["migrationConfig"], has_replicas=True) == expected["info"]
         case _:
-            text = applied_annotation(given.get("migrationConfigJSON") or "{}", has_replicas=True)
+            paths = PathDefinition(replicas_spec=split(given["replicasSpecPath"]))
+            source = FederatedType("deployments", DEPLOYMENTS, (), paths).replicas(given["sourceObject"])
+            text = applied_annotation(given.get("migrationConfigJSON") or "{}", has_replicas=source is not None)
             assert text == expected["infoJSON"]
 
 

@@ -41,7 +41,7 @@ def test_every_case_is_checked() -> None:
     assert {case["name"].split()[0] for case in CASES} <= known
 
 
-@each_case(_cases("002-1"))
+@each_case(_cases("002-1"), is_whole=False)
 def test_the_limits_of_the_extension_scheduler_are_the_computed_ones(case: dict[str, Any]) -> None:
     given = _given(case, **{"cluster-size": 0, "available-zones": []})
     caps = filled(case["expected"].get("caps") or {}, node=0, zone=0)
@@ -53,7 +53,7 @@ def test_the_limits_of_the_extension_scheduler_are_the_computed_ones(case: dict[
     assert compute_limits(given["cluster-size"], zones) == Limits(caps["node"], caps["zone"])
 
 
-@each_case(_cases("002-2"))
+@each_case(_cases("002-2"), is_whole=False)
 def test_the_limits_follow_the_formulas(case: dict[str, Any]) -> None:
     limits = compute_limits(_given(case, pods=0)["pods"], 3)
     expected = filled(case["expected"], **{"node.maxSkew": 0, "zone.maxSkew": 0})
@@ -67,7 +67,7 @@ def test_the_limits_follow_the_formulas(case: dict[str, Any]) -> None:
     assert skews.zone >= 1
 
 
-@each_case(_cases("002-3", "002-4", "002-5"))
+@each_case(_cases("002-3", "002-4", "002-5"), is_whole=False)
 def test_the_constraints_have_the_fields_of_the_seed(case: dict[str, Any]) -> None:
     manifest = _given(case, topologyKey=HOSTNAME, whenUnsatisfiable="DoNotSchedule")
     aliases = dict.fromkeys(ZONE_KEYS, ZONE_KEYS[1])
@@ -86,7 +86,7 @@ def test_the_constraints_have_the_fields_of_the_seed(case: dict[str, Any]) -> No
         assert len(keys) == len(set(keys)) == 4
 
 
-@each_case(_cases("002-6"))
+@each_case(_cases("002-6"), is_whole=False)
 def test_the_generated_constraints_contain_those_of_the_printed_pod(case: dict[str, Any]) -> None:
     source = filled(case["expected"].get("generated_from") or {}, zones=[], shards=1, replicasPerShard=2, shardIndex=0)
     spec = _given(case, spec={})["spec"]
@@ -109,7 +109,7 @@ def test_the_generated_constraints_contain_those_of_the_printed_pod(case: dict[s
     assert not has_constraints(spec, built), "the printed pod lacks the soft constraints"
 
 
-@each_case(_cases(*(f"002-{number}" for number in range(7, 13))))
+@each_case(_cases(*(f"002-{number}" for number in range(7, 13))), is_whole=False)
 def test_a_step_has_the_feasible_nodes_of_the_vectors(case: dict[str, Any]) -> None:
     given = _given(case, next="", zones={}, placed={}, nodeMaxSkew=1, antiAffinity="zone")
     zones = {node: zone for zone, nodes in given["zones"].items() for node in nodes or ()}
@@ -147,7 +147,7 @@ def _orders(state: State) -> set[State]:
     return found
 
 
-@each_case(_cases("002-13", "002-14", "002-19"))
+@each_case(_cases("002-13", "002-14", "002-19"), is_whole=False)
 def test_the_search_finds_the_deadlocks_and_the_worst_case(case: dict[str, Any]) -> None:
     service, found, is_zoned = _searched(case["input"].get("manifest") or {})
     expected = filled(case["expected"])
@@ -175,7 +175,7 @@ def test_the_search_finds_the_deadlocks_and_the_worst_case(case: dict[str, Any])
             assert (facts[key] or None) == (value or None), key
 
 
-@each_case(_cases("002-15"))
+@each_case(_cases("002-15"), is_whole=False)
 def test_new_shards_are_searched_from_the_running_ones(case: dict[str, Any]) -> None:
     given = _given(case, addShards=0, newNodeMaxSkew=1, newZoneMaxSkew=1)
     domains = ((1, 1),) * 3
@@ -188,7 +188,7 @@ def test_new_shards_are_searched_from_the_running_ones(case: dict[str, Any]) -> 
     assert compute_limits(given.get("pods") or 10, 3).skews == Skews(given["newNodeMaxSkew"], given["newZoneMaxSkew"])
 
 
-@each_case(_cases("002-16"))
+@each_case(_cases("002-16"), is_whole=False)
 def test_the_checker_reports_what_a_scale_in_breaks(case: dict[str, Any]) -> None:
     given = _given(case, placement=[], zones={}, removeShards=[], shards=0)
     zones = given["zones"]
@@ -217,7 +217,7 @@ def test_the_checker_reports_what_a_scale_in_breaks(case: dict[str, Any]) -> Non
     assert {(each.rule, each.domain, each.count) for each in found} == wanted
 
 
-@each_case(_cases("002-17"))
+@each_case(_cases("002-17"), is_whole=False)
 def test_the_validated_operations_complete(case: dict[str, Any]) -> None:
     """Create, scale out and in, delete a pod and schedule it again: always with a feasible node."""
     given = _given(case, az="three AZ", shardPath=[3], operations=[])
@@ -268,7 +268,7 @@ REQUIREMENTS = {
 """What the seed requires, and the rule that reports its violation."""
 
 
-@each_case(_cases("002-18"))
+@each_case(_cases("002-18"), is_whole=False)
 def test_a_violation_of_each_requirement_is_reported(case: dict[str, Any]) -> None:
     zones = {"single AZ": 1, "two AZ": 2, "three or more AZ": 3}
     for name, requirements in case["expected"].items():

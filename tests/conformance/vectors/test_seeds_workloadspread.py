@@ -53,7 +53,7 @@ def _check_counts(workload: SpreadWorkload, wanted: Mapping[str, int]) -> None:
     assert workload.counts() == {name: count for name, count in wanted.items() if count}
 
 
-@each_case(CASES)
+@each_case(CASES, is_whole=False)
 def test_manifests_of_the_articles_are_judged_as_they_say(case: dict[str, Any]) -> None:
     given, expected = filled(case["input"], manifest={}), filled(case["expected"])
     manifest = given["manifest"]
@@ -63,7 +63,7 @@ def test_manifests_of_the_articles_are_judged_as_they_say(case: dict[str, Any]) 
     assert expected.get("error_field") in (None, *(cause["field"] for cause in causes))
 
 
-@each_case(CASES)
+@each_case(CASES, is_whole=False)
 def test_pods_are_distributed_as_the_articles_say(case: dict[str, Any]) -> None:
     given, expected = filled(case["input"], manifest={}), filled(case["expected"])
     spread = _spread(given["manifest"])
@@ -83,7 +83,7 @@ def test_pods_are_distributed_as_the_articles_say(case: dict[str, Any]) -> None:
                 _check_counts(_scaled(spread, start, int(number)), counts)
 
 
-@each_case([case for case in CASES if case["expected"].get("deletion_cost")])
+@each_case([case for case in CASES if case["expected"].get("deletion_cost")], is_whole=False)
 def test_deletion_costs_are_those_of_the_articles(case: dict[str, Any]) -> None:
     expected = filled(case["expected"], deletion_cost={})
     spread = _spread(case["input"].get("manifest") or {})
@@ -115,7 +115,7 @@ def test_deletion_costs_are_those_of_the_articles(case: dict[str, Any]) -> None:
         assert all(str(name) in text for name, text in zip(order, expected["deletion_order"], strict=True))
 
 
-@each_case([case for case in CASES if case["input"].get("manifest")])
+@each_case([case for case in CASES if case["input"].get("manifest")], is_whole=False)
 def test_pods_carry_what_the_articles_say(case: dict[str, Any]) -> None:
     given, expected = filled(case["input"]), filled(case["expected"])
     spread = _spread(given["manifest"])
@@ -154,7 +154,7 @@ def test_pods_carry_what_the_articles_say(case: dict[str, Any]) -> None:
             assert annotations == annotations | ids
 
 
-@each_case([case for case in CASES if case["expected"].get("example")])
+@each_case([case for case in CASES if case["expected"].get("example")], is_whole=False)
 def test_pods_go_to_the_next_subset_when_no_node_fits(case: dict[str, Any]) -> None:
     example = filled(case["expected"].get("example") or {}, replicas=0, result={}, then_scale_to_7={})
     spread = _spread(case["input"]["manifest"] or {})
@@ -169,7 +169,7 @@ def test_pods_go_to_the_next_subset_when_no_node_fits(case: dict[str, Any]) -> N
             _check_counts(workload, wanted)
 
 
-@each_case([case for case in CASES if "create #1" in case["expected"]])
+@each_case([case for case in CASES if "create #1" in case["expected"]], is_whole=False)
 def test_the_ledger_counts_as_the_article_says(case: dict[str, Any]) -> None:
     manifest, expected = case["input"].get("manifest") or {}, filled(case["expected"])
     entry = (manifest.get("status") or {}).get("subsetStatuses") or []
@@ -194,7 +194,7 @@ def test_the_ledger_counts_as_the_article_says(case: dict[str, Any]) -> None:
         assert missing() == step["missingReplicas"]
 
 
-@each_case([case for case in CASES if "existing 8 pods" in case["expected"]])
+@each_case([case for case in CASES if "existing 8 pods" in case["expected"]], is_whole=False)
 def test_existing_pods_are_adopted_as_the_article_says(case: dict[str, Any]) -> None:
     spread = _spread(case["input"].get("manifest") or {})
     pods = [a_pod(f"old-{number}", node="node-1", phase="Running") for number in range(8)]

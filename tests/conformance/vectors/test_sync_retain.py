@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.vectors import each_case, filled, load
+from tests.support.vectors import each_case, facts, filled, load
 
 from federation.api import names
 from federation.planning.rendering import retention
@@ -57,7 +57,9 @@ def test_retention_by_kind(case: dict[str, Any]) -> None:
 
 @each_case(load("kubefed_retain_service"))
 def test_service_fields_that_kubefed_retained(case: dict[str, Any]) -> None:
-    cluster, expected = case["input"].get("cluster") or {}, filled(case["expected"], error=False, retainedSpec={})
+    given = facts(case["input"], desired={}, cluster={})
+    cluster, expected = given["cluster"], filled(case["expected"], error=False, retainedSpec={})
+    assert not given["desired"], "the retained fields do not depend on the desired object"
     if expected["error"]:
         with pytest.raises(retention.RetentionError):
             retention.service_fields(cluster)

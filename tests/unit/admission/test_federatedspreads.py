@@ -92,7 +92,7 @@ def in_cluster(name: str, limit: int | str | None = None, **more: Any) -> Object
         ),
         (
             a_spread(a_subset("a", required=False, requiredNodeSelectorTerm=_WITHOUT_VALUES)),
-            "spec.subsets[0].requiredNodeSelector.matchExpressions[0].values",
+            "spec.subsets[0].requiredNodeSelectorTerm.matchExpressions[0].values",
             "must be specified",
         ),
         (

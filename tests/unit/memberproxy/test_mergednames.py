@@ -38,6 +38,13 @@ def test_one_name_can_mean_pods_of_two_clusters() -> None:
     assert (raw_name("a", "a-b-web"), raw_name("a-b", "a-b-web")) == ("b-web", "web")
 
 
+def test_a_name_is_never_shorter_than_that_of_its_cluster() -> None:
+    long = "x" * 250
+    assert possible_clusters([long, "x"], "x-web") == ["x"]
+    assert possible_clusters([long], "x" * 243) == []
+    assert possible_clusters([long], merged_name(long, "web")) == [long]
+
+
 def test_a_cluster_whose_name_begins_another_one_has_no_such_pod() -> None:
     assert raw_name("member-1", "member-10-web") == ""
 

@@ -62,6 +62,11 @@ def test_a_workload_concerns_the_living_spread_with_its_group_kind_and_name() ->
     workload = {"apiVersion": "apps/v1beta1", "kind": "Deployment", "metadata": {"name": "web"}}
     assert spread_of_workload([dying, spread], workload) is spread
     assert spread_of_workload([dying, spread], {**workload, "metadata": {"name": "db"}}) is None
+    replica_set = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web-1"}}
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "controller": True}
+    assert spread_of_workload([spread], replica_set) is None
+    owned = {**replica_set, "metadata": {"name": "web-1", "ownerReferences": [owner]}}
+    assert spread_of_workload([dying, spread], owned) is spread
     assert has_workload_changed(None, workload)
     assert has_workload_changed(workload, None)
 
