@@ -204,9 +204,7 @@ class ControlPlane:
         return application.mount(
             self._journal,
             self._server.registry.kinds,
-            DeliveryView(
-                wiring.objects, wiring.informers, wiring.members, wiring.corrections, wiring.scalers, wiring.tolerated
-            ),
+            DeliveryView(wiring.objects, wiring.informers, wiring.members, wiring.member_records, wiring.tolerated),
             PolicyView(wiring.objects, wiring.policy_usage),
             TopologyView(wiring.informers, wiring.members),
             ObjectListView(wiring.objects, wiring.informers),

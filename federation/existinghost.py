@@ -117,9 +117,7 @@ class ExistingHost:
             self._access,
             first_finalizers(wiring.types, wiring.policy_selection),
         )
-        view = DeliveryView(
-            wiring.objects, wiring.informers, wiring.members, wiring.corrections, wiring.scalers, wiring.tolerated
-        )
+        view = DeliveryView(wiring.objects, wiring.informers, wiring.members, wiring.member_records, wiring.tolerated)
         policies = PolicyView(wiring.objects, wiring.policy_usage)
         spread = TopologyView(wiring.informers, wiring.members)
         headroom = HeadroomView(wiring.objects, wiring.informers)

@@ -52,9 +52,7 @@ from federation.controllers.uniteddeployment.memberpods import MemberPods
 from federation.controllers.workloadspread.controller import WorkloadSpreadController
 from federation.delivery.controller import SyncController
 from federation.delivery.host.tombstones import Tombstones
-from federation.delivery.members.corrections import Corrections
-from federation.delivery.members.driftreports import DriftReports
-from federation.delivery.members.scalers import Scalers
+from federation.delivery.members.memberrecords import MemberRecords
 from federation.featureapi.feature import Loop
 from federation.featureapi.surroundings import Surroundings
 from federation.features.catalogue import FEATURES
@@ -115,8 +113,7 @@ class Wiring:
             pool, clock=clock, options=MemberOptions(cache_bytes_max=settings.member_cache_bytes_max)
         )
         self.tombstones = Tombstones(client, self.informers)
-        self.corrections = Corrections(clock)
-        self.scalers = Scalers(clock)
+        self.member_records = MemberRecords(clock)
         self.tolerated = ToleratedTaints()
         self.recorder = EventRecorder(client, clock=clock)
         self.host = Host(client, self.objects, self.informers, self.members, self.recorder, clock)
@@ -201,7 +198,7 @@ class Wiring:
                 informers,
                 members,
                 self.tombstones,
-                DriftReports(self.corrections, self.scalers, recorder),
+                self.member_records,
                 recorder,
                 self.policy_selection,
                 clock=clock,

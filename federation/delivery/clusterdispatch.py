@@ -15,11 +15,13 @@ from federation.delivery.host.followerwait import FollowerReadiness
 from federation.delivery.host.hostadmission import HostAdmission
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.driftreports import DriftReports
-from federation.delivery.members.expectations import Expectations, MemberKey
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.memberoperations import MemberOperations
+from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.operations import Write, to_applied_configuration
 from federation.delivery.members.propagation import Propagation, member_key
+from federation.delivery.rules.corrections import is_correction
+from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import (
     ABSENT_OBJECT,
     PENDING_STATUS,
@@ -52,7 +54,7 @@ class Dispatcher:
     def __init__(
         self,
         operations: MemberOperations,
-        expectations: Expectations,
+        records: MemberRecords,
         member_objects: MemberObjectCache,
         follower_readiness: FollowerReadiness,
         admission: HostAdmission,
@@ -64,13 +66,12 @@ class Dispatcher:
     ) -> None:
         self._clock = clock
         self._operations = operations
-        self._expectations = expectations
+        self._records = records
         self._member_objects = member_objects
         self._follower_readiness = follower_readiness
         self._admission = admission
         self._tombstones = tombstones
         self._drift = drift
-        self._scalers = drift.scalers
         self._rollouts = rollouts
         self._recorder = recorder
 
@@ -115,7 +116,7 @@ class Dispatcher:
     def keep_evidence(self, federated: Object, type_: FederatedType) -> None:
         """Keep the evidence of what has finished for the federated object that is written in the place of this one."""
         for cluster, each in evidence_by_cluster(federated).items():
-            self._expectations.record_finished(member_key(federated, type_, cluster), each)
+            self._records.record_finished(member_key(federated, type_, cluster), each)
 
     def _note_finish(self, propagation: Propagation, key: MemberKey, live: Object | None) -> None:
         """Take the evidence that the object has finished from the object itself, or from when it left.
@@ -124,7 +125,7 @@ class Dispatcher:
         """
         cluster, known = key.cluster, propagation.finished.get(key.cluster)
         if live is None:
-            left = self._expectations.finished(key)
+            left = self._records.get(key).finished
             if known is None and left is not None and left["run"] == run_of(propagation.federated):
                 propagation.finished[cluster] = left
             return
@@ -166,8 +167,8 @@ class Dispatcher:
 
     def _is_uncertain(self, propagation: Propagation, key: MemberKey, digest: str) -> bool:
         """Return whether other content may still arrive: a step counts on what was written, so it is written again."""
-        is_other = not self._rollouts.is_repetition(key, digest) and self._expectations.is_unconfirmed(key)
-        return bool(propagation.steps) and is_other
+        record = self._records.get(key)
+        return bool(propagation.steps) and record.is_unconfirmed and not record.is_repetition(digest)
 
     def _ensure(self, propagation: Propagation, cluster: str, live: Object | None) -> None:
         key = propagation.member_key(cluster)
@@ -177,20 +178,24 @@ class Dispatcher:
                 propagation.record_written(cluster, None)
             return
         federated = propagation.federated
-        if live is not None and self._scalers.find(key) and self._operations.await_scaler(propagation, key, live):
+        if (
+            live is not None
+            and self._records.get(key).scaler_name
+            and self._operations.await_scaler(propagation, key, live)
+        ):
             return
         try:
             desired = propagation.renderer.render(cluster)
             if step is not None:
                 desired = to_stepped(propagation.type_.resource, desired, live, step)
             paths = self._retained_paths(propagation, key)
-            known_uid = self._expectations.lost_uid(key) if live is None else ""
+            known_uid = self._records.get(key).lost_uid if live is None else ""
             write = Write(key, desired, live, propagation.annotations, paths, known_uid=known_uid)
             if live is not None and not is_management_disabled(live):
                 wanted = to_applied_configuration(write, live)
                 is_written = is_converged(desired, wanted, live)
                 if not self._is_uncertain(propagation, key, desired.hash) and (
-                    is_written or self._expectations.is_accepted(key, desired.hash, live)
+                    is_written or self._records.get(key).is_accepted(desired.hash, live)
                 ):
                     propagation.record_written(cluster, live)
                     return
@@ -202,7 +207,7 @@ class Dispatcher:
             return
         if live is not None and self._operations.await_scaler(propagation, key, live):
             return
-        if self._drift.is_correction(key, desired.hash, live):
+        if is_correction(self._records.get(key), desired.hash, live):
             if self._drift.is_paused(propagation, key, live):
                 return
             write = replace(write, is_correction=live is not None)
@@ -211,7 +216,7 @@ class Dispatcher:
         if self._operations.record_backoff(propagation, key, desired.hash, live):
             return
         # Other content may already be there, or be on its way: an update has other limits than a creation.
-        is_sent = live is None and not self._rollouts.is_repetition(key, desired.hash)
+        is_sent = live is None and not self._records.get(key).is_repetition(desired.hash)
         if is_sent and self._operations.await_earlier_write(propagation, cluster):
             propagation.record(cluster, ClusterStatus.PENDING_CREATE)
             return
@@ -230,9 +235,9 @@ class Dispatcher:
         path = propagation.type_.paths.replicas_spec
         if is_replicas_retained(propagation.federated):
             return path
-        if not self._scalers.find(key):
+        if not self._records.get(key).scaler_name:
             return ()
-        propagation.recheck(self._scalers.left_s(key))
+        propagation.recheck(self._records.scaler_left_s(key))
         return path
 
     def _is_held(self, propagation: Propagation, cluster: str, live: Object | None) -> bool:

@@ -1,9 +1,9 @@
 """The steps of a divided workload: reads its clusters, asks `planning/rollout` for the next steps, and records waits.
 
-Every reconcile plans again from the newest known member objects. Two things are in memory: the last plans of workloads
-that need further steps, and the writes that members have not observed yet. When the status of a member object changes,
-its workload is requeued if the plan is another one now. After a restart a member that has not observed its newest
-generation counts as one that may be updating.
+Every reconcile plans again from the newest known member objects. In memory are the last plans of workloads that need
+further steps, and in the records of member objects the writes that members have not observed yet. When the status of a
+member object changes, its workload is requeued if the plan is another one now. After a restart a member that has not
+observed its newest generation counts as one that may be updating.
 """
 
 from collections.abc import Set as AbstractSet
@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from federation.api import names
 from federation.apimachinery.resources import POD_DISRUPTION_BUDGETS, Object
 from federation.delivery.members.clusters import Clusters
-from federation.delivery.members.driftreports import DriftReports
 from federation.delivery.members.executor import Executor
-from federation.delivery.members.expectations import Expectations, MemberKey
 from federation.delivery.members.memberobjects import MemberObjectCache
+from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.propagation import Propagation
+from federation.delivery.rules.corrections import is_correction
+from federation.delivery.rules.memberrecord import MemberKey, Sent
 from federation.delivery.rules.plan import is_management_disabled
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.failover.podbudgets import unavailable_max
@@ -30,20 +31,12 @@ from federation.planning.rollout.memberstate import (
     to_unobserved,
     with_status,
 )
-from federation.planning.rollout.steps import UNKNOWN_PODS, Step, Target, Unobserved, plan_steps
+from federation.planning.rollout.steps import UNKNOWN_PODS, Step, Target, plan_steps
 from federation.planning.rollout.strategy import Strategy, strategy_of, within
 from federation.planning.rollout.waveapproval import approved_revisions
 from federation.planning.waves.waverules import is_approval_due
 from federation.runtime.controller import Key
 from federation.runtime.federatedobjects import FederatedObjects
-
-
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    """What a member may act by, and the hash of the last write."""
-
-    unobserved: Unobserved
-    hash: str
 
 
 @dataclass(slots=True)
@@ -64,19 +57,15 @@ class Rollouts:
         objects: FederatedObjects,
         clusters: Clusters,
         member_objects: MemberObjectCache,
-        drift: DriftReports,
         executor: Executor,
-        expectations: Expectations,
+        records: MemberRecords,
     ) -> None:
         self._objects = objects
         self._clusters = clusters
         self._member_objects = member_objects
-        self._drift = drift
-        self._scalers = drift.scalers
         self._executor = executor
-        self._expectations = expectations
+        self._records = records
         self._waiting: dict[Key, _Waiting] = {}
-        self._sent: dict[MemberKey, _Sent] = {}
 
     def may_allow_step(self, key: Key, member: MemberKey, old: Object | None, new: Object) -> bool:
         """Return whether a change of a member object may allow other steps than those of the last plan.
@@ -92,7 +81,7 @@ class Rollouts:
             return True
         if self._executor.is_pending(member):
             return True  # Until its end is known, nothing counts as observed: the reconcile looks again.
-        sent = self._sent.get(member)
+        sent = self._records.get(member).sent
         target = with_status(before, member.resource, new, None if sent is None else sent.unobserved)
         if target == before:
             return False
@@ -103,10 +92,6 @@ class Rollouts:
         """Return the objects of a namespace whose steps are not the last ones."""
         return sorted(key for key in self._waiting if key.namespace == namespace)
 
-    def forget_cluster(self, cluster: str) -> None:
-        """Forget what was sent to a cluster that left, or that has another endpoint now."""
-        self._sent = {key: sent for key, sent in self._sent.items() if key.cluster != cluster}
-
     def forget(self, key: Key) -> None:
         """Forget a federated object that is gone or being deleted."""
         self._waiting.pop(key, None)
@@ -114,25 +99,21 @@ class Rollouts:
     def record_sent(self, propagation: Propagation, key: MemberKey, live: Object | None, sent: Rendered) -> None:
         """Record a member object that is about to be written."""
         if propagation.renderer.scheduled and not self._executor.is_pending(key):
-            before = self._sent.get(key)
+            before = self._records.get(key).sent
             earlier = None if before is None else before.unobserved
             unobserved = to_unobserved(propagation.type_.resource, earlier, live, sent.object)
-            self._sent[key] = _Sent(unobserved, sent.hash)
+            self._records.record_sent(key, Sent(unobserved, sent.hash))
 
     def observe(self, key: MemberKey, obj: Object | None) -> None:
         """Forget what was sent to a member whose controller has observed it, None for an object that is gone."""
-        sent = self._sent.get(key)
+        record = self._records.get(key)
+        sent = record.sent
         if sent is None or self._executor.is_pending(key):
             return
         annotations = {} if obj is None else obj["metadata"].get("annotations") or {}
         is_there = annotations.get(names.TEMPLATE_HASH) == sent.hash
-        if (is_there or not self._expectations.is_unconfirmed(key)) and (obj is None or is_observed(obj)):
-            del self._sent[key]
-
-    def is_repetition(self, key: MemberKey, digest: str) -> bool:
-        """Return whether nothing but this content may be on its way to the member."""
-        sent = self._sent.get(key)
-        return sent is None or sent.hash == digest
+        if (is_there or not record.is_unconfirmed) and (obj is None or is_observed(obj)):
+            self._records.record_sent(key, None)
 
     def plan(self, propagation: Propagation, selected: AbstractSet[str], recorded: AbstractSet[str]) -> None:
         """Set the steps of all clusters, and the status of those whose step is not the last one."""
@@ -212,7 +193,7 @@ class Rollouts:
         if is_answering and observed.lookup_failed and (not is_selected or cluster in propagation.published):
             return Target(cluster, replicas, pods=UNKNOWN_PODS, is_departing=wanted is None)
         self.observe(key, live)
-        sent = self._sent.get(key)
+        record = self._records.get(key)
         try:
             return to_target(
                 propagation.type_.resource,
@@ -222,10 +203,10 @@ class Rollouts:
                 approved=approved_revisions(propagation.federated),
                 needs_approval=is_approval_due(propagation.federated),
                 is_steered=wanted is None or propagation.renderer.scheduled.get(cluster) in (None, replicas),
-                is_written=wanted is not None and self._drift.is_correction(key, wanted.hash, live),
-                keeps_replicas=is_replicas_retained(propagation.federated) or bool(self._scalers.find(key)),
+                is_written=wanted is not None and is_correction(record, wanted.hash, live),
+                keeps_replicas=is_replicas_retained(propagation.federated) or bool(record.scaler_name),
                 is_answering=is_answering,
-                unobserved=None if sent is None else sent.unobserved,
+                unobserved=None if record.sent is None else record.sent.unobserved,
             )
         except (AttributeError, KeyError, TypeError):
             # A malformed answer of one member must not end the reconcile, which serves all members.

@@ -3,8 +3,8 @@
 A federated object is reconciled when anything but its status changes and no controller is pending, when one of its
 fields in a member object may have changed, when a cluster becomes ready, unready or leaves, when a cluster's cache
 becomes complete, and when an operation ends after its reconcile. An object that the host's admission holds is also
-reconciled when the configuration of admission changes. There is no debounce: the queue and the expectations
-make bursts cheap.
+reconciled when the configuration of admission changes. There is no debounce: the queue and the records
+of member objects make bursts cheap.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.clusters import Clusters
 from federation.delivery.members.driftreports import DriftReports
 from federation.delivery.members.executor import Executor, ExecutorOptions
-from federation.delivery.members.expectations import Expectations
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.memberoperations import MemberOperations
+from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.reconcile import WRITER, Reconciler
 from federation.planning.guard.ledger import GuardOptions
 from federation.runtime.controller import Controller, ControllerOptions, Key
@@ -82,7 +82,7 @@ class SyncController:
         informers: Informers,
         members: Members,
         tombstones: Tombstones,
-        drift: DriftReports,
+        records: MemberRecords,
         recorder: Recorder,
         policies: Policies,
         *,
@@ -95,21 +95,21 @@ class SyncController:
         self._tombstones = tombstones
         self._policies = policies
         self._cluster_informer = informers.for_resource(FEDERATED_CLUSTERS)
-        expectations = Expectations()
+        drift = DriftReports(records, recorder, clock)
         self.executor = Executor(members, clock=clock, options=chosen.executor)
         clusters = Clusters()
-        member_objects = MemberObjectCache(members, expectations)
+        member_objects = MemberObjectCache(members, records)
         readiness = FollowerReadiness(
             objects, member_objects, recorder, clock, wait_s=chosen.followers_wait_s, enqueue=self.enqueue
         )
         operations = MemberOperations(
-            members, self.executor, expectations, drift, recorder, clock, grace_s=chosen.grace_s, enqueue=self.enqueue
+            members, self.executor, records, drift, recorder, clock, grace_s=chosen.grace_s, enqueue=self.enqueue
         )
         self.executor.on_recovered = operations.retry
         self._admission = admission = HostAdmission(client, informers, clock, self.enqueue, chosen.admission)
-        rollouts = Rollouts(objects, clusters, member_objects, drift, self.executor, expectations)
+        rollouts = Rollouts(objects, clusters, member_objects, self.executor, records)
         dispatcher = Dispatcher(
-            operations, expectations, member_objects, readiness, admission, tombstones, drift, rollouts, recorder, clock
+            operations, records, member_objects, readiness, admission, tombstones, drift, rollouts, recorder, clock
         )
         self._guard = guard = DeletionGuard(objects, informers, recorder, clock, chosen.guard, self.enqueue)
         deletion = Deletion(
@@ -144,7 +144,7 @@ class SyncController:
             clusters,
             operations,
             self.executor,
-            expectations,
+            records,
             readiness,
             rollouts,
             tombstones,

@@ -1,4 +1,4 @@
-"""Event handlers of sync: keep the state of clusters and expectations up to date, and enqueue the affected objects.
+"""Event handlers of sync: keep clusters and records up to date, and enqueue the affected objects.
 
 An object's own change comes before changes of a cluster, which affect all of its objects. The watched resources are
 listed in `controller.py`.
@@ -17,8 +17,9 @@ from federation.delivery.host.followerwait import FollowerReadiness
 from federation.delivery.host.tombstones import Tombstones, parse
 from federation.delivery.members.clusters import Clusters, clusters_of_interest
 from federation.delivery.members.executor import Executor
-from federation.delivery.members.expectations import Expectations, MemberKey
 from federation.delivery.members.memberoperations import MemberOperations
+from federation.delivery.members.memberrecords import MemberRecords
+from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import is_managed
 from federation.planning.failover import podbudgets
 from federation.planning.federatedobject import pendingcontrollers
@@ -69,7 +70,7 @@ class EventHandlers:
         clusters: Clusters,
         operations: MemberOperations,
         executor: Executor,
-        expectations: Expectations,
+        records: MemberRecords,
         follower_readiness: FollowerReadiness,
         rollouts: Rollouts,
         tombstones: Tombstones,
@@ -84,7 +85,7 @@ class EventHandlers:
         self._clusters = clusters
         self._operations = operations
         self._executor = executor
-        self._expectations = expectations
+        self._records = records
         self._follower_readiness = follower_readiness
         self._rollouts = rollouts
         self._tombstones = tombstones
@@ -140,7 +141,6 @@ class EventHandlers:
         if self._clusters.update(name, new):
             if new is None:
                 self._operations.forget_cluster(name)
-                self._rollouts.forget_cluster(name)
             self._enqueue_objects_of(name)
         if new is not None and is_removal_due(new):
             self._cluster_removal.enqueue(name)
@@ -181,10 +181,10 @@ class EventHandlers:
         if new is None:
             if is_finished(kind, obj):
                 self._record_finished(key, federated_key, obj)
-            self._expectations.record_removal(key, str(metadata.get("uid", "")))
+            self._records.record_removal(key, str(metadata.get("uid", "")))
         else:
             is_own = self._is_own_write(key, new)
-            self._expectations.observe(key, revision_of(new))
+            self._records.record_shown(key, revision_of(new))
             self._rollouts.observe(key, new)
             if old is None:
                 self._follower_readiness.on_member_object_added(key)
@@ -200,13 +200,12 @@ class EventHandlers:
         federated = self._objects.get(federated_key)
         if federated is None or federated["metadata"].get("deletionTimestamp") or not is_managed(obj):
             return
-        is_by_us = self._expectations.is_deletion_pending(key) or self._expectations.is_deletion_requested(
-            key, str(obj["metadata"].get("uid", ""))
-        )
+        known = self._records.get(key)
+        is_by_us = known.is_deleting or known.is_deletion_requested(str(obj["metadata"].get("uid", "")))
         record = self._tombstones.find(*key)
         if not is_by_us and (record is None or not record.is_pending):
-            self._expectations.record_finished(key, evidence(federated, obj, self._clock.now()))
+            self._records.record_finished(key, evidence(federated, obj, self._clock.now()))
 
     def _is_own_write(self, key: MemberKey, new: Object) -> bool:
         """Return whether the event shows our own write. While a write is pending, every event counts as ours."""
-        return self._executor.is_pending(key) or self._expectations.revision(key) == revision_of(new)
+        return self._executor.is_pending(key) or revision_of(self._records.get(key).written) == revision_of(new)

@@ -21,10 +21,9 @@ from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.client.client import Client
-from federation.delivery.members.corrections import Corrections
-from federation.delivery.members.expectations import MemberKey
+from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.operations import Write, to_applied_configuration
-from federation.delivery.members.scalers import Scalers
+from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.status import clusters_of
 from federation.planning.federatedobject.builder import source_key
 from federation.planning.federatedobject.placements import effective_placement
@@ -66,15 +65,13 @@ class DeliveryView:
         objects: FederatedObjects,
         informers: Informers,
         members: Members,
-        corrections: Corrections,
-        scalers: Scalers,
+        records: MemberRecords,
         tolerated: ToleratedTaints,
     ) -> None:
         self._objects = objects
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         self._members = members
-        self._corrections = corrections
-        self._scalers = scalers
+        self._records = records
         self._tolerated = tolerated
 
     def federated_resource(self, group: str, kind: str) -> Resource | None:
@@ -107,12 +104,12 @@ class DeliveryView:
 
     def drifts(self, found: Found) -> dict[str, Drift]:
         """Return the drift of the object within the last hour, by cluster."""
-        drifts = {cluster: self._corrections.find(member_key(found, cluster)) for cluster in found.observed}
+        drifts = {cluster: self._records.drift(member_key(found, cluster)) for cluster in found.observed}
         return {cluster: drift for cluster, drift in drifts.items() if drift is not None}
 
     def scaler(self, found: Found, cluster: str) -> str:
         """Return the autoscaler in the cluster that owns the object's replicas, "" without one."""
-        return self._scalers.find(member_key(found, cluster))
+        return self._records.get(member_key(found, cluster)).scaler_name
 
     def tolerated(self, found: Found) -> Mapping[str, datetime]:
         """Return until when the object stays in its tainted clusters, by cluster."""

@@ -1,7 +1,5 @@
 """What a hostile member can do with drift: forge owners, hide behind our hash, provoke writes and events."""
 
-from typing import Any
-
 import pytest
 from tests.scenarios import test_replica_handover as handover
 from tests.scenarios.test_drift_reports import counted, edit, in_cluster, messages_of, running
@@ -16,10 +14,11 @@ from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import Client, PatchType, Request
 from federation.client.local import LocalTransport
-from federation.delivery.members.corrections import OBJECTS_MAX, REPORTS_PER_MINUTE, Corrections
-from federation.delivery.members.expectations import MemberKey
-from federation.delivery.members.operations import Correction
+from federation.delivery.members.driftreports import REPORTS_PER_MINUTE, DriftReports
+from federation.delivery.members.memberrecords import HISTORY_MAX, MemberRecords
 from federation.delivery.members.scalers import find_scaler
+from federation.delivery.rules.corrections import Correction, is_correction
+from federation.delivery.rules.memberrecord import NOTHING_KNOWN, MemberKey
 from federation.planning.drift.fields import Author, Field
 
 REPLICAS = Field("spec.replicas", ("spec", "replicas"))
@@ -69,24 +68,35 @@ async def test_a_member_that_changes_everything_gets_a_limited_number_of_events(
         assert 0 < len(await messages_of(world, names.EVENT_DRIFT_CORRECTED)) <= REPORTS_PER_MINUTE
 
 
+class Events:
+    """Counts the events about drift."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def event(self, obj: Object, type_: str, reason: str, message: str) -> None:
+        """Count an event."""
+        self.count += reason == names.EVENT_DRIFT_CORRECTED and "" not in (obj, type_, message)
+
+
 def test_one_member_cannot_displace_what_is_known_of_others() -> None:
-    clock: Any = ManualClock()
-    corrections = Corrections(clock)
+    clock, events = ManualClock(), Events()
+    records = MemberRecords(clock)
+    reports = DriftReports(records, events, clock)
     correction = Correction((REPLICAS,), Author("editor", "Update", ""))
     west = MemberKey("west", DEPLOYMENTS, "default", "web")
-    corrections.record(west, correction)
-    corrections.record_write(west, "digest")
-    reports = 0
-    for number in range(OBJECTS_MAX + 10):
+    reports.record({}, west, correction)
+    records.record_content(west, "digest")
+    events.count = 0
+    for number in range(HISTORY_MAX + 10):
         key = MemberKey("east", DEPLOYMENTS, "default", f"web-{number}")
-        reports += corrections.record(key, correction).begins_burst
-        corrections.record_write(key, "digest")
-    assert reports == REPORTS_PER_MINUTE
-    assert corrections.find(west) is not None
-    assert corrections.is_correction(west, "digest", {"metadata": {}})
+        reports.record({}, key, correction)
+        records.record_content(key, "digest")
+    assert events.count == REPORTS_PER_MINUTE
+    assert records.drift(west) is not None
+    assert is_correction(records.get(west), "digest", {"metadata": {}})
     first = MemberKey("east", DEPLOYMENTS, "default", "web-0")
-    assert corrections.find(first) is None
-    assert not corrections.is_correction(first, "digest", {"metadata": {}})
+    assert records.get(first) == NOTHING_KNOWN
 
 
 async def test_somebody_who_scales_all_the_time_causes_few_requests(monkeypatch: pytest.MonkeyPatch) -> None:

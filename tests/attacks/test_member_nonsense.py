@@ -257,7 +257,7 @@ async def test_an_error_with_details_without_sense_is_an_ordinary_failure(detail
 
 
 def a_member_key() -> Any:
-    from federation.delivery.members.expectations import MemberKey
+    from federation.delivery.rules.memberrecord import MemberKey
 
     return MemberKey("hostile", CONFIGMAPS, "default", "c0")
 

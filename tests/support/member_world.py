@@ -32,9 +32,7 @@ from federation.controllers.statusaggregate.controller import StatusAggregateCon
 from federation.controllers.statuscollect.controller import StatusCollectController
 from federation.delivery.controller import SyncController
 from federation.delivery.host.tombstones import Tombstones
-from federation.delivery.members.corrections import Corrections
-from federation.delivery.members.driftreports import DriftReports
-from federation.delivery.members.scalers import Scalers
+from federation.delivery.members.memberrecords import MemberRecords
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.runtime.events import EventRecorder
@@ -176,7 +174,7 @@ class ControlPlane:
             self.informers,
             self.members,
             Tombstones(self.client, self.informers),
-            DriftReports(Corrections(clock), Scalers(clock), self.recorder),
+            MemberRecords(clock),
             self.recorder,
             PolicySelection(self.informers),
             clock=clock,

@@ -13,8 +13,8 @@ from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.delivery.host.tombstones import Tombstones
-from federation.delivery.members.expectations import MemberKey
 from federation.delivery.members.operations import MemberWriter, Outcome
+from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import cluster_state_of
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 from federation.planning.leftovers.record import Action, Reason, Record, Step, next_step

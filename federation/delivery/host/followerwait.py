@@ -13,9 +13,9 @@ from typing import Any
 from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
-from federation.delivery.members.expectations import MemberKey
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.propagation import BRIEF_S
+from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.followers.followerplan import has_recorded_kept
 from federation.planning.followers.leaderplan import has_secrets, identity_of, plan_leader, secrets_of

@@ -15,7 +15,7 @@ from federation.api.resources import LEFTOVERS
 from federation.apimachinery.errors import AlreadyExists, Conflict, NotFound
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.client.client import Client
-from federation.delivery.members.expectations import MemberKey
+from federation.delivery.rules.memberrecord import MemberKey
 from federation.planning.leftovers.record import Record, from_manifest, record_name, to_manifest
 from federation.planning.leftovers.restoration import Restoration
 from federation.runtime.indexer import revision_of, to_revision

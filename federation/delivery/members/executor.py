@@ -21,8 +21,8 @@ from federation.apimachinery.errors import NotFound
 from federation.apimachinery.metrics import MEMBER_BUCKETS_S
 from federation.client.breaker import Breaker
 from federation.client.client import Client
-from federation.delivery.members.expectations import MemberKey
 from federation.delivery.members.operations import Outcome, unanswered
+from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.status import ClusterStatus
 
 _log = structlog.get_logger(__name__)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from federation.apimachinery.resources import Object
-from federation.delivery.members.expectations import Expectations, MemberKey
+from federation.delivery.members.memberrecords import MemberRecords
+from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import ABSENT_OBJECT, UNKNOWN_OBJECT, ObservedObject, is_name_collision
 from federation.runtime.indexer import to_revision
 from federation.runtime.members import Members
@@ -16,9 +17,9 @@ from federation.runtime.members import Members
 class MemberObjectCache:
     """Member objects by cluster, kind, namespace and name."""
 
-    def __init__(self, members: Members, expectations: Expectations) -> None:
+    def __init__(self, members: Members, records: MemberRecords) -> None:
         self._members = members
-        self._expectations = expectations
+        self._records = records
 
     def observe(
         self, key: MemberKey, annotations: Mapping[str, str] | None = None
@@ -34,12 +35,12 @@ class MemberObjectCache:
             cached, revision = informer.get(key.namespace, key.name), to_revision(informer.resource_version)
         else:
             cached, revision = None, 0
-        live = self._expectations.newest(key, cached, cache_revision=revision)
+        live = self._records.newest(key, cached, cache_revision=revision)
         if live is None:
             return ABSENT_OBJECT if is_complete else UNKNOWN_OBJECT, None
         metadata = live["metadata"]
-        is_terminating = bool(metadata.get("deletionTimestamp")) or self._expectations.is_deletion_requested(
-            key, metadata.get("uid", "")
+        is_terminating = bool(metadata.get("deletionTimestamp")) or self._records.get(key).is_deletion_requested(
+            metadata.get("uid", "")
         )
         observed = ObservedObject(exists=True, terminating=is_terminating)
         if annotations is not None and is_name_collision(annotations, live):
@@ -51,4 +52,4 @@ class MemberObjectCache:
         observed, _ = self.observe(key)
         if observed.lookup_failed:
             return None
-        return observed.exists and not observed.terminating and not self._expectations.is_deletion_pending(key)
+        return observed.exists and not observed.terminating and not self._records.get(key).is_deleting

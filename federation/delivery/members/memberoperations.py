@@ -1,12 +1,11 @@
 """Operations on member objects: start them, wait for fast members, record their results.
 
 The executor runs operations per cluster. `wait` waits for fast members only: the result of an operation that ends later
-goes to the expectations, and the federated object is requeued. No reconcile waits for a slow member.
+goes to the record of the member object, and the federated object is requeued. No reconcile waits for a slow member.
 `clusterdispatch.py` and `deletion.py` decide which operations to start.
 """
 
 import asyncio
-import math
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable
 from collections.abc import Set as AbstractSet
 from functools import partial
@@ -19,10 +18,11 @@ from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.delivery.members.driftreports import DriftReports
 from federation.delivery.members.executor import Action, Executor
-from federation.delivery.members.expectations import Expectations, MemberKey
+from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.operations import MemberWriter, Outcome, Write
 from federation.delivery.members.propagation import BRIEF_S, Propagation, StartedOperation
 from federation.delivery.members.scalers import find_scaler
+from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import PENDING_STATUS, TIMED_OUT_STATUS, Operation, Removal
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.rendering.retention import is_replicas_retained, is_scaled
@@ -32,13 +32,11 @@ from federation.runtime.indexer import revision_of
 from federation.runtime.members import Members
 
 _CONFIRMATION = "confirmation"
-"""Key of a failed confirmation among the expectations' failures, in the place of a template hash."""
+"""Key of a failed confirmation among failures, in the place of a template hash."""
 _SCALER = "scaler"
-"""Key of a failed look at autoscalers among the expectations' failures, in the place of a template hash."""
+"""Key of a failed look at autoscalers among failures, in the place of a template hash."""
 _LOOK_UP_PAUSE_S = 30.0
 """How long a member that failed to answer about a new object is not asked about others."""
-_ABSENCE_S = 10.0
-"""How long a late answer that the member has no such object is good for."""
 _SLOW_CHECK_INTERVAL_S = 0.1
 """How often waits check whether a member has become slow."""
 
@@ -50,7 +48,7 @@ class MemberOperations:
         self,
         members: Members,
         executor: Executor,
-        expectations: Expectations,
+        records: MemberRecords,
         drift: DriftReports,
         recorder: Recorder,
         clock: Clock,
@@ -60,29 +58,26 @@ class MemberOperations:
     ) -> None:
         self._members = members
         self._executor = executor
-        self._expectations = expectations
+        self._records = records
         self._drift = drift
-        self._scalers = drift.scalers
         self._recorder = recorder
         self._clock = clock
         self._grace_s = grace_s
         self._enqueue = enqueue
         self._writer = MemberWriter()
         self._look_up_from_s: dict[str, float] = {}
-        self._late_absences: dict[MemberKey, float] = {}
-        """When members answered that they lack an object, after the reconcile that asked."""
 
     def forget_cluster(self, cluster: str) -> None:
         """Discard the state of a cluster that left, or that has another endpoint or credentials now."""
         self._executor.forget_cluster(cluster)
-        self._expectations.forget_cluster(cluster)
+        self._records.forget_cluster(cluster)
         self._writer.forget_cluster(cluster)
         self._drift.forget_cluster(cluster)
         self._look_up_from_s.pop(cluster, None)
 
     def record_backoff(self, propagation: Propagation, key: MemberKey, digest: str, live: Object | None = None) -> bool:
         """Record the last failure with this content while its retry is not due; return whether it is not."""
-        failure = self._expectations.failure(key, digest)
+        failure = self._records.get(key).failure_of(digest)
         if failure is None or (wait_s := failure.retry_at_s - self._clock.monotonic()) <= 0:
             return False
         propagation.record(key.cluster, failure.status, live, failure.message)
@@ -104,9 +99,9 @@ class MemberOperations:
     def await_scaler(self, propagation: Propagation, key: MemberKey, live: Object) -> bool:
         """Return True, and ask the member, while it is not known whether an autoscaler there owns the replicas."""
         path = propagation.type_.paths.replicas_spec
-        if not path or is_replicas_retained(propagation.federated) or self._scalers.left_s(key) > 0:
+        if not path or is_replicas_retained(propagation.federated) or self._records.scaler_left_s(key) > 0:
             return False
-        if not is_scaled(live) and not self._scalers.find(key):
+        if not is_scaled(live) and not self._records.get(key).scaler_name:
             return False
         if self.record_backoff(propagation, key, _SCALER, live):
             return True
@@ -131,13 +126,13 @@ class MemberOperations:
             return
         outcome = future.result()
         if outcome.is_ok:
-            self._expectations.forget_failure(key)
-            before = self._scalers.find(key)
-            if self._scalers.record(key, outcome.message):
-                self._drift.report_scaler(propagation, key.cluster, before, outcome.message)
+            self._records.forget_failure(key)
+            before = self._records.get(key).scaler_name
+            if self._records.record_scaler(key, outcome.message):
+                self._drift.report_scaler(propagation.federated, key.cluster, before, outcome.message)
         else:
             status = ClusterStatus.RETRIEVAL_FAILED
-            self._expectations.record_failure(key, status, outcome.message, _SCALER, self._clock.monotonic())
+            self._records.record_failure(key, status, outcome.message, _SCALER)
         self._enqueue(propagation.key)
 
     def remove(self, propagation: Propagation, cluster: str, live: Object, removal: Removal) -> None:
@@ -161,7 +156,7 @@ class MemberOperations:
         if self._executor.is_pending(key):
             # The pending operation may create or delete the object after the member has answered the query.
             return _known(Outcome(ClusterStatus.WAITING_FOR_REMOVAL, message="an operation is under way"))
-        if self._expectations.is_gone(key, _final_owner(propagation)):
+        if self._records.get(key).is_gone(_final_owner(propagation)):
             return _known(Outcome(ClusterStatus.OK))
 
         async def confirm(client: Client) -> Outcome:
@@ -178,7 +173,7 @@ class MemberOperations:
         """
         asked: dict[asyncio.Future[Outcome], str] = {}
         for cluster in sorted(propagation.unseen):
-            if self._late_absences.pop(propagation.member_key(cluster), None) and cluster in propagation.lacking:
+            if self._records.take_late_absence(propagation.member_key(cluster)) and cluster in propagation.lacking:
                 yield cluster
             elif self._executor.is_slow(cluster) or self._clock.monotonic() < self._look_up_from_s.get(cluster, 0.0):
                 continue
@@ -203,10 +198,7 @@ class MemberOperations:
 
         That reconcile may have published the object as pending there, although it has sent no write.
         """
-        if not self._late_absences:
-            return frozenset()
-        since_s = self._clock.monotonic() - _ABSENCE_S
-        return {each for each in clusters if self._late_absences.get(propagation.member_key(each), -math.inf) > since_s}
+        return {each for each in clusters if self._records.is_late_absence(propagation.member_key(each))}
 
     def _take_answer(self, propagation: Propagation, cluster: str, answer: "asyncio.Future[Outcome]") -> bool:
         """Return whether the cluster answered that it lacks the object; a failure pauses further look-ups in it."""
@@ -223,10 +215,8 @@ class MemberOperations:
         def keep(_: "asyncio.Future[Outcome]") -> None:
             if answer.cancelled():
                 return
-            now_s = self._clock.monotonic()
             if answer.exception() is None and self._take_answer(propagation, cluster, answer):
-                fresh = {key: at_s for key, at_s in self._late_absences.items() if now_s - at_s < _ABSENCE_S}
-                self._late_absences = {**fresh, propagation.member_key(cluster): now_s}
+                self._records.record_late_absence(propagation.member_key(cluster))
             self._enqueue(propagation.key)
 
         answer.add_done_callback(keep)
@@ -241,7 +231,7 @@ class MemberOperations:
         if self._executor.is_pending(key):
             propagation.record(cluster, ClusterStatus.WAITING_FOR_REMOVAL)
             return True
-        if not self._expectations.is_unconfirmed(key):
+        if not self._records.get(key).is_unconfirmed:
             return False
         if not self.record_backoff(propagation, key, _CONFIRMATION):
             propagation.record(cluster, ClusterStatus.WAITING_FOR_REMOVAL)
@@ -255,12 +245,12 @@ class MemberOperations:
             return
         outcome = future.result()
         if outcome.status is ClusterStatus.OK:
-            self._expectations.record_absence(key)
+            self._records.record_absence(key)
         elif outcome.object is not None:
-            self._expectations.record_write(key, outcome.object, "", is_subset=True)
+            self._records.record_write(key, outcome.object, "", is_subset=True)
         else:
             status = ClusterStatus.RETRIEVAL_FAILED
-            self._expectations.record_failure(key, status, outcome.message, _CONFIRMATION, self._clock.monotonic())
+            self._records.record_failure(key, status, outcome.message, _CONFIRMATION)
         self._enqueue(propagation.key)
 
     def _start(
@@ -276,7 +266,7 @@ class MemberOperations:
         if self._executor.is_pending(key):
             return
         if operation is Operation.DELETE:
-            self._expectations.set_deletion_pending(key, is_under_way=True)
+            self._records.record_deleting(key, is_under_way=True)
         future = self._executor.submit(key, action, owner=(propagation.key, key))
         propagation.started.append(StartedOperation(key.cluster, future))
         if future.done():
@@ -288,7 +278,7 @@ class MemberOperations:
     def retry(self, owner: Hashable) -> None:
         """Discard the backoff of an operation that an open circuit refused, and requeue its federated object."""
         key, member_key = cast("tuple[Key, MemberKey]", owner)
-        self._expectations.forget_failure(member_key)
+        self._records.forget_failure(member_key)
         self._enqueue(key)
 
     def _record_result(
@@ -299,7 +289,7 @@ class MemberOperations:
         digest: str,
         future: "asyncio.Future[Outcome]",
     ) -> None:
-        self._expectations.set_deletion_pending(key, is_under_way=False)
+        self._records.record_deleting(key, is_under_way=False)
         if future.cancelled():
             return
         if future.exception() is None:
@@ -315,14 +305,13 @@ class MemberOperations:
         self, propagation: Propagation, key: MemberKey, operation: Operation, digest: str, outcome: Outcome
     ) -> None:
         if operation in (Operation.CREATE, Operation.UPDATE) and outcome.object is not None:
-            self._expectations.record_write(key, outcome.object, digest, is_subset=outcome.is_complete)
+            self._records.record_write(key, outcome.object, digest, is_subset=outcome.is_complete)
             self._compare_with_cache(propagation, key, outcome.object)
-            self._drift.record_write(key, digest)
+            self._records.record_content(key, digest)
             if outcome.correction is not None:
-                self._drift.record(propagation, key, outcome.correction)
+                self._drift.record(propagation.federated, key, outcome.correction)
         else:
-            self._expectations.record_deletion_request(key, digest, _final_owner(propagation))
-            self._drift.forget(key)
+            self._records.record_deletion(key, digest, _final_owner(propagation))
         propagation.resources_updated = True
         if outcome.status is ClusterStatus.OK:
             propagation.record_written(key.cluster, outcome.object)
@@ -337,24 +326,19 @@ class MemberOperations:
             self._enqueue(propagation.key)
         informer = self._members.informer(key.cluster, key.resource)
         if informer is not None and informer.has_seen(str(written["metadata"].get("resourceVersion", ""))):
-            self._expectations.observe(key, revision_of(written))
+            self._records.record_shown(key, revision_of(written))
 
     def _record_failure(
         self, propagation: Propagation, key: MemberKey, operation: Operation, digest: str, outcome: Outcome
     ) -> None:
         if outcome.is_unanswered and operation in (Operation.CREATE, Operation.UPDATE):
-            self._expectations.record_unconfirmed_write(key)
-        now_s = self._clock.monotonic()
-        failure = self._expectations.record_failure(
-            key,
-            TIMED_OUT_STATUS[operation] if outcome.is_unanswered else outcome.status,
-            outcome.message,
-            digest,
-            now_s,
-            retry_after_s=outcome.retry_after_s,
+            self._records.record_unanswered_write(key)
+        status = TIMED_OUT_STATUS[operation] if outcome.is_unanswered else outcome.status
+        failure = self._records.record_failure(
+            key, status, outcome.message, digest, retry_after_s=outcome.retry_after_s
         )
         propagation.record(key.cluster, failure.status, outcome.object, failure.message)
-        propagation.recheck(max(failure.retry_at_s - now_s, 0.0))
+        propagation.recheck(max(failure.retry_at_s - self._clock.monotonic(), 0.0))
         if outcome.is_unanswered and (failure.count > 1 or self._executor.is_slow(key.cluster)):
             # A silent cluster affects all of its objects. Their conditions name it already; an Event for each would
             # cost the host more writes than the objects of all other clusters together.

@@ -25,12 +25,13 @@ from federation.apimachinery.errors import (
 )
 from federation.apimachinery.resources import Object
 from federation.client.client import Client, PatchType
-from federation.delivery.members.expectations import MemberKey
 from federation.delivery.rules.adoption import AdoptionError, is_adoption_allowed
+from federation.delivery.rules.corrections import Correction
+from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.orphans import is_marked_at_release, is_orphan, needs_replacement
 from federation.delivery.rules.plan import has_lost_label, is_managed, is_management_disabled, is_name_collision
 from federation.delivery.rules.status import ClusterStatus
-from federation.planning.drift.fields import Author, Field, author_of, drifted_fields
+from federation.planning.drift.fields import author_of, drifted_fields
 from federation.planning.rendering.drift import is_subset
 from federation.planning.rendering.memberobject import Rendered
 from federation.planning.rendering.retention import RetentionError, retain_for_apply, retain_replicas_for_apply
@@ -64,14 +65,6 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Correction:
-    """The fields that an apply has corrected, and who had changed them, None when the member does not tell."""
-
-    fields: tuple[Field, ...]
-    author: Author | None
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """Result of an operation. `object` is the member's answer.
 
@@ -83,7 +76,7 @@ class Outcome:
     message: str = ""
     is_unanswered: bool = False
     is_complete: bool = True
-    """Whether the answer contains everything that was sent; see `expectations.py`."""
+    """Whether the answer contains everything that was sent; see `rules/memberrecord.py`."""
     retry_after_s: float = 0.0
     correction: Correction | None = None
     """What an apply corrected in the object, None when it corrected nothing."""

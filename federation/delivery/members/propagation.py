@@ -12,8 +12,8 @@ from typing import Any
 
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.resources import Object
-from federation.delivery.members.expectations import MemberKey, generation_of
 from federation.delivery.members.operations import Outcome
+from federation.delivery.rules.memberrecord import MemberKey, generation_of
 from federation.delivery.rules.status import ClusterStatus, clusters_of
 from federation.planning.federatedobject.finished import evidence_by_cluster
 from federation.planning.rendering.drift import is_subset

@@ -31,9 +31,7 @@ URL = "/federation/v1/delivery?group=apps&kind=Deployment&namespace=default&name
 async def served(world: World, directory: Path) -> AsyncIterator[tuple[Parts, httpx.AsyncClient]]:
     """Serve the world's host, with the views of its control plane."""
     plane = world.plane
-    view = DeliveryView(
-        plane.objects, plane.informers, plane.members, plane.corrections, plane.scalers, plane.tolerated
-    )
+    view = DeliveryView(plane.objects, plane.informers, plane.members, plane.member_records, plane.tolerated)
     policies = PolicyView(plane.objects, plane.policy_usage)
     spread = TopologyView(plane.informers, plane.members)
     listed = ObjectListView(plane.objects, plane.informers)

@@ -19,7 +19,7 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.assembly import HOST_REGISTRY
 from federation.client.client import Client
 from federation.delivery.host.tombstones import Tombstones, parse
-from federation.delivery.members.expectations import MemberKey
+from federation.delivery.rules.memberrecord import MemberKey
 from federation.planning.leftovers.record import Action, Reason, Record
 from federation.runtime.informers import Informers
 

@@ -19,8 +19,8 @@ from federation.client.client import Client
 from federation.client.guard import GuardOptions
 from federation.client.pool import ClusterPool, PoolOptions
 from federation.delivery.members.executor import Executor, ExecutorOptions
-from federation.delivery.members.expectations import MemberKey
 from federation.delivery.members.operations import Outcome
+from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.status import ClusterStatus
 
 OK = Outcome(ClusterStatus.OK)

@@ -1,4 +1,4 @@
-"""Autoscalers in members: how they are found, and how long an answer holds."""
+"""Autoscalers in members: how they are found."""
 
 import pytest
 from tests.support.member_world import Line
@@ -10,30 +10,10 @@ from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import Client, Request
 from federation.client.local import LocalClient
-from federation.delivery.members.expectations import MemberKey
-from federation.delivery.members.scalers import Scalers, find_scaler
+from federation.delivery.members.scalers import find_scaler
+from federation.delivery.rules.memberrecord import MemberKey
 
 KEY = MemberKey("m1", DEPLOYMENTS, "default", "web")
-
-
-async def test_an_answer_holds_long_for_an_autoscaler_and_shortly_for_none() -> None:
-    clock = ManualClock()
-    scalers = Scalers(clock)
-    assert (scalers.find(KEY), scalers.left_s(KEY)) == ("", 0)
-    assert not scalers.record(KEY, "")
-    assert scalers.left_s(KEY) == 10
-    assert scalers.record(KEY, "hpa")
-    assert not scalers.record(KEY, "hpa")
-    assert (scalers.find(KEY), scalers.left_s(KEY)) == ("hpa", 300)
-    await clock.advance(301)
-    assert (scalers.find(KEY), scalers.left_s(KEY)) == ("hpa", 0), "it owns the replicas until the next answer"
-    assert scalers.record(KEY, "other")
-    assert scalers.record(KEY, "")
-    scalers.record(KEY, "hpa")
-    scalers.forget_cluster("m2")
-    assert scalers.find(KEY) == "hpa"
-    scalers.forget_cluster("m1")
-    assert scalers.find(KEY) == ""
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from federation.api import names
 from federation.apimachinery.resources import DEPLOYMENTS, Object
-from federation.delivery.members.expectations import Expectations, MemberKey
+from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import (
     ABSENT_OBJECT,
     UNKNOWN_OBJECT,
@@ -106,81 +106,6 @@ def test_other_conditions_stay() -> None:
     scheduled = {"type": "Scheduled", "status": "False"}
     planned = _status(status={"conditions": [scheduled]})
     assert scheduled in planned["conditions"]
-
-
-def test_expectations_cover_the_lag_of_the_cache() -> None:
-    expectations = Expectations()
-    expectations.record_write(KEY, obj(10, 2), "hash", is_subset=True)
-    assert expectations.newest(KEY, obj(9, 1), cache_revision=9) == obj(10, 2)
-    assert expectations.newest(KEY, None, cache_revision=9) == obj(10, 2)
-    assert expectations.newest(KEY, None, cache_revision=11) is None, "somebody deleted it since"
-    assert expectations.newest(KEY, obj(9, 1), cache_revision=9) == obj(9, 1), "and then it is forgotten"
-
-
-def test_a_deletion_is_requested_once_per_object() -> None:
-    expectations = Expectations()
-    expectations.record_deletion_request(KEY, "u")
-    assert expectations.is_deletion_requested(KEY, "u")
-    assert not expectations.is_deletion_requested(KEY, "other")
-    expectations.record_removal(KEY, "u")
-    assert not expectations.is_deletion_requested(KEY, "u")
-    assert not expectations.lost_uid(KEY)
-
-
-def test_the_uid_of_an_object_that_left_the_cache_is_known_until_the_next_write() -> None:
-    expectations = Expectations()
-    expectations.record_removal(KEY, "u")
-    assert expectations.lost_uid(KEY) == "u"
-    expectations.record_write(KEY, obj(10, 2), "hash", is_subset=True)
-    assert not expectations.lost_uid(KEY)
-    expectations.record_removal(KEY, "u")
-    expectations.record_absence(KEY)
-    assert not expectations.lost_uid(KEY)
-
-
-@pytest.mark.parametrize("is_watch_faster", [False, True])
-def test_a_final_deletion_that_the_watch_has_shown_needs_no_query(is_watch_faster: bool) -> None:
-    expectations = Expectations()
-    if is_watch_faster:
-        expectations.record_removal(KEY, "u")
-    expectations.record_deletion_request(KEY, "u", "federated")
-    assert expectations.is_gone(KEY, "federated") is is_watch_faster
-    expectations.record_removal(KEY, "u")
-    assert expectations.is_gone(KEY, "federated")
-    assert not expectations.is_gone(KEY, "of a later federated object")
-    expectations.record_unconfirmed_write(KEY)
-    assert not expectations.is_gone(KEY, "federated"), "an unanswered write may create it again"
-
-
-@pytest.mark.parametrize(("removed", "owner"), [("other", "federated"), ("u", "")])
-def test_another_removal_or_one_for_now_needs_a_query(removed: str, owner: str) -> None:
-    expectations = Expectations()
-    expectations.record_deletion_request(KEY, "u", owner)
-    expectations.record_removal(KEY, removed)
-    assert not expectations.is_gone(KEY, "federated")
-    assert not expectations.is_gone(KEY, "")
-
-
-def test_a_rewritten_value_is_accepted_until_the_object_changes() -> None:
-    expectations = Expectations()
-    expectations.record_write(KEY, obj(10, 2), "hash", is_subset=False)
-    assert expectations.is_accepted(KEY, "hash", obj(12, 2)), "a status moved the revision only"
-    assert not expectations.is_accepted(KEY, "hash", obj(13, 3))
-    assert not expectations.is_accepted(KEY, "other", obj(12, 2))
-
-
-def test_failures_back_off_and_end_with_another_content() -> None:
-    expectations = Expectations()
-    delays = [
-        expectations.record_failure(KEY, ClusterStatus.UPDATE_FAILED, "no", "hash", 100.0).retry_at_s - 100.0
-        for _ in range(12)
-    ]
-    assert delays[:3] == [0.25, 0.5, 1.0]
-    assert delays[-1] == 60.0
-    assert expectations.failure(KEY, "hash") is not None
-    assert expectations.failure(KEY, "other") is None
-    expectations.forget_cluster("m1")
-    assert expectations.failure(KEY, "hash") is None
 
 
 OURS = {

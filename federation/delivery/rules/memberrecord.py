@@ -1,0 +1,331 @@
+"""The record of one member object: what is known of it beyond the member's cache, and how events change that.
+
+A cache lags behind our own writes, and it does not show a write without an answer, a failure, or who scales an object.
+Without the record, a reconcile in between would repeat a write or a deletion. A record is a hint only: a restart begins
+without any, and a lost one costs at most a write that changes nothing.
+
+`TRANSITIONS` is the life of a record's `State`; `diagram` prints it (docs/reference/sync.md). The other fields belong
+to states, or live beside them: a failure until the content changes, drift for an hour. Pure.
+`members/memberrecords.py` keeps the records.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from federation.apimachinery.errors import Bug
+from federation.apimachinery.resources import Object, Resource
+from federation.delivery.rules.status import ClusterStatus
+from federation.planning.drift.fields import Author
+from federation.planning.drift.fights import Burst
+from federation.planning.rollout.steps import Unobserved
+
+_BACKOFF_S_MIN = 0.25
+_BACKOFF_S_MAX = 60.0
+
+
+class MemberKey(NamedTuple):
+    """One object in one cluster."""
+
+    cluster: str
+    resource: Resource
+    namespace: str
+    name: str
+
+
+class State(StrEnum):
+    """What is known of a member object beyond its cache."""
+
+    CACHED = "Cached"
+    """Nothing: the cache has all that is known."""
+    WRITTEN = "Written"
+    """Our last write was answered, and the cache does not show it yet."""
+    UNCONFIRMED = "Unconfirmed"
+    """A write got no answer: it may have taken effect, or still do so. Only the member itself can tell."""
+    DELETED = "Deleted"
+    """The member accepted our deletion or release, and the cache still shows the object."""
+    GONE = "Gone"
+    """It was deleted together with its federated object, and the watch showed that: the member need not be asked."""
+    LOST = "Lost"
+    """It left the cache, and not because of us: somebody deleted it, or it lost our label and is still there."""
+
+
+class Event(StrEnum):
+    """What changes the state of a record."""
+
+    WRITTEN = "write answered"
+    UNANSWERED = "write unanswered"
+    SHOWN = "write shown"
+    """The cache has reached our write."""
+    DELETED = "deletion accepted"
+    REMOVED = "removed"
+    """The object whose deletion was accepted left the cache."""
+    ENDED = "removed for good"
+    """The same, together with its federated object, so that nothing writes it again."""
+    LOST = "left"
+    """An object left the cache whose deletion was not accepted."""
+    ABSENT = "absence confirmed"
+    """The member itself answered that it has no such object of ours."""
+
+
+_C, _W, _U, _D, _G, _L = State.CACHED, State.WRITTEN, State.UNCONFIRMED, State.DELETED, State.GONE, State.LOST
+TRANSITIONS: Mapping[State, Mapping[Event, State]] = {
+    _C: {Event.WRITTEN: _W, Event.UNANSWERED: _U, Event.DELETED: _D, Event.LOST: _L, Event.ABSENT: _C},
+    _W: {
+        Event.WRITTEN: _W,
+        Event.UNANSWERED: _U,
+        Event.SHOWN: _C,
+        Event.DELETED: _D,
+        Event.LOST: _L,
+        Event.ABSENT: _C,
+    },
+    # Whatever the cache shows: until the member answers, the write may still create the object again.
+    _U: {
+        Event.WRITTEN: _W,
+        Event.UNANSWERED: _U,
+        Event.SHOWN: _U,
+        Event.DELETED: _U,
+        Event.REMOVED: _U,
+        Event.ENDED: _U,
+        Event.LOST: _U,
+        Event.ABSENT: _C,
+    },
+    _D: {
+        Event.WRITTEN: _W,
+        Event.UNANSWERED: _U,
+        Event.DELETED: _D,
+        Event.REMOVED: _C,
+        Event.ENDED: _G,
+        Event.LOST: _L,
+        Event.ABSENT: _C,
+    },
+    _G: {Event.WRITTEN: _W, Event.UNANSWERED: _U, Event.DELETED: _D, Event.LOST: _L, Event.ABSENT: _G},
+    # The watch may be faster than the answer to our deletion; then the object has left before it counts as deleted.
+    _L: {
+        Event.WRITTEN: _W,
+        Event.UNANSWERED: _U,
+        Event.DELETED: _D,
+        Event.REMOVED: _C,
+        Event.ENDED: _G,
+        Event.LOST: _L,
+        Event.ABSENT: _C,
+    },
+}
+"""The next state by state and event. A pair that is missing cannot happen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed operation: the status to publish, and the time of the next attempt in monotonic seconds.
+
+    `hash` is that of the content that failed. A deletion has the uid in its place, a question its name.
+    """
+
+    status: ClusterStatus
+    message: str
+    hash: str
+    count: int
+    retry_at_s: float
+
+
+def next_failure(
+    before: Failure | None,
+    status: ClusterStatus,
+    message: str,
+    digest: str,
+    now_s: float,
+    *,
+    retry_after_s: float = 0.0,
+) -> Failure:
+    """Return a failure with the time of the next attempt (back-off doubles from 0.25 s to 60 s)."""
+    count = before.count + 1 if before is not None else 1
+    delay_s = max(min(_BACKOFF_S_MIN * 2 ** min(count - 1, 20), _BACKOFF_S_MAX), retry_after_s)
+    return Failure(status, message, digest, count, now_s + delay_s)
+
+
+class Scaler(NamedTuple):
+    """The autoscaler in the member that owns the replicas, "" for none, and until when that answer holds."""
+
+    name: str
+    until_s: float
+
+
+class Sent(NamedTuple):
+    """What a member may act by until it has observed the last write, and the hash of that write."""
+
+    unobserved: Unobserved
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drifted:
+    """The last corrections of an object that somebody in the member has changed."""
+
+    burst: Burst
+    fields: tuple[str, ...]
+    author: Author | None
+    first: datetime
+    last: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRecord:
+    """What is known of one member object beyond the member's cache. Times are monotonic seconds."""
+
+    state: State = State.CACHED
+    written: Object | None = None
+    """The answer to our last write, while it is ahead of the cache."""
+    deleted_uid: str = ""
+    """The uid of the object whose deletion was accepted, while the cache may still show it."""
+    owner: str = ""
+    """The uid of the federated object that is deleted together with it, "" for one that lives on."""
+    lost_uid: str = ""
+    """The uid of the object that left the cache and that we did not delete: somebody else did, or it lost our label."""
+    accepted: tuple[str, str] | None = None
+    """The hash of content that the member stored differently, and the state of the object that came of it."""
+    content: str = ""
+    """The hash of our last write."""
+    failure: Failure | None = None
+    is_deleting: bool = False
+    """Whether a deletion or release is in flight."""
+    finished: Object | None = None
+    """The evidence that an object which left the cache had finished; it may belong to an earlier run."""
+    sent: Sent | None = None
+    """What the member's controller has not observed yet, of divided workloads."""
+    scaler: Scaler | None = None
+    drifted: Drifted | None = None
+    absent_since_s: float | None = None
+    """When the member answered that it lacks the object, after the end of the reconcile that had asked."""
+
+    # -- what it tells
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it matters to the next decision; the rest is history."""
+        return (
+            self.state is not State.CACHED
+            or self.written is not None
+            or self.accepted is not None
+            or self.failure is not None
+            or self.is_deleting
+            or self.finished is not None
+            or self.sent is not None
+            or self.absent_since_s is not None
+        )
+
+    @property
+    def is_unconfirmed(self) -> bool:
+        """Whether a write got no answer, so that the object may exist or may still be created."""
+        return self.state is State.UNCONFIRMED
+
+    @property
+    def scaler_name(self) -> str:
+        """The autoscaler that owns the replicas as far as is known, "" without one."""
+        return self.scaler.name if self.scaler is not None else ""
+
+    def is_deletion_requested(self, uid: str) -> bool:
+        """Return True if the deletion of the object with this uid was accepted."""
+        return bool(self.deleted_uid) and self.deleted_uid == uid
+
+    def is_gone(self, owner: str) -> bool:
+        """Return True if the object was deleted for good with this federated object, and the watch showed that."""
+        return self.state is State.GONE and bool(owner) and self.owner == owner
+
+    def is_accepted(self, digest: str, live: Object) -> bool:
+        """Return True if `live` is the result of applying this content.
+
+        An API server may store a value differently from what was sent. Comparing its result with itself is the only way
+        not to send the content again and again.
+        """
+        return self.accepted == (digest, _state_of(live))
+
+    def failure_of(self, digest: str) -> Failure | None:
+        """Return the last failure with this content; other content starts without failures."""
+        return self.failure if self.failure is not None and self.failure.hash == digest else None
+
+    def is_repetition(self, digest: str) -> bool:
+        """Return whether nothing but this content may be on its way to the member."""
+        return self.sent is None or self.sent.hash == digest
+
+    # -- how it changes
+
+    def after_write(self, obj: Object, digest: str, *, is_subset: bool) -> "MemberRecord":
+        """Return the record after an answered write. `is_subset`: the result contains everything that was sent."""
+        return self._after(
+            Event.WRITTEN,
+            written=obj,
+            deleted_uid="",
+            owner="",
+            lost_uid="",
+            failure=None,
+            finished=None,
+            absent_since_s=None,
+            accepted=None if is_subset else (digest, _state_of(obj)),
+        )
+
+    def after_unanswered_write(self) -> "MemberRecord":
+        """Return the record after a write without an answer."""
+        return self._after(Event.UNANSWERED)
+
+    def after_shown_write(self) -> "MemberRecord":
+        """Return the record once the cache has reached our write."""
+        return self._after(Event.SHOWN, written=None)
+
+    def after_deletion(self, uid: str, owner: str = "") -> "MemberRecord":
+        """Return the record after the deletion of the object with this uid was accepted.
+
+        `owner` is the uid of its federated object when that is being deleted too, so that nothing writes it again.
+        """
+        if uid and self.state is State.LOST and self.lost_uid == uid:  # the watch was faster than the answer
+            return self._after(Event.ENDED if owner else Event.REMOVED, owner=owner, lost_uid="", failure=None)
+        return self._after(Event.DELETED, written=None, failure=None, deleted_uid=uid, owner=owner)
+
+    def after_removal(self, uid: str) -> "MemberRecord":
+        """Return the record after the object with this uid left the cache."""
+        if self.written is not None and self.written["metadata"].get("uid", uid) != uid:
+            return self  # an earlier object, in whose place we have written another one
+        if uid and uid == self.deleted_uid:
+            event, sent = (Event.ENDED, None) if self.owner else (Event.REMOVED, self.sent)
+            return self._after(event, written=None, accepted=None, deleted_uid="", sent=sent)
+        return self._after(Event.LOST, written=None, accepted=None, deleted_uid="", owner="", lost_uid=uid)
+
+    def after_absence(self) -> "MemberRecord":
+        """Return the record after the member itself confirmed that it has no such object of ours."""
+        owner = self.owner if self.state is State.GONE else ""
+        changes = {"written": None, "accepted": None, "failure": None, "deleted_uid": "", "lost_uid": ""}
+        return self._after(Event.ABSENT, owner=owner, **changes)
+
+    def _after(self, event: Event, **changes: Any) -> "MemberRecord":
+        following = TRANSITIONS[self.state].get(event)
+        if following is None:
+            raise Bug(f"a member object that is {self.state} cannot have the event {event!r}")
+        return replace(self, state=following, **changes)
+
+
+NOTHING_KNOWN = MemberRecord()
+
+
+def generation_of(obj: Object | None) -> int:
+    """Return an object's generation, 0 without an object or for kinds without generations."""
+    return int(((obj or {}).get("metadata") or {}).get("generation") or 0)
+
+
+def diagram() -> str:
+    """Return the transitions as a state diagram of Mermaid, without those that change nothing."""
+    lines = ["stateDiagram-v2", f"    [*] --> {State.CACHED}"]
+    for state, following in TRANSITIONS.items():
+        by_next: dict[State, list[Event]] = {}
+        for event, after in following.items():
+            if after is not state:
+                by_next.setdefault(after, []).append(event)
+        lines += [f"    {state} --> {after}: {', '.join(events)}" for after, events in by_next.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _state_of(obj: Object) -> str:
+    """Return a text that changes with anything but the status: uid and generation, else the resourceVersion."""
+    metadata = obj["metadata"]
+    generation = metadata.get("generation")
+    return f"{metadata.get('uid', '')}/{generation or metadata.get('resourceVersion', '')}"
