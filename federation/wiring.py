@@ -30,7 +30,6 @@ from federation.controllers.fleetmetrics.controller import FleetMetrics
 from federation.controllers.follower.controller import FollowerController, FollowerOptions
 from federation.controllers.horizontalautoscaler.controller import HorizontalAutoscalerController
 from federation.controllers.horizontalautoscaler.memberscales import MemberScales
-from federation.controllers.kubefed.controller import KubeFedController
 from federation.controllers.leftovers.controller import LeftoverController
 from federation.controllers.nsautoprop.controller import NamespaceController, NamespaceOptions
 from federation.controllers.override.controller import OverrideController, OverrideOptions
@@ -39,8 +38,6 @@ from federation.controllers.preemption.controller import PreemptionController
 from federation.controllers.rollout.controller import RolloutController
 from federation.controllers.rollout.httpgate import GateTransport
 from federation.controllers.schedule.controller import ScheduleController
-from federation.controllers.serviceexport.controller import ServiceExportController, ServiceExportOptions
-from federation.controllers.serviceimport.controller import ServiceImportController
 from federation.controllers.statusaggregate.controller import StatusAggregateController
 from federation.controllers.statuscollect.controller import StatusCollectController
 from federation.controllers.topologyspread.controller import TopologySpreadController
@@ -204,7 +201,6 @@ class Wiring:
                 clock=clock,
                 options=sync_options(settings),
             ),
-            "kubefed": KubeFedController(client, objects, informers, recorder, clock=clock),
             "leftovers": LeftoverController(
                 client, objects, informers, members, self.tombstones, recorder, clock=clock
             ),
@@ -216,7 +212,6 @@ class Wiring:
             "uniteddeployment": UnitedDeploymentController(
                 client, informers, pods, recorder=recorder, patch_pod=patch_pod, clock=clock
             ),
-            **self._services(settings, clock),
             "topologyspread": TopologySpreadController(client, informers, members, recorder, clock=clock),
             "workloadspreads": WorkloadSpreadController(
                 client, objects, informers, members, recorder, PatchCheck(SPREAD_RULES), clock=clock
@@ -268,17 +263,6 @@ class Wiring:
             ),
             "horizontalautoscaler": HorizontalAutoscalerController(
                 self.client, scalers, scales, clock=clock, manager=names.AUTOSCALER_MANAGER
-            ),
-        }
-
-    def _services(self, settings: Settings, clock: Clock) -> dict[str, Loop]:
-        options = ServiceExportOptions(toleration_s=settings.failover_toleration_s)
-        return {
-            "serviceexport": ServiceExportController(
-                self.client, self.objects, self.informers, self.members, clock=clock, options=options
-            ),
-            "serviceimport": ServiceImportController(
-                self.client, self.objects, self.informers, self.recorder, clock=clock
             ),
         }
 

@@ -1,7 +1,7 @@
 """KubeFed's kinds: the federated kinds with the kinds of their templates, and ReplicaSchedulingPreference.
 
-The models are in `api/kubefed`, the rules in docs/reference/kubefed.md. KubeFed creates a federated kind for any kind
-on request; here they are the ones of its default installation and the other kinds of workloads and claims.
+The models are in `features/kubefed/model`, the rules in docs/reference/kubefed.md. KubeFed creates a federated kind for
+any kind on request; here they are the ones of its default installation and the other kinds of workloads and claims.
 """
 
 from dataclasses import dataclass

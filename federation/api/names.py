@@ -215,13 +215,6 @@ SIMULATOR_MEMORY_LOAD = _S + "memory-load"
 # KubeFed's
 KUBEFED_ORPHAN = "kubefed.io/orphan"
 """Annotation of a federated object of KubeFed: its objects stay in the members when it is deleted."""
-KUBEFED_MANAGER = "federation-kubefed"
-"""The field manager of the objects that stand for federated objects of KubeFed."""
-KUBEFED_PROPAGATION = "Propagation"
-"""Condition type of a federated object of KubeFed."""
-REASON_PLACEMENT_FAILED = "ComputePlacementFailed"
-REASON_TEMPLATE_REFUSED = "TemplateRefused"
-EVENT_KUBEFED_REFUSED = "DerivedObjectRefused"
 
 # Finalizers
 FEDERATE_FINALIZER = _A + "federate-controller"
@@ -237,7 +230,6 @@ OVERRIDE_CONTROLLER = _A + "overridepolicy-controller"
 NSAUTOPROP_CONTROLLER = _A + "nsautoprop-controller"
 FOLLOWER_CONTROLLER = _A + "follower-controller"
 SPREAD_CONTROLLER = _A + "workloadspread-controller"
-SERVICE_IMPORT_CONTROLLER = _A + "serviceimport-controller"
 ROLLOUT_CONTROLLER = _OURS + "rollout-controller"
 """Only in overrides[].controller: the pod templates of clusters that were rolled back."""
 
@@ -580,4 +572,3 @@ AUTOSCALER_MANAGER = "federation-autoscaler"
 # Event reasons of autoscalers with a mode, and of Services across clusters
 EVENT_CENTRALIZED_HPA_NOT_WORK = "CentralizedHPANotWork"
 EVENT_DISTRIBUTED_HPA_NOT_WORK = "DistributedHPANotWork"
-EVENT_NO_SERVICE = "NoService"

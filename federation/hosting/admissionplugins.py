@@ -8,7 +8,6 @@ from federation.admission.authors import AuthorAdmission
 from federation.admission.autoscalers import AutoscalerAdmission
 from federation.admission.dividednumbers import DividedNumbersAdmission
 from federation.admission.federatedobjects import FederatedObjectAdmission, FindResource
-from federation.admission.federatedresources import KubeFedAdmission
 from federation.admission.federatedspreads import WorkloadSpreadAdmission
 from federation.admission.hostreader import HostReader
 from federation.admission.placementholds import PlacementHoldAdmission
@@ -38,7 +37,6 @@ def admission_plugins(
     host = HostReader(client, find, clock)
     return [
         AuthorAdmission(FederatedObjectAdmission(find)),
-        AuthorAdmission(KubeFedAdmission(client)),
         PlacementHoldAdmission(clock),
         AuthorAdmission(PolicyAdmission(find, host.list_objects, gate_networks)),
         DividedNumbersAdmission(host.list_objects, AutoscalerAdmission(host.list_objects)),

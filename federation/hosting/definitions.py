@@ -12,8 +12,6 @@ from federation.api.kruise.cloneset import CloneSet
 from federation.api.kruise.statefulset import StatefulSet
 from federation.api.kruise.uniteddeployment import UnitedDeployment
 from federation.api.kruise.workloadspread import WorkloadSpread
-from federation.api.kubefed.federatedresources import FEDERATED_RESOURCES
-from federation.api.kubefed.replicaschedulingpreference import ReplicaSchedulingPreference
 from federation.api.kubefedkinds import SCHEDULING_GROUP, TYPES_GROUP
 from federation.api.resources import CORE_GROUP, KRUISE_GROUP
 from federation.api.schema.structural import to_structural
@@ -26,7 +24,6 @@ from federation.api.v1alpha1.federatedresourcequota import FederatedResourceQuot
 from federation.api.v1alpha1.federatedrollout import FederatedRollout
 from federation.api.v1alpha1.federatedtypeconfig import FederatedTypeConfig
 from federation.api.v1alpha1.leftover import Leftover
-from federation.api.v1alpha1.multicluster import ServiceExport, ServiceImport
 from federation.api.v1alpha1.overridepolicy import ClusterOverridePolicy, OverridePolicy
 from federation.api.v1alpha1.placementhold import PlacementHold
 from federation.api.v1alpha1.propagatedversion import ClusterPropagatedVersion, PropagatedVersion
@@ -50,17 +47,13 @@ KINDS: tuple[type[Kind], ...] = (
     FederatedResourceQuota,
     FederatedRollout,
     FederatedTypeConfig,
-    *FEDERATED_RESOURCES,
     Leftover,
     PlacementHold,
     OverridePolicy,
     PropagatedVersion,
     PropagationPolicy,
-    ReplicaSchedulingPreference,
     SchedulerPluginWebhookConfiguration,
     SchedulingProfile,
-    ServiceExport,
-    ServiceImport,
     StatefulSet,
     TopologySpreadPlan,
     UnitedDeployment,

@@ -11,13 +11,6 @@ from itertools import chain
 from typing import Any
 
 from federation.admission.federatedobjects import FEDERATED, REPORTS
-from federation.api.kubefedkinds import (
-    FEDERATED_KINDS,
-    FEDERATED_SECRETS,
-    REPLICA_PREFERENCES,
-    SCHEDULING_GROUP,
-    TYPES_GROUP,
-)
 from federation.api.resources import (
     ADVANCED_STATEFUL_SETS,
     CLONE_SETS,
@@ -41,10 +34,6 @@ _WRITTEN = [OVERRIDE_POLICIES.plural, PROPAGATION_POLICIES.plural]
 _WORKLOADS = [
     f"{resource.plural}{suffix}" for resource in (CLONE_SETS, ADVANCED_STATEFUL_SETS) for suffix in ("", "/scale")
 ]
-_KUBEFED = [each.resource.plural for each in FEDERATED_KINDS.values() if each.resource.namespaced]
-"""KubeFed's kinds in namespaces. Their authors need the same rights on the native kinds (`federatedresources.py`)."""
-_KUBEFED_READABLE = [plural for plural in _KUBEFED if plural != FEDERATED_SECRETS.plural]
-"""Without FederatedSecrets, whose templates are Secrets."""
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 
@@ -67,17 +56,12 @@ HOST_RBAC = RBACOptions(
             {"verbs": _READ, "apiGroups": [CORE_GROUP], "resources": [*_WRITTEN, *_STEERED, *_LIMITS]},
             {"verbs": _READ, "apiGroups": [KRUISE_GROUP], "resources": _WORKLOADS},
             {"verbs": ["get", "list"], "apiGroups": [POD_METRICS.group], "resources": [POD_METRICS.plural]},
-            {"verbs": _READ, "apiGroups": [TYPES_GROUP], "resources": _KUBEFED_READABLE},
-            {"verbs": _READ, "apiGroups": [SCHEDULING_GROUP], "resources": [REPLICA_PREFERENCES.plural]},
             *_rules(_READ, _OF_FEATURES),
         ],
         "edit": [
             {"verbs": _WRITE, "apiGroups": [CORE_GROUP], "resources": _WRITTEN},
             {"verbs": ["patch", "update"], "apiGroups": [CORE_GROUP], "resources": _STEERED},
             {"verbs": _WRITE, "apiGroups": [KRUISE_GROUP], "resources": _WORKLOADS},
-            {"verbs": _WRITE, "apiGroups": [TYPES_GROUP], "resources": _KUBEFED},
-            {"verbs": _READ, "apiGroups": [TYPES_GROUP], "resources": [FEDERATED_SECRETS.plural]},
-            {"verbs": _WRITE, "apiGroups": [SCHEDULING_GROUP], "resources": [REPLICA_PREFERENCES.plural]},
             *_rules(_WRITE, _OF_FEATURES),
             *_rules([*_READ, *_WRITE], _SECRET),
         ],

@@ -8,13 +8,13 @@ from tests.attacks.test_member_nonsense import lying
 from tests.scenarios.test_multicluster_services import endpoints, export
 from tests.support.world import World, a_world
 from tests.support.worldmember import Member
-from tests.unit.planning.multicluster.test_exports import an_export
+from tests.unit.features.services.test_exports import an_export
 
 from federation.api import names
 from federation.api.resources import SERVICE_EXPORTS
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import ENDPOINT_SLICES, SERVICES, Object
-from federation.planning.multicluster.exports import Export, export_of, plan_copies
+from federation.features.services.rules.exports import Export, export_of, plan_copies
 
 
 def a_slice(address: str, name: str = "evil") -> Object:

@@ -35,6 +35,7 @@ from federation.apimachinery.resources import (
     Object,
     Resource,
 )
+from federation.features.kubefed.names import REASON_TEMPLATE_REFUSED
 from federation.planning.federatedobject.naming import federated_object_name
 
 TENANT = ("editor", "tenants")
@@ -141,7 +142,7 @@ async def test_a_quota_holds_when_the_wish_is_carried_out(host: Host, kind: str)
     assert await host.in_member(target) is None
     stored = await world.user.get(FEDERATED_KINDS[kind].resource, "web", "default")
     (condition,) = stored["status"]["conditions"]
-    assert condition["reason"] == names.REASON_TEMPLATE_REFUSED
+    assert condition["reason"] == REASON_TEMPLATE_REFUSED
     assert "exceeded quota: none" in condition["message"]
 
 

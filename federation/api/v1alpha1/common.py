@@ -1,10 +1,15 @@
 """Parts that several of our kinds share: cluster terms, tolerations, resource selectors, reference counts."""
 
 from enum import StrEnum
+from typing import Annotated
 
 from pydantic import Field
 
-from federation.api.v1alpha1.base import Int64, Model, NonNegative
+from federation.api.v1alpha1.base import DateTime, Int64, Model, NonNegative
+
+_CONDITION_TYPE = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+)
 
 
 class ClusterOperator(StrEnum):
@@ -114,3 +119,28 @@ class PolicyStatus(Model):
     """The number of objects that refer to the policy."""
     typed_ref_count: list[TypedRefCount] | None = None
     """The number of objects that refer to the policy, by resource."""
+
+
+class ConditionStatus(StrEnum):
+    """Whether a condition holds."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class Condition(Model):
+    """One aspect of an object's state."""
+
+    last_transition_time: DateTime
+    """When the status last changed."""
+    message: Annotated[str, Field(max_length=32768)]
+    """Details of the last transition, for people."""
+    observed_generation: NonNegative | None = None
+    """The generation that the condition was set for."""
+    reason: Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")]
+    """The reason of the last transition, in CamelCase."""
+    status: ConditionStatus
+    """Whether the condition holds."""
+    type: Annotated[str, Field(max_length=316, pattern=_CONDITION_TYPE)]
+    """The aspect."""

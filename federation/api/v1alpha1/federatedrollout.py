@@ -9,7 +9,7 @@ from pydantic import Field
 
 from federation.api.resources import FEDERATED_ROLLOUTS
 from federation.api.v1alpha1.base import AGE, AnyObject, Column, DateTime, Definition, Int64, Kind, Model, NonNegative
-from federation.api.v1alpha1.multicluster import Condition
+from federation.api.v1alpha1.common import Condition
 
 
 class RolloutTarget(Model):

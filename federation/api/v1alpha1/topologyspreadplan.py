@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from federation.api.resources import TOPOLOGY_SPREAD_PLANS
 from federation.api.v1alpha1.base import AGE, Column, DateTime, Definition, Int64, Kind, Model, NonNegative
-from federation.api.v1alpha1.multicluster import Condition
+from federation.api.v1alpha1.common import Condition
 
 _LABEL_KEY = (
     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"

@@ -1,6 +1,6 @@
 """The objects that stand for a federated object of KubeFed: the object itself and its policies. Pure.
 
-`controllers/kubefed` keeps them on the host, and `fedctl convert` prints them. Both use the same names, so converted
+`features/kubefed` keeps them on the host, and `fedctl convert` prints them. Both use the same names, so converted
 manifests replace what the controller wrote without any change in members.
 """
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.support.vectors import each_case, filled, load, with_operations
 
-from federation.planning.multicluster.imports import derived_service, plan_service, service_ports
+from federation.features.services.rules.imports import derived_service, plan_service, service_ports
 
 CASES = load("mcs")
 

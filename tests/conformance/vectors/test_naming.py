@@ -4,9 +4,9 @@ from typing import Any
 
 from tests.support.vectors import each_case, facts, filled, load, with_operations
 
+from federation.features.services.rules import exports
 from federation.memberproxy.mergednames import possible_clusters, to_merged
 from federation.planning.federatedobject import naming
-from federation.planning.multicluster import exports
 
 CASES = load("naming")
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from federation.api import names
 from federation.apimachinery import conditions
-from federation.planning.multicluster.exports import (
+from federation.features.services.rules.exports import (
     Export,
     conflict_of,
     export_of,

@@ -9,36 +9,8 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from federation.api.resources import SERVICE_EXPORTS, SERVICE_IMPORTS
-from federation.api.v1alpha1.base import Column, DateTime, Definition, Int32, Kind, Model, NonNegative
-
-_CONDITION_TYPE = (
-    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
-)
-
-
-class ConditionStatus(StrEnum):
-    """Whether a condition holds."""
-
-    TRUE = "True"
-    FALSE = "False"
-    UNKNOWN = "Unknown"
-
-
-class Condition(Model):
-    """One aspect of an object's state."""
-
-    last_transition_time: DateTime
-    """When the status last changed."""
-    message: Annotated[str, Field(max_length=32768)]
-    """Details of the last transition, for people."""
-    observed_generation: NonNegative | None = None
-    """The generation that the condition was set for."""
-    reason: Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")]
-    """The reason of the last transition, in CamelCase."""
-    status: ConditionStatus
-    """Whether the condition holds."""
-    type: Annotated[str, Field(max_length=316, pattern=_CONDITION_TYPE)]
-    """The aspect."""
+from federation.api.v1alpha1.base import Column, Definition, Int32, Kind, Model
+from federation.api.v1alpha1.common import Condition
 
 
 class ServiceExportStatus(Model):

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from federation.apimachinery.resources import Object
-from federation.planning.kubefed.propagationstatus import Problem, plan_status
+from federation.features.kubefed.rules import Problem, plan_status
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FEDERATED: Object = {"metadata": {"name": "web", "generation": 3}}

@@ -11,6 +11,7 @@ from typing import Any
 from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import Object
+from federation.features.kubefed.names import KUBEFED_PROPAGATION, REASON_PLACEMENT_FAILED
 
 _OK = "OK"
 _AS_DESIRED = frozenset((_OK, "Finished"))
@@ -39,7 +40,7 @@ def plan_status(
     found = problem or _problem(propagated)
     held = conditions.set_condition(
         list(before.get("conditions") or ()),
-        type_=names.KUBEFED_PROPAGATION,
+        type_=KUBEFED_PROPAGATION,
         status="False" if found is not None else "True",
         reason=found.reason if found is not None else "",
         message=found.message if found is not None else "",
@@ -55,7 +56,7 @@ def _problem(propagated: Mapping[str, Any] | None) -> Problem | None:
     held = ((propagated or {}).get("status") or {}).get("conditions")
     scheduled = conditions.find(held, names.SCHEDULED)
     if scheduled is not None and scheduled.get("status") == "False":
-        return Problem(names.REASON_PLACEMENT_FAILED, str(scheduled.get("message") or scheduled.get("reason") or ""))
+        return Problem(REASON_PLACEMENT_FAILED, str(scheduled.get("message") or scheduled.get("reason") or ""))
     condition = conditions.find(held, names.PROPAGATED)
     if condition is not None and condition.get("status") == "True":
         return None

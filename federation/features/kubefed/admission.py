@@ -27,6 +27,7 @@ from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.auth.identity import AUTHENTICATED
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
 from federation.client.client import Client
+from federation.features.kubefed.names import KUBEFED_MANAGER
 from federation.planning.kubefed.nativeform import policy_kinds, policy_name, to_native, to_pointer
 from federation.runtime.onbehalf import apply_for
 
@@ -82,7 +83,7 @@ class KubeFedAdmission:
                     await self._client.review(target, native, user=nobody)
             if target != NAMESPACES:
                 await apply_for(
-                    [request.user], self._client, target, native, field_manager=names.KUBEFED_MANAGER, dry_run=True
+                    [request.user], self._client, target, native, field_manager=KUBEFED_MANAGER, dry_run=True
                 )
         except BadRequest as error:
             causes = [cause("FieldValueInvalid", f"Invalid value: {error.message}", "spec.template")]

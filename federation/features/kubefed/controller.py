@@ -21,15 +21,12 @@ from federation.api.resources import (
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
 )
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object
-from federation.client.client import Client
-from federation.controllers.kubefed.reconcile import FederatedKey, Reconciler
+from federation.features.kubefed.reconcile import FederatedKey, Reconciler
 from federation.runtime.controller import Controller
-from federation.runtime.events import Recorder
-from federation.runtime.federatedobjects import FederatedObjects, Triggers
-from federation.runtime.informers import Informers
+from federation.runtime.federatedobjects import Triggers
+from federation.runtime.host import Host
 
 _WORKERS = 3
 _TRIGGERS = Triggers(deletion=False, status=lambda federated: federated.get("status"))
@@ -40,25 +37,22 @@ _KIND_OF = {(each.target.group, each.target.kind): name for name, each in FEDERA
 class KubeFedController:
     """Runs KubeFed's kinds. `run` runs until cancelled."""
 
-    def __init__(
-        self, client: Client, objects: FederatedObjects, informers: Informers, recorder: Recorder, *, clock: Clock
-    ) -> None:
-        self._objects = objects
+    def __init__(self, host: Host) -> None:
+        informers = host.informers
+        self._objects = host.objects
         self._caches = {name: informers.for_resource(kind.resource) for name, kind in FEDERATED_KINDS.items()}
         self._preferences = informers.for_resource(REPLICA_PREFERENCES)
         self._policies = {resource: informers.for_resource(resource) for resource in _POLICIES}
-        reconciler = Reconciler(
-            client, objects, self._caches, self._preferences, self._policies[PROPAGATION_POLICIES], recorder, clock
-        )
+        reconciler = Reconciler(host, self._caches, self._preferences, self._policies[PROPAGATION_POLICIES])
         self.controller: Controller[FederatedKey] = Controller(
-            "kubefed", reconciler.reconcile, workers=_WORKERS, clock=clock, resync=self._keys
+            "kubefed", reconciler.reconcile, workers=_WORKERS, clock=host.clock, resync=self._keys
         )
         for name, cache in self._caches.items():
             cache.add_handler(partial(self._on_federated, name))
         self._preferences.add_handler(self._on_preference)
         for policies in self._policies.values():
             policies.add_handler(self._on_policy)
-        objects.subscribe(self._on_propagated, _TRIGGERS)
+        host.objects.subscribe(self._on_propagated, _TRIGGERS)
 
     async def run(self) -> None:
         """Start the workers once every cache is synced: a missing preference must not look like a deleted one."""

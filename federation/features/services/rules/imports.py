@@ -10,6 +10,8 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery.resources import SERVICES, Object
+from federation.features.services.names import SERVICE_IMPORT_CONTROLLER
+from federation.features.services.rules.exports import source_label, source_of
 from federation.planning.federatedobject.placements import (
     Part,
     Patches,
@@ -18,7 +20,6 @@ from federation.planning.federatedobject.placements import (
     with_overrides,
     with_placement,
 )
-from federation.planning.multicluster.exports import source_label, source_of
 
 _HEADLESS = "Headless"
 
@@ -65,7 +66,7 @@ def plan_service(
     others = {
         item["cluster"]
         for entry in (federated.get("spec") or {}).get("placements") or ()
-        if entry.get("controller") != names.SERVICE_IMPORT_CONTROLLER
+        if entry.get("controller") != SERVICE_IMPORT_CONTROLLER
         for item in entry.get("placement") or ()
     }
     patches: dict[str, Patches] = {}
@@ -75,8 +76,8 @@ def plan_service(
         patches = dict.fromkeys(set(clusters) - others, operations)
     return to_merge_patch(
         federated,
-        with_placement(federated, names.SERVICE_IMPORT_CONTROLLER, clusters),
-        with_overrides(federated, names.SERVICE_IMPORT_CONTROLLER, patches),
+        with_placement(federated, SERVICE_IMPORT_CONTROLLER, clusters),
+        with_overrides(federated, SERVICE_IMPORT_CONTROLLER, patches),
     )
 
 
@@ -87,4 +88,4 @@ def plan_slice(federated: Mapping[str, Any], clusters: Iterable[str]) -> Part | 
     """
     found = source_of(federated["spec"]["template"])
     wanted = [cluster for cluster in clusters if found is None or source_label(cluster) != found[1]]
-    return to_merge_patch(federated, with_placement(federated, names.SERVICE_IMPORT_CONTROLLER, wanted))
+    return to_merge_patch(federated, with_placement(federated, SERVICE_IMPORT_CONTROLLER, wanted))

@@ -11,17 +11,21 @@ from typing import Any, NamedTuple
 
 from federation.api import names
 from federation.api.kubefedkinds import FEDERATED_KINDS, FEDERATED_NAMESPACES, SCALED_KINDS, FederatedKind
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, Conflict, NotFound
 from federation.apimachinery.ownerreferences import controller_of, controller_reference
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
-from federation.client.client import Client
+from federation.features.kubefed.names import (
+    EVENT_KUBEFED_REFUSED,
+    KUBEFED_MANAGER,
+    REASON_PLACEMENT_FAILED,
+    REASON_TEMPLATE_REFUSED,
+)
+from federation.features.kubefed.rules import Problem, plan_status
 from federation.planning.authors import authors_of
 from federation.planning.kubefed.nativeform import Derivation, derive, policy_name
-from federation.planning.kubefed.propagationstatus import Problem, plan_status
 from federation.runtime.controller import DONE, Result
-from federation.runtime.events import WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.events import WARNING
+from federation.runtime.host import Host
 from federation.runtime.informer import Informer
 from federation.runtime.onbehalf import apply_for, writer_of
 
@@ -42,23 +46,14 @@ class FederatedKey(NamedTuple):
 class Reconciler:
     """Handles one federated object per call. `caches` hold all of them by kind, `policies` the propagation policies."""
 
-    def __init__(
-        self,
-        client: Client,
-        objects: FederatedObjects,
-        caches: Mapping[str, Informer],
-        preferences: Informer,
-        policies: Informer,
-        recorder: Recorder,
-        clock: Clock,
-    ) -> None:
-        self._client = client
-        self._objects = objects
+    def __init__(self, host: Host, caches: Mapping[str, Informer], preferences: Informer, policies: Informer) -> None:
+        self._client = host.client
+        self._objects = host.objects
         self._caches = caches
         self._preferences = preferences
         self._policies = policies
-        self._recorder = recorder
-        self._clock = clock
+        self._recorder = host.recorder
+        self._clock = host.clock
 
     async def reconcile(self, key: FederatedKey) -> Result:
         """Bring the native object and its policies to the spec, and write the status."""
@@ -75,13 +70,13 @@ class Reconciler:
         except ApiError as error:
             if error.retryable or isinstance(error, Conflict):
                 raise
-            problem, requeue_after_s = Problem(names.REASON_TEMPLATE_REFUSED, error.message), _RETRY_S
-            self._recorder.event(_typed(federated, kind), WARNING, names.EVENT_KUBEFED_REFUSED, error.message)
+            problem, requeue_after_s = Problem(REASON_TEMPLATE_REFUSED, error.message), _RETRY_S
+            self._recorder.event(_typed(federated, kind), WARNING, EVENT_KUBEFED_REFUSED, error.message)
         else:
             if is_dying:
                 requeue_after_s = _DYING_S
             if derivation.undecided:
-                problem = Problem(names.REASON_PLACEMENT_FAILED, derivation.undecided)
+                problem = Problem(REASON_PLACEMENT_FAILED, derivation.undecided)
         status = plan_status(federated, self._propagated(kind, key), problem, self._clock.now())
         if status is not None:
             await self._client.patch_status(kind.resource, federated, status, field_manager=names.FIELD_MANAGER)
@@ -103,7 +98,7 @@ class Reconciler:
             owner = controller_reference(federated, kind.resource.api_version, kind.resource.kind)
             metadata["ownerReferences"] = [owner]
         body = {**wanted, "metadata": metadata}
-        return await apply_for(authors_of(federated), self._client, resource, body, field_manager=names.KUBEFED_MANAGER)
+        return await apply_for(authors_of(federated), self._client, resource, body, field_manager=KUBEFED_MANAGER)
 
     async def _remove(self, federated: Object, resource: Resource, name: str) -> None:
         namespace = federated["metadata"].get("namespace", "") if resource.namespaced else ""

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from federation.api import names
 from federation.apimachinery import mergepatch
+from federation.features.services.names import SERVICE_IMPORT_CONTROLLER
+from federation.features.services.rules.exports import to_imported
+from federation.features.services.rules.imports import derived_service, importing_clusters, plan_service, plan_slice
 from federation.planning.federatedobject.placements import effective_placement, overrides_of, placement_of
-from federation.planning.multicluster.exports import to_imported
-from federation.planning.multicluster.imports import derived_service, importing_clusters, plan_service, plan_slice
 
 CLUSTERS = st.frozensets(st.sampled_from(["a", "b", "c", "d"]))
 IMPORT = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"type": "ClusterSetIP", "ports": [{"port": 80}]}}
@@ -32,7 +33,7 @@ def test_the_service_goes_to_both_and_is_derived_only_where_it_is_imported_only(
     after = patched(federated, plan_service(federated, IMPORT, importing))
     assert effective_placement(after) == scheduled | importing
     assert placement_of(after, names.GLOBAL_SCHEDULER) == sorted(scheduled)
-    assert overrides_of(after, names.SERVICE_IMPORT_CONTROLLER).keys() == importing - scheduled
+    assert overrides_of(after, SERVICE_IMPORT_CONTROLLER).keys() == importing - scheduled
     assert plan_service(after, IMPORT, importing) is None, "a second write would change nothing"
 
 
@@ -44,7 +45,7 @@ def test_an_import_that_ends_takes_only_its_own_placement_along(
     during = patched(federated, plan_service(federated, IMPORT, importing))
     after = patched(during, plan_service(during, None, ()))
     assert effective_placement(after) == scheduled
-    assert overrides_of(after, names.SERVICE_IMPORT_CONTROLLER) == {}
+    assert overrides_of(after, SERVICE_IMPORT_CONTROLLER) == {}
 
 
 @given(CLUSTERS)

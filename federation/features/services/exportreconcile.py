@@ -16,7 +16,6 @@ from typing import Any
 from federation.api import names
 from federation.api.resources import SERVICE_EXPORTS
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import (
     AlreadyExists,
     BadRequest,
@@ -26,11 +25,8 @@ from federation.apimachinery.errors import (
     RequestEntityTooLarge,
 )
 from federation.apimachinery.resources import ENDPOINT_SLICES, SERVICES, Object
-from federation.client.client import Client
 from federation.delivery.rules.plan import cluster_state_of
-from federation.planning.failover.departure import evicting_of
-from federation.planning.federatedobject.placements import effective_placement
-from federation.planning.multicluster.exports import (
+from federation.features.services.rules.exports import (
     Export,
     export_of,
     is_copy_current,
@@ -39,10 +35,11 @@ from federation.planning.multicluster.exports import (
     source_label,
     source_of,
 )
+from federation.planning.failover.departure import evicting_of
+from federation.planning.federatedobject.placements import effective_placement
 from federation.runtime.controller import DONE, Key, Result
-from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.host import Host
 from federation.runtime.informer import Informer
-from federation.runtime.members import Members
 
 BY_SERVICE = "serviceexports/service"
 KINDS = (SERVICE_EXPORTS, SERVICES, ENDPOINT_SLICES)
@@ -62,25 +59,22 @@ class Reconciler:
 
     def __init__(
         self,
-        client: Client,
-        objects: FederatedObjects,
-        members: Members,
+        host: Host,
         exports: Informer,
         services: Informer,
         slices: Informer,
         clusters: Informer,
-        clock: Clock,
         *,
         toleration_s: float,
     ) -> None:
-        self._client = client
-        self._objects = objects
-        self._members = members
+        self._client = host.client
+        self._objects = host.objects
+        self._members = host.members
         self._exports = exports
         self._services = services
         self._slices = slices
         self._clusters = clusters
-        self._clock = clock
+        self._clock = host.clock
         self._toleration_s = toleration_s
 
     async def reconcile(self, key: Key) -> Result:

@@ -7,22 +7,19 @@ elsewhere, and when an imported EndpointSlice appears.
 import asyncio
 from collections.abc import Iterator
 
-from federation.api import names
 from federation.api.resources import SERVICE_IMPORTS
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
-from federation.client.client import Client
-from federation.controllers.serviceimport.reconcile import (
+from federation.features.services.importreconcile import (
     BY_SERVICE,
     WRITER,
     Reconciler,
     service_key_of,
     slice_service,
 )
+from federation.features.services.names import SERVICE_IMPORT_CONTROLLER
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.events import Recorder
-from federation.runtime.federatedobjects import FederatedObjects, Triggers
-from federation.runtime.informers import Informers
+from federation.runtime.federatedobjects import Triggers
+from federation.runtime.host import Host
 
 _WORKERS = 4
 
@@ -30,15 +27,13 @@ _WORKERS = 4
 class ServiceImportController:
     """Places Services and EndpointSlices where they are imported. `run` runs until cancelled."""
 
-    def __init__(
-        self, client: Client, objects: FederatedObjects, informers: Informers, recorder: Recorder, *, clock: Clock
-    ) -> None:
-        self._objects = objects
-        self._imports = informers.for_resource(SERVICE_IMPORTS)
-        objects.add_index(BY_SERVICE, slice_service)
-        reconciler = Reconciler(client, objects, self._imports, recorder)
+    def __init__(self, host: Host) -> None:
+        self._objects = host.objects
+        self._imports = host.informers.for_resource(SERVICE_IMPORTS)
+        host.objects.add_index(BY_SERVICE, slice_service)
+        reconciler = Reconciler(host, self._imports)
         self.controller: Controller[Key] = Controller(
-            "serviceimport", reconciler.reconcile, workers=_WORKERS, clock=clock, resync=self._keys
+            "serviceimport", reconciler.reconcile, workers=_WORKERS, clock=host.clock, resync=self._keys
         )
 
     async def run(self) -> None:
@@ -68,4 +63,4 @@ class ServiceImportController:
 
 def _is_placed_by_us(federated: Object) -> bool:
     entries = federated["spec"].get("placements") or ()
-    return any(entry.get("controller") == names.SERVICE_IMPORT_CONTROLLER for entry in entries)
+    return any(entry.get("controller") == SERVICE_IMPORT_CONTROLLER for entry in entries)

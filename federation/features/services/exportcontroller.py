@@ -10,16 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from federation.api.resources import FEDERATED_CLUSTERS, SERVICE_EXPORTS
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import ENDPOINT_SLICES, SERVICES, Object, Resource
-from federation.client.client import Client
-from federation.controllers.serviceexport.reconcile import BY_SERVICE, KINDS, Reconciler, service_of
+from federation.features.services.exportreconcile import BY_SERVICE, KINDS, Reconciler, service_of
+from federation.features.services.rules.exports import SERVICE_NAME_LABEL, source_of
 from federation.planning.failover.departure import evicting_of
-from federation.planning.multicluster.exports import SERVICE_NAME_LABEL, source_of
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.federatedobjects import FederatedObjects, Triggers
-from federation.runtime.informers import Informers
-from federation.runtime.members import Members
+from federation.runtime.federatedobjects import Triggers
+from federation.runtime.host import Host
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +34,10 @@ class ServiceExportOptions:
 class ServiceExportController:
     """Keeps the host's copies of exported EndpointSlices. `run` runs until cancelled."""
 
-    def __init__(
-        self,
-        client: Client,
-        objects: FederatedObjects,
-        informers: Informers,
-        members: Members,
-        *,
-        clock: Clock,
-        options: ServiceExportOptions | None = None,
-    ) -> None:
-        chosen = options or ServiceExportOptions()
-        self._objects = objects
-        self._members = members
+    def __init__(self, host: Host, options: ServiceExportOptions | None = None) -> None:
+        chosen, informers = options or ServiceExportOptions(), host.informers
+        self._objects = host.objects
+        self._members = host.members
         self._coalescing_s = chosen.coalescing_s
         self._is_watching = False
         self._exports = informers.for_resource(SERVICE_EXPORTS)
@@ -58,18 +46,10 @@ class ServiceExportController:
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         self._slices.add_index(BY_SERVICE, service_of)
         reconciler = Reconciler(
-            client,
-            objects,
-            members,
-            self._exports,
-            self._services,
-            self._slices,
-            self._clusters,
-            clock,
-            toleration_s=chosen.toleration_s,
+            host, self._exports, self._services, self._slices, self._clusters, toleration_s=chosen.toleration_s
         )
         self.controller: Controller[Key] = Controller(
-            "serviceexport", reconciler.reconcile, workers=chosen.workers, clock=clock, resync=self._keys
+            "serviceexport", reconciler.reconcile, workers=chosen.workers, clock=host.clock, resync=self._keys
         )
 
     async def run(self) -> None:

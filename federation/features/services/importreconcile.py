@@ -8,12 +8,12 @@ from federation.api import names
 from federation.api.resources import SERVICE_IMPORTS
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import SERVICES, Object, Resource
-from federation.client.client import Client
-from federation.planning.multicluster.exports import source_of
-from federation.planning.multicluster.imports import importing_clusters, plan_service, plan_slice
+from federation.features.services.names import EVENT_NO_SERVICE
+from federation.features.services.rules.exports import source_of
+from federation.features.services.rules.imports import importing_clusters, plan_service, plan_slice
 from federation.runtime.controller import DONE, Key, Result, key_of
-from federation.runtime.events import WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.events import WARNING
+from federation.runtime.host import Host
 from federation.runtime.informer import Informer
 
 WRITER = "serviceimport"
@@ -23,11 +23,11 @@ BY_SERVICE = "serviceimports/service"
 class Reconciler:
     """Reconciles one ServiceImport per call; its key is that of the ServiceImport and of the Service."""
 
-    def __init__(self, client: Client, objects: FederatedObjects, imports: Informer, recorder: Recorder) -> None:
-        self._client = client
-        self._objects = objects
+    def __init__(self, host: Host, imports: Informer) -> None:
+        self._client = host.client
+        self._objects = host.objects
         self._imports = imports
-        self._recorder = recorder
+        self._recorder = host.recorder
 
     async def reconcile(self, key: Key) -> Result:
         """Write the placements that changed, and the status of the ServiceImport."""
@@ -43,7 +43,7 @@ class Reconciler:
         service = self._federated(SERVICES, key)
         if service is None and service_import is not None and clusters:
             text = f'there is no Service "{key.name}" in the namespace; create the Service that other clusters export'
-            self._recorder.event(service_import, WARNING, names.EVENT_NO_SERVICE, text)
+            self._recorder.event(service_import, WARNING, EVENT_NO_SERVICE, text)
         if service is None or service["metadata"].get("deletionTimestamp"):
             return
         if (patch := plan_service(service, service_import, clusters)) is not None:

@@ -1,3 +1,0 @@
-"""KubeFed's federated objects → native objects with policies, and their status (docs/reference/kubefed.md):
-`controller.py` watches, `reconcile.py` acts.
-"""
