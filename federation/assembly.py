@@ -201,13 +201,16 @@ class ControlPlane:
         from federation.web.shardtopology import TopologyView
 
         wiring = self._wiring
+        delivery = DeliveryView(
+            wiring.objects, wiring.informers, wiring.members, wiring.member_records, wiring.tolerated
+        )
         return application.mount(
             self._journal,
             self._server.registry.kinds,
-            DeliveryView(wiring.objects, wiring.informers, wiring.members, wiring.member_records, wiring.tolerated),
+            delivery,
             PolicyView(wiring.objects, wiring.policy_usage),
             TopologyView(wiring.informers, wiring.members),
-            ObjectListView(wiring.objects, wiring.informers),
+            ObjectListView(wiring.objects, wiring.informers, delivery, self._clock),
             HeadroomView(wiring.objects, wiring.informers),
         )
 

@@ -114,7 +114,11 @@ def _credential(credential: Mapping[str, Any], now: datetime) -> str:
         return ""
     account = f"service account {credential.get('serviceAccount')}"
     expires = credential.get("expires")
-    return f"{account}, token expires in {to_age(from_rfc3339(expires), now)}" if expires else account
+    if not expires:
+        return account
+    end = from_rfc3339(expires)
+    left = f"expires in {to_age(end, now)}" if end > now else f"expired {to_age(now, end)} ago"
+    return f"{account}, token {left}"
 
 
 def _halt(cluster: Object) -> str:

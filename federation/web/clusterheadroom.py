@@ -155,7 +155,7 @@ def _to_item(cluster: Cluster, asked: Question, loss: Loss) -> dict[str, Any]:
         "isReady": cluster.is_joined and cluster.is_ready,
         "taints": [f"{taint.key}:{taint.effect}" for taint in cluster.taints],
         "allocatable": {name: cluster.allocatable.get(name, 0) for name in (CPU, MEMORY)},
-        "available": {name: cluster.available.get(name, 0) for name in (CPU, MEMORY)},
+        "available": {name: max(0, cluster.available.get(name, 0)) for name in (CPU, MEMORY)},
         "fits": capacity_of(cluster, asked.shape) if cluster.is_joined and cluster.is_ready else 0,
         "loss": {
             "objects": len(loss.workloads),

@@ -102,6 +102,15 @@ class DeliveryView:
         clusters = {cluster["metadata"]["name"]: cluster for cluster in self._clusters.list()}
         return deliveries_of(found.federated, found.type_, found.observed, clusters)
 
+    def row_in(self, federated: Object, type_: FederatedType, cluster: str) -> ClusterDelivery | None:
+        """Return the delivery of a federated object in one cluster, None where it neither is nor should be."""
+        _, _, namespace, name = source_key(federated)
+        where = namespace if type_.resource.namespaced else ""
+        observed = self._observed(type_.resource, where, name, frozenset((cluster,)))
+        joined = {cluster: found} if (found := self._clusters.get("", cluster)) is not None else {}
+        rows = deliveries_of(federated, type_, observed, joined, only_in=cluster)
+        return rows[0] if rows else None
+
     def drifts(self, found: Found) -> dict[str, Drift]:
         """Return the drift of the object within the last hour, by cluster."""
         drifts = {cluster: self._records.drift(member_key(found, cluster)) for cluster in found.observed}

@@ -2,11 +2,10 @@
 
 A user sees the objects of the kinds that he may `list` in the namespace of the query, or in all namespaces without one.
 Kinds that he may not list are named. Objects whose federated object was written by hand need `list` on federated
-objects too.
+objects too. `causes` counts what is behind the problems of these objects, over all pages: a dead cluster is one cause.
 """
 
 import asyncio
-import heapq
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +17,9 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS
 from federation.apimachinery import conditions
+from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.errors import BadRequest, ServiceUnavailable
+from federation.apimachinery.naturalorder import natural_key
 from federation.apimachinery.resources import Object
 from federation.planning.diagnosis.deliverystage import Stage
 from federation.planning.diagnosis.objectsummary import Attention, ObjectSummary, summarize
@@ -29,11 +30,15 @@ from federation.planning.guard.record import held_moves
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
 from federation.runtime.sourceinformers import SourceInformers
+from federation.web.delivery import DeliveryView
+from federation.web.objectrows import SORTS, CauseCount, Row, causes_to_json, count_causes, identity_of, page_of
 from federation.web.requests import check_parameters, json_response, may_list
 
 PATH = "/federation/v1/objects"
 _LIMIT_MAX = 500
-_PARAMETERS = frozenset(("namespace", "kind", "name", "cluster", "state", "hold", "countBy", "limit", "continue"))
+_PARAMETERS = frozenset(
+    ("namespace", "kind", "name", "cluster", "state", "hold", "cause", "countBy", "sort", "limit", "continue")
+)
 _STATES = ("attention", *Attention, *Stage)
 _LAST = "~"
 """Sorts behind every namespace: cluster-scoped objects come last, because users look for workloads."""
@@ -44,7 +49,8 @@ _SLICE = 500
 @dataclass(frozen=True, slots=True)
 class Filter:
     """Which objects: each "" means all. `name` is a part of the name; `state` is a stage, a kind of attention, or
-    "attention" for every object that needs some. `hold` is the name of a PlacementHold that the object waits for.
+    "attention" for every object that needs some. `hold` is the name of a PlacementHold that the object waits for,
+    `cause` the key of a cause.
     """
 
     namespace: str
@@ -53,6 +59,7 @@ class Filter:
     cluster: str
     state: str
     hold: str = ""
+    cause: str = ""
 
     def names(self, federated: Object, source_name: str) -> bool:
         """Return whether the object's name, clusters and hold match."""
@@ -63,7 +70,9 @@ class Filter:
         )
 
     def states(self, summary: ObjectSummary) -> bool:
-        """Return whether the object's state matches."""
+        """Return whether the object's state and causes match."""
+        if self.cause and all(cause.key != self.cause for problem in summary.problems for cause in problem.causes):
+            return False
         if not self.state:
             return True
         if self.state == "attention":
@@ -74,10 +83,14 @@ class Filter:
 class ObjectListView:
     """Reads federated objects, their sources and the state of clusters from the caches of the controllers."""
 
-    def __init__(self, objects: FederatedObjects, informers: Informers) -> None:
+    def __init__(
+        self, objects: FederatedObjects, informers: Informers, delivery: DeliveryView, clock: Clock | None = None
+    ) -> None:
         self._objects = objects
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         self._sources = SourceInformers(informers, lambda *_: None)
+        self._delivery = delivery
+        self._clock = clock or SystemClock()
         objects.types.add_listener(self._sources.follow, self._sources.unfollow)
 
     def types(self) -> list[FederatedType]:
@@ -94,19 +107,36 @@ class ObjectListView:
             if not conditions.is_true((cluster.get("status") or {}).get("conditions"), names.CLUSTER_READY)
         )
 
-    def of_type(self, type_: FederatedType, wanted: Filter, *, with_hand_written: bool) -> Iterator[tuple[str, Object]]:
-        """Yield the type's federated objects that match by namespace, name and cluster, with their sort keys."""
+    def of_type(
+        self, type_: FederatedType, wanted: Filter, *, with_hand_written: bool
+    ) -> Iterator[tuple[tuple[Any, ...], Object]]:
+        """Yield the type's federated objects that match by namespace, name and cluster, with their usual places."""
         resource = type_.resource
         namespace = wanted.namespace if resource.namespaced else ""
         for federated in self._objects.of_kind(resource.api_version, resource.kind, namespace):
             _, _, where, name = source_key(federated)
             if wanted.names(federated, name) and (with_hand_written or not is_hand_written(federated)):
-                yield f"{where or _LAST}/{resource.kind}/{name}/{resource.group}", federated
+                yield (where or _LAST, resource.kind, natural_key(name), resource.group), federated
 
     def summarize(self, type_: FederatedType, federated: Object, silent: frozenset[str]) -> ObjectSummary:
         """Return the row of a federated object."""
         _, _, namespace, name = source_key(federated)
-        return summarize(federated, self._sources.get(type_.resource, namespace, name), type_, silent)
+        source = self._sources.get(type_.resource, namespace, name)
+        return summarize(federated, source, type_, silent, self._clock.now())
+
+    def in_cluster(self, row: Row, cluster: str) -> dict[str, Any] | None:
+        """Return how the object is in one cluster, None where it is not."""
+        found = self._delivery.row_in(row.federated, row.type_, cluster)
+        if found is None:
+            return None
+        return {
+            "placed": found.is_placed,
+            "wanted": None if row.summary.outcome else found.wanted,
+            "ready": None if row.summary.outcome else found.ready,
+            "applied": found.applied,
+            "status": found.status,
+            "message": found.message,
+        }
 
 
 def add_routes(web: FastAPI, view: ObjectListView) -> None:
@@ -121,40 +151,48 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
         cluster: str = "",
         state: str = "",
         hold: str = "",
+        cause: str = "",
+        sort: str = "",
         count_by: Annotated[Literal["", "cluster"], Query(alias="countBy")] = "",
         limit: Annotated[int, Query(ge=1, le=_LIMIT_MAX)] = _LIMIT_MAX,
         after: Annotated[str, Query(alias="continue")] = "",
     ) -> Response:
-        """Return a page of the objects that the user may list, and counts over all pages."""
+        """Return a page of the objects that the user may list, and counts and causes over all pages."""
         check_parameters(request, _PARAMETERS)
         if state and state not in _STATES:
             raise BadRequest(f"state: {state} is not one of {', '.join(_STATES)}")
-        wanted = Filter(namespace, kind, name, cluster, state, hold)
+        if sort.removeprefix("-") not in SORTS:
+            raise BadRequest(f"sort: {sort} is not one of {', '.join(filter(None, SORTS))}, with or without a - before")
+        wanted = Filter(namespace, kind, name, cluster, state, hold, cause)
         visible, hidden = await visible_types(request, view, wanted.namespace, wanted.kind)
         by_hand = await may_list(request, FEDERATED_OBJECTS, namespace)
-        silent, rows, counts, placed = view.silent_clusters(), [], Counter[str](), Counter[str]()
+        silent, rows, counts, placed = view.silent_clusters(), list[Row](), Counter[str](), Counter[str]()
+        causes: dict[str, CauseCount] = {}
         seen = 0
         for type_ in visible:
-            for key, federated in view.of_type(type_, wanted, with_hand_written=by_hand):
-                summary = view.summarize(type_, federated, silent)
+            for place, federated in view.of_type(type_, wanted, with_hand_written=by_hand):
+                row = Row(place, type_, federated, view.summarize(type_, federated, silent))
                 if count_by:
-                    placed.update(summary.clusters)
-                counts.update({problem.attention.value for problem in summary.problems})
-                if wanted.states(summary):
+                    placed.update(row.summary.clusters)
+                counts.update({problem.attention.value for problem in row.summary.problems})
+                count_causes(causes, row)
+                if wanted.states(row.summary):
                     counts["all"] += 1
-                    if key > after:
-                        rows.append((key, type_, federated, summary))
+                    rows.append(row)
                 seen += 1
                 if seen % _SLICE == 0:
                     await asyncio.sleep(0)
-        page = heapq.nsmallest(limit + 1, rows, key=lambda row: row[0])
-        metadata = {"continue": page[limit - 1][0]} if len(page) > limit else {}
-        items = [_to_item(type_, federated, summary) for _, type_, federated, summary in page[:limit]]
+        page, token = page_of(rows, sort, limit, after)
+        items = []
+        for row in page:
+            here = view.in_cluster(row, cluster) if cluster else None
+            items.append({**_to_item(row), **({} if here is None else {"inCluster": here})})
         body = {
             "kind": "FederatedObjectSummaryList",
-            "metadata": metadata,
+            "metadata": {"continue": token} if token else {},
             "counts": counts,
             "countsByCluster": placed,
+            "causes": causes_to_json(causes.values()),
             "kinds": sorted({type_.resource.kind for type_ in visible}),
             "hiddenResources": hidden,
             "items": items,
@@ -179,20 +217,15 @@ async def visible_types(
     return visible, hidden
 
 
-def _to_item(type_: FederatedType, federated: Object, summary: ObjectSummary) -> dict[str, Any]:
-    _, _, namespace, name = source_key(federated)
-    resource = type_.resource
+def _to_item(row: Row) -> dict[str, Any]:
+    summary = row.summary
     return {
-        "group": resource.group,
-        "version": resource.version,
-        "plural": resource.plural,
-        "kind": resource.kind,
-        "namespace": namespace,
-        "name": name,
+        **identity_of(row.type_, row.federated),
         "stage": summary.stage,
         "clusters": summary.clusters,
         "wanted": summary.wanted,
         "ready": summary.ready,
-        "held": [{"hold": move.hold, "clusters": sorted(move.clusters)} for move in held_moves(federated)],
+        "outcome": summary.outcome,
+        "held": [{"hold": move.hold, "clusters": sorted(move.clusters)} for move in held_moves(row.federated)],
         "problems": [{"attention": problem.attention, "text": problem.text} for problem in summary.problems],
     }

@@ -8,6 +8,7 @@ import orjson
 
 from federation.api import names
 from federation.apimachinery import conditions, dotpaths
+from federation.planning.diagnosis.clusterstanding import Standing, clusters_standing
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.status.sourceconditions import is_undelivered
@@ -25,7 +26,9 @@ class Stage(StrEnum):
     PROPAGATING = "propagating"
     """It is on its way to its clusters."""
     FAILING = "failing"
-    """A cluster refuses it or does not answer."""
+    """A cluster refuses it, or it could not be scheduled."""
+    SILENT = "silent"
+    """No cluster refuses it, and one does not answer: its state there is the last known one."""
     APPLIED = "applied"
     """Every cluster has it as it should be."""
     DELETING = "deleting"
@@ -46,7 +49,13 @@ def stage_of(federated: Mapping[str, Any]) -> Stage:
         return Stage.PENDING
     if conditions.is_true(status.get("conditions"), names.PROPAGATED):
         return Stage.APPLIED
-    return Stage.FAILING if is_undelivered(federated) else Stage.PROPAGATING
+    if not is_undelivered(federated):
+        return Stage.PROPAGATING
+    if (scheduled is not None and scheduled.get("status") != "True") or clusters_standing(federated, Standing.REFUSED):
+        return Stage.FAILING
+    if clusters_standing(federated, Standing.SILENT):
+        return Stage.SILENT
+    return Stage.PROPAGATING if clusters_standing(federated, Standing.UNDERWAY) else Stage.FAILING
 
 
 def unplaced_replicas(federated: Mapping[str, Any], replicas_path: dotpaths.Path, stage: Stage) -> int:

@@ -24,6 +24,7 @@ _SKEW_S = 5.0
 _SKEW_S_MAX = 60.0
 _EXPIRY_S, _AUTHORITY_EXPIRY_S = 14 * DAY_S, 180 * DAY_S
 _QUEUE_S = 60.0
+_CAUSES_MAX = 10
 _OPEN_FILES_SHARE_MAX = 0.8
 MEMBER_VERSION_MIN, MEMBER_VERSION_MAX = (1, 30), (1, 36)
 """The first and the last Kubernetes version that members may have, as in README.md."""
@@ -66,6 +67,8 @@ class Facts:
     clusters: Sequence[Mapping[str, Any]] = ()
     leftovers: int = 0
     holds: int = 0
+    causes: Sequence[Mapping[str, Any]] = ()
+    """What is behind the problems of objects, as `/federation/v1/objects` counts it."""
     host_skew_s: float | None = None
     """How far the host's clock is ahead of this machine's."""
     missing: Sequence[str] = field(default=())
@@ -176,6 +179,8 @@ def _certificates(facts: Facts) -> _Problems:
 def _members(facts: Facts) -> _Problems:
     if not facts.clusters:
         yield Level.WARNING, "no cluster has joined", "fedctl join NAME --kubeconfig FILE"
+    reported = set()
+    stale = {cause["subject"]: cause["count"] for cause in facts.causes if cause["attention"] == "stale"}
     for cluster in facts.clusters:
         name, found = cluster["metadata"]["name"], (cluster.get("status") or {}).get("conditions")
         for type_, remedy in (
@@ -188,10 +193,12 @@ def _members(facts: Facts) -> _Problems:
                 continue
             message = f"{condition.get('reason', '')}: {condition.get('message', '')}".strip(": ")
             level = Level.WARNING if type_ == names.CLUSTER_AUTHORIZED else Level.ERROR
-            yield level, f"member {name}: {type_} is {condition.get('status')} ({message})", remedy
+            behind = f"; last known state: {to_count(stale[name], 'object')}" if name in stale else ""
+            reported.add(name)
+            yield level, f"member {name}: {type_} is {condition.get('status')} ({message}){behind}", remedy
             break
     for name, is_open in facts.values("federation_client_circuit_open"):
-        if is_open:
+        if is_open and name not in reported:  # a member that is not ready has the same cause
             yield (
                 Level.WARNING,
                 f"requests to member {name} fail at once after many failures",
@@ -201,12 +208,15 @@ def _members(facts: Facts) -> _Problems:
 
 def _delivery(facts: Facts) -> _Problems:
     states = dict(facts.values("federation_objects"))
-    if count := states.get("failing", 0):
-        yield (
-            Level.ERROR,
-            f"{to_count(count, 'object')} refused by a cluster, or the cluster does not answer",
-            "fedctl why KIND/NAME",
-        )
+    refusals = [cause for cause in facts.causes if cause["attention"] == "not-delivered"]
+    for cause in refusals[:_CAUSES_MAX]:
+        yield Level.ERROR, f"{cause['title']}: {to_count(cause['count'], 'object')}", _why(cause)
+    if len(refusals) > _CAUSES_MAX:
+        yield Level.ERROR, f"and {len(refusals) - _CAUSES_MAX} more causes of refusals", "fedctl why --failed"
+    if (count := states.get("failing", 0)) and not refusals:
+        yield Level.ERROR, f"{to_count(count, 'object')} refused by a cluster", "fedctl why --failed"
+    for cause in (cause for cause in facts.causes if cause["attention"] == "not-ready"):
+        yield Level.WARNING, f"{cause['title']}: {to_count(cause['count'], 'object')}", _why(cause)
     if count := states.get("unplaced", 0):
         yield Level.WARNING, f"no cluster was found for {to_count(count, 'object')}", "fedctl why KIND/NAME"
     for _, count in facts.values("federation_replicas_unplaced"):
@@ -216,6 +226,15 @@ def _delivery(facts: Facts) -> _Problems:
         yield Level.WARNING, f"waiting for approval: {to_count(facts.holds, 'change')}", "fedctl holds"
     if facts.leftovers:
         yield Level.WARNING, f"left in members: {to_count(facts.leftovers, 'object')}", "fedctl leftovers"
+
+
+def _why(cause: Mapping[str, Any]) -> str:
+    """Return the command that says more about the first object with the cause."""
+    sample = next(iter(cause.get("samples") or ()), None)
+    if sample is None:
+        return "fedctl why KIND/NAME"
+    where = f" -n {sample['namespace']}" if sample["namespace"] else ""
+    return f"fedctl why {sample['kind'].lower()}/{sample['name']}{where}"
 
 
 def _controllers(facts: Facts) -> _Problems:

@@ -75,8 +75,9 @@ def deliveries_of(
     type_: FederatedType,
     observed: Mapping[str, Mapping[str, Any] | None],
     clusters: Mapping[str, Mapping[str, Any]],
+    only_in: str = "",
 ) -> list[ClusterDelivery]:
-    """Return one row per cluster of the placement and of the status, by name.
+    """Return one row per cluster of the placement and of the status, by name, or that of one cluster only.
 
     `observed` has the managed member object of each cluster whose cache is complete, None when there is none.
     `clusters` are the FederatedClusters: the conditions of one say what hinders the first delivery.
@@ -97,6 +98,7 @@ def deliveries_of(
             joined=clusters.get(cluster),
         )
         for cluster in sorted(placed | reported.keys())
+        if only_in in ("", cluster)
     ]
 
 

@@ -9,6 +9,7 @@ from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.amounts import to_amount
 from federation.apimachinery.clock import parse_rfc3339
+from federation.apimachinery.naturalorder import natural_key
 from federation.apimachinery.quantity import to_int_ceil, to_milli
 from federation.planning.clusters.clustertaints import describe_taint
 from federation.planning.failover.halts import halt_of
@@ -20,12 +21,16 @@ _LATE_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A resource of a cluster: amounts for people, and the used share in percent, None while unknown."""
+    """A resource of a cluster: amounts for people, and the used share in percent, None while unknown.
+
+    `over` is what was requested beyond the total, "" if nothing was: pods of a node that has left, for example.
+    """
 
     name: str
     free: str
     total: str
     used_percent: int | None
+    over: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +77,9 @@ def to_card(cluster: Mapping[str, Any]) -> ClusterCard:
 def by_region(cards: Iterable[ClusterCard]) -> list[tuple[str, list[ClusterCard]]]:
     """Return the cards by region, regions and clusters by name; clusters without a region last."""
     regions: dict[str, list[ClusterCard]] = {}
-    for card in sorted(cards, key=lambda card: card.name):
+    for card in sorted(cards, key=lambda card: natural_key(card.name)):
         regions.setdefault(card.region, []).append(card)
-    return sorted(regions.items(), key=lambda item: (item[0] == NO_REGION, item[0]))
+    return sorted(regions.items(), key=lambda item: (item[0] == NO_REGION, natural_key(item[0])))
 
 
 def matches(card: ClusterCard, text: str, region: str, health: str) -> bool:
@@ -130,5 +135,8 @@ def _room(resources: Mapping[str, Any], name: str, title: str) -> Room:
         None if (quantity := (resources.get(part) or {}).get(name)) is None else to_int(str(quantity))
         for part in ("available", "allocatable")
     )
-    used = None if free is None or not total else round(100 * (total - free) / total)
-    return Room(title, to_amount(name, free), to_amount(name, total), used)
+    if free is None or not total:
+        return Room(title, to_amount(name, free), to_amount(name, total), None)
+    used = min(100, max(0, round(100 * (total - free) / total)))
+    over = to_amount(name, -free) if free < 0 else ""
+    return Room(title, to_amount(name, min(max(0, free), total)), to_amount(name, total), used, over)

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from federation.apimachinery.errors import ApiError
 from federation.web import delivery, differences
 from federation.web.ui.objectscreen import PATH, target_of, watched_object
 from federation.web.ui.screen import Page, Screen, problem_of
+from federation.web.ui.waits import pause_of
 
 _OPEN_MAX = 4
 """Clusters that are compared at once without being asked for: each costs a request to the member."""
@@ -40,7 +42,7 @@ async def _load(page: Page) -> Mapping[str, Any]:
         "namespace": namespace,
         "name": name,
         "object_path": page.path.removesuffix("/diff"),
-        "clusters": [to_panel(row, each) for row, each in zip(opened, found, strict=True)],
+        "clusters": [to_panel(row, each, page.now) for row, each in zip(opened, found, strict=True)],
         "others": [row["cluster"] for row in rows if row not in opened],
         "count": len(rows),
     }
@@ -54,17 +56,18 @@ async def _read(page: Page, about: Mapping[str, str], cluster: str) -> Mapping[s
     return found
 
 
-def to_panel(row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+def to_panel(row: Mapping[str, Any], found: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """Return one cluster as it is shown, from its row of the delivery and its differences."""
     tone, state = _STATES[found["state"]]
     drift = row.get("drift")
-    pause = f"; corrections pause until {drift['pausedUntil']}" if drift and drift["pausedUntil"] else ""
     return {
         **found,
         "cluster": row["cluster"],
         "tone": tone,
         "words": state,
-        "drift": f"{drift['message']}; written back {drift['corrections']} times{pause}" if drift else "",
+        "drift": f"{drift['message']}; written back {drift['corrections']} times{pause_of(drift, now)}"
+        if drift
+        else "",
     }
 
 

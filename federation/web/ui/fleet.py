@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.naturalorder import natural_key
 from federation.web import objectlist
 from federation.web.ui.clustercards import by_region, concerns_of, matches, to_card
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
@@ -21,7 +22,7 @@ async def _load(page: Page) -> Mapping[str, Any]:
     shown = [
         card for card in cards if matches(card, query.get("q", ""), query.get("region", ""), query.get("health", ""))
     ]
-    shown.sort(key=lambda card: (card.region, card.name))
+    shown.sort(key=lambda card: (card.region, natural_key(card.name)))
     start = max(0, int(query.get("from", "0"))) if query.get("from", "0").isdecimal() else 0
     listed = await page.api.get(objectlist.PATH, countBy="cluster", limit="1")
     return {
@@ -50,10 +51,7 @@ async def _load_cluster(page: Page) -> Mapping[str, Any]:
     name = page.parts["name"]
     cluster = await page.api.get(f"{_PATH}/{name}")
     query = {"cluster": name, "limit": str(PAGE_ROWS)}
-    if page.query.get("namespace"):
-        query["namespace"] = page.query["namespace"]
-    if page.query.get("continue"):
-        query["continue"] = page.query["continue"]
+    query |= {key: page.query[key] for key in ("namespace", "sort", "continue") if page.query.get(key)}
     listed = await page.api.get(objectlist.PATH, **query)
     after = listed["metadata"].get("continue", "")
     return {

@@ -6,9 +6,11 @@ from typing import Any
 
 from federation.apimachinery.errors import ApiError
 from federation.apimachinery.resources import Resource
+from federation.planning.diagnosis.objectsummary import outcome_of
 from federation.web import decisions, delivery, memberpods
 from federation.web.ui.decisionline import to_link
-from federation.web.ui.objecttree import ObjectTree, grow
+from federation.web.ui.objecttree import ClusterBranch, ObjectTree, grow
+from federation.web.ui.podtroubles import tone_of, troubles_in
 from federation.web.ui.screen import Collection, Page, Screen, problem_of
 
 _OPEN_MAX = 4
@@ -29,9 +31,10 @@ async def _load(page: Page) -> Mapping[str, Any]:
     delivered = await page.api.get(delivery.DELIVERY_PATH, **about)
     decided = (await page.get_optional(decisions.DECISIONS_PATH, _NONE, **about, limit="1"))["items"]
     decision = decided[0] if decided else None
-    tree = grow(delivered, decision)
+    tree = grow(delivered, decision, page.now, outcome_of(source))
     text = page.query.get("q", "")
     branches = [branch for branch in tree.branches if text in branch.cluster]
+    pods = await _pods(page, tree, about)
     return {
         "source": source,
         "kind": kind,
@@ -40,18 +43,21 @@ async def _load(page: Page) -> Mapping[str, Any]:
         "decision_link": to_link(decision) if decision else "",
         "branches": branches[:_BRANCHES],
         "branches_more": max(0, len(branches) - _BRANCHES),
-        "pods": await _pods(page, tree, about),
+        "pods": pods,
+        "pod_tone": tone_of,
+        "troubles": troubles_in({cluster: found["items"] for cluster, found in pods.items()}),
         "events": await _events(page, namespace, name, str(source["metadata"].get("uid") or "")),
     }
 
 
 async def _pods(page: Page, tree: ObjectTree, about: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
-    """Return the pods by cluster: of the cluster that the query names, else of all if there are few."""
+    """Return the pods by cluster: of the one that the query names, else of all, or of the first that lack some."""
     named = page.query.get("cluster", "")
-    counted = [branch.cluster for branch in tree.branches if branch.wanted is not None]
-    shown = [cluster for cluster in counted if cluster == named] if named else counted
+    counted = [branch for branch in tree.branches if branch.wanted is not None]
+    shown = [branch.cluster for branch in counted if named in ("", branch.cluster)]
     if not named and len(shown) > _OPEN_MAX:
-        return {}
+        short = [branch.cluster for branch in counted if branch.tone != "unknown" and is_short(branch)]
+        shown = short[:_OPEN_MAX]
 
     async def read(cluster: str) -> Mapping[str, Any]:
         try:
@@ -61,6 +67,11 @@ async def _pods(page: Page, tree: ObjectTree, about: Mapping[str, str]) -> dict[
         return {**found, "problem": ""}
 
     return dict(zip(shown, await asyncio.gather(*map(read, shown)), strict=True))
+
+
+def is_short(branch: ClusterBranch) -> bool:
+    """Return whether fewer replicas are ready in the cluster than it should have."""
+    return (branch.ready or 0) < (branch.wanted or 0)
 
 
 async def _events(page: Page, namespace: str, name: str, uid: str) -> Sequence[Mapping[str, Any]]:

@@ -7,13 +7,15 @@ from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS
 from federation.web import objectlist
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
 
-_FILTERS = ("namespace", "kind", "name", "cluster", "state")
+_FILTERS = ("namespace", "kind", "name", "cluster", "state", "cause", "sort")
 STATES = (
     ("", "Any state"),
     ("applied", "Delivered"),
+    ("silent", "Last known state"),
     ("propagating", "On its way"),
     ("pending", "Being decided"),
     ("failing", "Not delivered"),
+    ("not-ready", "Not ready"),
     ("unplaced", "Not placed"),
     ("unselected", "No policy"),
     ("deleting", "Being deleted"),

@@ -4,16 +4,26 @@ It joins what `fedctl why` prints: the delivery (`/federation/v1/delivery`) and 
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from federation.api import names
 from federation.apimachinery import conditions
+from federation.apimachinery.amounts import to_count
+from federation.apimachinery.clock import parse_rfc3339
+from federation.apimachinery.naturalorder import natural_key
+from federation.planning.diagnosis.clusterstanding import Standing, standing_of, words_for
+from federation.planning.diagnosis.objectsummary import Outcome
 from federation.scheduling.explain import rows
+from federation.web.ui.waits import describe_toleration, pause_of
 
-_TRANSIENT = frozenset(("", "OK", "Finished", "Kept", "PendingCreate", "CachedRetrievalFailed", "WaitingForRemoval"))
+_TONES = {Standing.UNDERWAY: "busy", Standing.SILENT: "unknown", Standing.REFUSED: "bad"}
+_QUIET = frozenset(("PendingCreate", "CachedRetrievalFailed"))
+"""Statuses about which `applied` says more."""
 _WORDS = {"yes": "Up to date", "outdated": "Earlier version", "no": "Not there yet", "unknown": "Unknown"}
-_REJECTED_MAX = 20
+_REASONS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +60,26 @@ class ObjectTree:
     policy: Mapping[str, str] | None
     overrides: tuple[Mapping[str, str], ...]
     branches: tuple[ClusterBranch, ...]
-    rejected: tuple[tuple[str, str], ...]
-    rejected_more: int
+    rejected: tuple[tuple[str, tuple[str, ...]], ...]
+    """Reasons why clusters were not chosen, with those clusters, the reason of most clusters first."""
 
 
-def grow(delivery: Mapping[str, Any], decision: Mapping[str, Any] | None) -> ObjectTree:
-    """Return the tree from the document of the delivery and the newest decision, None without one."""
-    branches = tuple(_branch(row) for row in delivery["clusters"])
+def grow(
+    delivery: Mapping[str, Any],
+    decision: Mapping[str, Any] | None,
+    now: datetime,
+    outcome: Outcome | None = None,
+) -> ObjectTree:
+    """Return the tree from the document of the delivery and the newest decision, None without one.
+
+    `outcome` is how the object ended if it runs once: then replicas are neither wanted nor ready.
+    """
+    rows_in_order = sorted(delivery["clusters"], key=lambda row: natural_key(row["cluster"]))
+    branches = tuple(_branch(row, now, outcome) for row in rows_in_order)
     explanation = (decision or {}).get("explanation") or {}
     policy = explanation.get("policy")
-    found = [(row.name, f"{row.rejected_by}: {'; '.join(row.reasons)}") for row in rows(explanation) if row.rejected_by]
-    taken = {branch.cluster for branch in branches}
-    rejected = [each for each in found if each[0] not in taken]
-    facts = tuple(_fact(condition) for condition in delivery["conditions"])
-    tone, state = _overall(branches, facts)
+    facts = tuple(_fact(condition, branches) for condition in delivery["conditions"])
+    tone, state = _overall(branches, facts, outcome)
     return ObjectTree(
         tone,
         state,
@@ -73,30 +89,42 @@ def grow(delivery: Mapping[str, Any], decision: Mapping[str, Any] | None) -> Obj
         policy if isinstance(policy, Mapping) else None,
         tuple(_override(text) for text in delivery.get("overridePolicies") or ()),
         branches,
-        tuple(rejected[:_REJECTED_MAX]),
-        max(0, len(rejected) - _REJECTED_MAX),
+        _rejections(explanation, {branch.cluster for branch in branches}),
     )
 
 
-def _branch(row: Mapping[str, Any]) -> ClusterBranch:
-    tone, state = _state(row)
+def _rejections(explanation: Mapping[str, Any], taken: AbstractSet[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    found: dict[str, list[str]] = {}
+    for row in rows(explanation):
+        if row.rejected_by and row.name not in taken:
+            found.setdefault(f"{row.rejected_by}: {'; '.join(row.reasons)}", []).append(row.name)
+    ordered = sorted(found.items(), key=lambda item: -len(item[1]))[:_REASONS_MAX]
+    return tuple((reason, tuple(sorted(names, key=natural_key))) for reason, names in ordered)
+
+
+def _branch(row: Mapping[str, Any], now: datetime, outcome: Outcome | None) -> ClusterBranch:
+    tone, state = _state(row, outcome)
     notes = []
     if row.get("scaler"):
         notes.append(f'HorizontalPodAutoscaler "{row["scaler"]}" in the cluster owns the replicas')
-    if row.get("toleratedUntil"):
-        notes.append(f"its taints are tolerated until {row['toleratedUntil']}, then the object leaves")
+    if until := parse_rfc3339(row.get("toleratedUntil")):
+        notes.append(describe_toleration(until, now))
     if drift := row.get("drift"):
-        paused = f"; corrections pause until {drift['pausedUntil']}" if drift["pausedUntil"] else ""
-        notes.append(f"drift: {drift['message']}; written back {drift['corrections']} times{paused}")
-    return ClusterBranch(row["cluster"], tone, state, row["message"], row["wanted"], row["ready"], tuple(notes))
+        notes.append(f"drift: {drift['message']}; written back {drift['corrections']} times{pause_of(drift, now)}")
+    message = "" if row["message"] == state else row["message"]
+    wanted, ready = (None, None) if outcome else (row["wanted"], row["ready"])
+    return ClusterBranch(row["cluster"], tone, state, message, wanted, ready, tuple(notes))
 
 
-def _state(row: Mapping[str, Any]) -> tuple[str, str]:
+def _state(row: Mapping[str, Any], outcome: Outcome | None) -> tuple[str, str]:
     """Return tone and state of a row of the delivery."""
     if not row["placed"]:
         return "busy", "Leaving"
-    if row["status"] not in _TRANSIENT:
-        return "bad", row["status"]
+    standing = standing_of(row["status"])
+    if row["status"] and standing in _TONES and row["status"] not in _QUIET:
+        return _TONES[standing], words_for(row["status"])
+    if outcome is not None and row["applied"] == "yes":
+        return ("good", "Complete") if outcome is Outcome.COMPLETE else ("bad", "Failed")
     if row["applied"] == "unknown":
         return "unknown", "Last known"
     if row["applied"] != "yes":
@@ -106,24 +134,35 @@ def _state(row: Mapping[str, Any]) -> tuple[str, str]:
     return "good", "Ready" if row["wanted"] is not None else _WORDS["yes"]
 
 
-def _overall(branches: Sequence[ClusterBranch], facts: Sequence[Fact]) -> tuple[str, str]:
+def _overall(branches: Sequence[ClusterBranch], facts: Sequence[Fact], outcome: Outcome | None) -> tuple[str, str]:
     """Return tone and state of the whole object: those of its worst cluster."""
     if not branches:
         return ("bad", "Not placed") if facts else ("unknown", "Not federated")
-    for tone, state in (("bad", "Not delivered"), ("unknown", "Partly unknown"), ("busy", "On its way")):
+    if outcome is Outcome.FAILED:
+        return "bad", "Failed"
+    for tone, state in (("bad", "Not delivered"), ("unknown", "Last known state"), ("busy", "On its way")):
         if any(branch.tone == tone for branch in branches):
             return tone, state
     bad = next((fact for fact in facts if fact.tone == "bad"), None)
-    return ("bad", bad.title) if bad is not None else ("good", "Delivered")
+    if bad is not None:
+        return "bad", bad.title
+    return "good", "Complete" if outcome is Outcome.COMPLETE else "Delivered"
 
 
-def _fact(condition: Mapping[str, Any]) -> Fact:
+def _fact(condition: Mapping[str, Any], branches: Sequence[ClusterBranch]) -> Fact:
+    """Return a condition. One about the clusters repeats what they say, so it has the tone of the worst and no text."""
     is_true = conditions.is_true([condition], str(condition.get("type")))
     title = str(condition.get("type"))
     words = {names.OVERRIDES_APPLIED: "Overrides applied"}.get(title, title)
     reason, message = str(condition.get("reason") or ""), str(condition.get("message") or "")
     text = message or ("" if is_true else reason)
-    return Fact("good" if is_true else "bad", words if is_true else f"Not {words[:1].lower()}{words[1:]}", text)
+    title_shown = words if is_true else f"Not {words[:1].lower()}{words[1:]}"
+    if not is_true and reason == names.REASON_CHECK_CLUSTERS and branches:
+        tones = {branch.tone for branch in branches}
+        worst = next((tone for tone in ("bad", "unknown", "busy") if tone in tones), "busy")
+        concerned = sum(branch.tone == worst for branch in branches)
+        return Fact(worst, title_shown, f"{concerned} of {to_count(len(branches), 'cluster')}")
+    return Fact("good" if is_true else "bad", title_shown, text)
 
 
 def _override(text: str) -> Mapping[str, str]:

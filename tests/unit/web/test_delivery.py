@@ -34,7 +34,7 @@ async def served(world: World, directory: Path) -> AsyncIterator[tuple[Parts, ht
     view = DeliveryView(plane.objects, plane.informers, plane.members, plane.member_records, plane.tolerated)
     policies = PolicyView(plane.objects, plane.policy_usage)
     spread = TopologyView(plane.informers, plane.members)
-    listed = ObjectListView(plane.objects, plane.informers)
+    listed = ObjectListView(plane.objects, plane.informers, view)
     parts = build(
         directory,
         world.store,

@@ -61,3 +61,43 @@ async def test_objects_are_filtered_counted_and_paged_for_users_who_may_list_the
                 everywhere = (await bob.get(PATH)).json()
                 assert (everywhere["items"], everywhere["counts"]) == ([], {})
                 assert (await bob.get(f"{PATH}?namespace=other")).json()["items"] == []
+
+
+async def test_lists_are_sorted_in_pages_with_causes_over_all_of_them(tmp_path: Path) -> None:
+    async with a_world(members=("east", "west")) as world:
+        selectors = [{"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"in": "both"}}}]
+        policy = a_policy({"east": 3, "west": 1}, resourceSelectors=selectors)
+        await world.create(PROPAGATION_POLICIES, policy)
+        for name in ("web-2", "web-10", "web-1"):
+            deployment = a_deployment(name, replicas=4)
+            deployment["metadata"]["labels"] = {"in": "both"}
+            await world.create(DEPLOYMENTS, deployment)
+        await world.create(DEPLOYMENTS, a_deployment("lost"))
+        await world.settle()
+        async with served(world, tmp_path) as (_, admin):
+
+            async def pages(query: str) -> list[str]:
+                found: list[str] = []
+                after = ""
+                while True:
+                    answer = await admin.get(f"{PATH}?kind=Deployment&limit=2&{query}&continue={after}")
+                    assert answer.status_code == 200, answer.text
+                    found += [item["name"] for item in answer.json()["items"]]
+                    after = answer.json()["metadata"].get("continue", "")
+                    if not after:
+                        return found
+
+            assert await pages("sort=name") == ["lost", "web-1", "web-2", "web-10"]
+            assert await pages("sort=-name") == ["web-10", "web-2", "web-1", "lost"]
+            assert await pages("sort=state") == ["lost", "web-1", "web-2", "web-10"]
+            assert await pages("sort=-clusters") == ["web-10", "web-2", "web-1", "lost"]
+            listed = (await admin.get(f"{PATH}?kind=Deployment&limit=1")).json()
+            (cause,) = listed["causes"]
+            assert (cause["attention"], cause["count"]) == ("not-placed", 1)
+            assert [sample["name"] for sample in cause["samples"]] == ["lost"]
+            of_cause = (await admin.get(PATH, params={"cause": cause["key"]})).json()
+            assert [item["name"] for item in of_cause["items"]] == ["lost"]
+            here = (await admin.get(f"{PATH}?cluster=east&name=web-1&sort=name")).json()["items"][0]
+            assert (here["wanted"], here["inCluster"]["wanted"], here["inCluster"]["ready"]) == (4, 3, 3)
+            for bad in ("sort=size", "sort=--name", "continue=x", "continue=WzFd", "continue=" + "A" * 5000):
+                assert (await admin.get(f"{PATH}?kind=Deployment&{bad}")).status_code == 400, bad

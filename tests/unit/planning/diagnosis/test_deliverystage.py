@@ -30,6 +30,12 @@ def federated(
     }
 
 
+def silent(*statuses: str) -> dict[str, Any]:
+    """Return an object that is not delivered, with these statuses in its clusters."""
+    found = {f"c{at}": status for at, status in enumerate(statuses)}
+    return federated(*found, conditions={"Propagated": ("False", "CheckClusters")}, statuses=found)
+
+
 BUSY = '[["kubeadmiral.io/global-scheduler"]]'
 
 
@@ -49,6 +55,11 @@ BUSY = '[["kubeadmiral.io/global-scheduler"]]'
             ),
             Stage.FAILING,
         ),
+        (silent("ClusterNotReady"), Stage.SILENT),
+        (silent("UpdateTimedOut"), Stage.SILENT),
+        (silent("ClusterNotReady", "CreationFailed"), Stage.FAILING),
+        (silent("AdmissionPending"), Stage.PROPAGATING),
+        (silent("FromALaterVersion"), Stage.FAILING),
         (federated("east", conditions={"Propagated": ("True", "")}), Stage.APPLIED),
         (federated("east", deletionTimestamp="2026-01-01T00:00:00Z"), Stage.DELETING),
     ],

@@ -176,3 +176,33 @@ def test_an_error_of_the_host_is_no_lack_of_rights() -> None:
     assert [(finding.level, finding.area, finding.text) for finding in failed if finding.level is not Level.OK] == [
         (Level.ERROR, "host", "the store does not answer")
     ]
+
+
+def a_cause(attention: str, subject: str, title: str, count: int) -> dict[str, Any]:
+    sample = {"kind": "Deployment", "namespace": "shop", "name": "web"}
+    return {"attention": attention, "subject": subject, "title": title, "count": count, "samples": [sample]}
+
+
+def test_a_dead_member_is_one_finding_with_the_number_of_its_objects() -> None:
+    causes = [a_cause("stale", "east", "east does not answer", 53)]
+    samples = {
+        "federation_objects": [Sample({"state": "silent"}, 53)],
+        "federation_client_circuit_open": [Sample({"cluster": "east"}, 1)],
+    }
+    facts = replace(HEALTHY, clusters=[a_cluster(Ready="False")], causes=causes, samples=HEALTHY.samples | samples)
+    (finding,) = [found for found in diagnose(facts) if found.level is not Level.OK]
+    assert (finding.level, finding.area) == (Level.ERROR, "members")
+    assert finding.text.endswith("; last known state: 53 objects")
+
+
+def test_refusals_are_grouped_by_cause_and_name_a_command_for_the_first_object() -> None:
+    causes = [a_cause("not-delivered", "west/CreationFailed", "west: creation refused", 3)]
+    facts = replace(with_sample("federation_objects", 3, state="failing"), causes=causes)
+    (finding,) = [found for found in diagnose(facts) if found.level is not Level.OK]
+    assert finding == Finding(
+        Level.ERROR, "objects", "west: creation refused: 3 objects", "fedctl why deployment/web -n shop"
+    )
+    many = [a_cause("not-delivered", str(at), f"c{at}: creation refused", 1) for at in range(12)]
+    found = [each.text for each in diagnose(replace(HEALTHY, causes=many)) if each.level is not Level.OK]
+    assert len(found) == 11
+    assert found[-1] == "and 2 more causes of refusals"

@@ -1,5 +1,6 @@
 """Rows of federated objects: what needs attention, and replicas."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -8,7 +9,8 @@ import pytest
 from federation.api import names
 from federation.api.federatedtype import FederatedType, PathDefinition
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS
-from federation.planning.diagnosis.objectsummary import Attention, summarize
+from federation.planning.diagnosis.objectsummary import Attention, ObjectSummary, Outcome
+from federation.planning.diagnosis.objectsummary import summarize as summarize_at
 
 DEPLOYMENT = FederatedType(
     "deployments.apps",
@@ -19,6 +21,13 @@ DEPLOYMENT = FederatedType(
 CONFIGMAP = FederatedType("configmaps", CONFIGMAPS, ())
 PLACED = [{"controller": "a", "placement": [{"cluster": "east"}, {"cluster": "west"}]}]
 NOTHING: frozenset[str] = frozenset()
+
+
+NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+
+
+def summarize(federated: Any, source: Any, type_: FederatedType, silent: frozenset[str]) -> ObjectSummary:
+    return summarize_at(federated, source, type_, silent, NOW)
 
 
 def a_federated(placements: Any = PLACED, *, replicas: int = 3, **status: Any) -> dict[str, Any]:
@@ -95,10 +104,66 @@ def test_a_held_move_names_its_hold() -> None:
     federated["metadata"]["annotations"][names.HELD_PLACEMENT] = orjson.dumps(record).decode()
     (problem,) = summarize(federated, None, DEPLOYMENT, NOTHING).problems
     assert problem.attention == Attention.HELD
-    assert problem.text.startswith("hold h1: its move away from east")
+    assert problem.text.startswith("its move away from east")
+    assert [cause.key for cause in problem.causes] == ["held:h1"]
 
 
 def test_a_workload_whose_follower_is_refused_needs_attention() -> None:
     refused = condition(names.FOLLOWERS_DELIVERED, "False", "ConfigMap settings is not the host's in east")
     found = summarize(a_federated(conditions=[*DONE, refused]), None, DEPLOYMENT, NOTHING).problems
-    assert found == ((Attention.NOT_DELIVERED, "ConfigMap settings is not the host's in east"),)
+    assert [each[:2] for each in found] == [(Attention.NOT_DELIVERED, "ConfigMap settings is not the host's in east")]
+
+
+def test_a_silent_cluster_is_one_cause_and_no_refusal() -> None:
+    clusters = [{"cluster": "east", "status": "OK"}, {"cluster": "west", "status": "ClusterNotReady"}]
+    federated = a_federated(conditions=[condition(names.PROPAGATED, "False")], clusters=clusters)
+    (problem,) = summarize(federated, None, CONFIGMAP, frozenset(("west",))).problems
+    assert problem.attention is Attention.STALE
+    assert [(cause.key, cause.title) for cause in problem.causes] == [("stale:west", "west does not answer")]
+
+
+def test_refusals_have_one_cause_per_cluster_and_kind_of_refusal() -> None:
+    clusters = [
+        {"cluster": name, "status": "CreationFailed", "message": f"web-{name}: no quota"} for name in ("east", "west")
+    ]
+    federated = a_federated(conditions=[condition(names.PROPAGATED, "False")], clusters=clusters)
+    (problem,) = summarize(federated, None, CONFIGMAP, NOTHING).problems
+    assert problem.text == "east: web-east: no quota and 1 more clusters"
+    assert [cause.title for cause in problem.causes] == ["east: creation refused", "west: creation refused"]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "ready", "expected"),
+    [
+        ([("Available", "False", "2026-01-01T11:58:00Z")], 0, [Attention.NOT_READY]),
+        ([("Available", "False", "2026-01-01T11:59:30Z")], 0, []),
+        ([("Available", "False", "2026-01-01T11:59:30Z"), ("Progressing", "False", "")], 0, [Attention.NOT_READY]),
+        ([("Available", "True", "2026-01-01T10:00:00Z")], 5, []),
+        ([("Available", "False", "2026-01-01T11:00:00Z")], 6, []),
+        ([], 0, []),
+    ],
+)
+def test_replicas_that_do_not_start_in_time_need_attention(conditions: Any, ready: int, expected: Any) -> None:
+    held = [{"type": type_, "status": status, "lastTransitionTime": at} for type_, status, at in conditions]
+    source = {"status": {"readyReplicas": ready, "conditions": held}}
+    found = summarize(a_federated(conditions=DONE), source, DEPLOYMENT, NOTHING)
+    assert [problem.attention for problem in found.problems] == expected
+
+
+@pytest.mark.parametrize(("type_", "outcome"), [("Complete", Outcome.COMPLETE), ("Failed", Outcome.FAILED)])
+def test_what_has_ended_has_no_replicas_to_wait_for(type_: str, outcome: Outcome) -> None:
+    source = {"status": {"conditions": [condition(type_, "True", reason="BackoffLimitExceeded")]}}
+    row = summarize(a_federated(conditions=DONE), source, DEPLOYMENT, NOTHING)
+    assert (row.wanted, row.ready, row.outcome) == (None, None, outcome)
+    assert [problem.text for problem in row.problems] == (
+        [] if outcome is Outcome.COMPLETE else ["the Job has failed: BackoffLimitExceeded"]
+    )
+
+
+def test_copies_are_counted_in_all_clusters_and_shares_once() -> None:
+    federated = a_federated([{"controller": names.GLOBAL_SCHEDULER, "placement": [{"cluster": "a"}, {"cluster": "b"}]}])
+    assert summarize(federated, None, DEPLOYMENT, NOTHING).wanted == 6
+    patch = {"path": "/spec/replicas", "value": 1}
+    shares = [{"cluster": name, "patches": [patch]} for name in ("a", "b")]
+    federated["spec"]["overrides"] = [{"controller": names.GLOBAL_SCHEDULER, "clusters": shares}]
+    assert summarize(federated, None, DEPLOYMENT, NOTHING).wanted == 3

@@ -53,6 +53,12 @@ def test_room_is_shown_in_units_for_people_and_as_the_used_share() -> None:
     assert (memory.free, memory.total, memory.used_percent) == ("96Gi", "192Gi", 50)
 
 
+def test_more_requested_than_there_is_is_no_negative_room() -> None:
+    resources = {"allocatable": {"cpu": "48"}, "available": {"cpu": "-16"}}
+    cpu = to_card(a_cluster(resources=resources)).rooms[0]
+    assert (cpu.free, cpu.total, cpu.used_percent, cpu.over) == ("0", "48", 100, "16")
+
+
 def test_room_that_is_not_known_is_not_shown_as_used() -> None:
     assert [room.used_percent for room in to_card(a_cluster()).rooms] == [None, None]
     empty = {"allocatable": {"cpu": "0"}, "available": {"cpu": "0"}}
