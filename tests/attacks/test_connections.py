@@ -1,6 +1,7 @@
 """Attack: somebody without an account takes the connections of everybody, with bodies that never end or with nothing."""
 
 import asyncio
+import gc
 import resource
 import socket
 import ssl
@@ -15,6 +16,7 @@ import wsproto
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.apiserver import api_server
+from tests.support.rest import eventually
 from tests.unit.apiserver.http.test_serving import client, echo, large, serving
 from uvicorn.server import ServerState
 from wsproto.events import Ping
@@ -23,11 +25,13 @@ from federation.apimachinery.filelimit import file_limit_problem, raise_file_lim
 from federation.apiserver.auth.identity import ANONYMOUS, MASTERS, SERVICE_ACCOUNT_PREFIX, User
 from federation.apiserver.auth.pki import PKI, ensure_pki
 from federation.apiserver.http.asgi import SLICE_BYTES, Disconnected, Request
+from federation.apiserver.http.connection import Connection
 from federation.apiserver.http.connectionshares import SEAT, SYSTEM, ConnectionShares, Seat, ShareLimits, to_owner
 from federation.apiserver.http.serving import ServingOptions
 from federation.apiserver.http.unsentbytes import UnsentLimits
 from federation.apiserver.http.watchresponses import _deliver, _encode_plain
 from federation.apiserver.http.websocketconnection import WebSocketConnection
+from federation.apiserver.store.watch import Watcher
 from federation.cli.execution import until_signal
 
 POST = b"POST /ui/login HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000\r\n\r\nx"
@@ -124,6 +128,51 @@ def test_a_connection_with_a_token_stays_beside_any_number_without(tmp_path: Pat
             with suppress(TimeoutError):
                 while True:
                     assert known.recv(100_000), "closed for connections without a user"
+
+
+_WATCH = b"GET /api/v1/namespaces/default/secrets?watch=true HTTP/1.1\r\nhost: a\r\nauthorization: Bearer %b\r\n"
+_UPGRADE = b"upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\nsec-websocket-key: %b==\r\n"
+
+
+def test_lost_connections_leave_no_garbage(tmp_path: Path) -> None:
+    """TLS makes it 100 KB for each, which the collector finds after hours, and then it stops everybody for seconds."""
+    seen = set(Connection.__subclasses__())
+    with api_server(tmp_path) as parts:
+        token = parts.token_file.add(user="admin", groups=["system:masters"]).encode()
+        [kind] = set(Connection.__subclasses__()) - seen
+        watch = _WATCH % token
+        requests = {
+            "no request": (b"", b""),
+            "unfinished head": (b"GET / HTTP/1.1\r\nhost: a\r\nx-", b""),
+            "unfinished body": (POST, b""),
+            "response": (b"GET /version HTTP/1.1\r\nhost: a\r\n\r\n", b"200"),
+            "watch": (watch + b"\r\n", b"200"),
+            "watches one after the other": ((watch + b"\r\n") * 3, b"200"),
+            "websocket": (watch + _UPGRADE % (b"A" * 22) + b"\r\n", b"101"),
+        }
+        context = ssl.create_default_context(cafile=str(parts.pki.ca_certificate))
+        address = ("127.0.0.1", int(parts.server.rpartition(":")[2]))
+        gc.collect()
+        gc.disable()
+        try:
+            for name, (request, status) in requests.items():
+                with context.wrap_socket(socket.create_connection(address, 30), server_hostname="127.0.0.1") as client:
+                    client.sendall(request)
+                    if status:
+                        assert client.recv(1000).split()[1] == status, name
+                    else:
+                        eventually(lambda: _all(kind))
+                try:
+                    eventually(lambda: not _all(kind))
+                except AssertionError:
+                    pytest.fail(f"{name}: {len(_all(kind))} connections stay")
+            eventually(lambda: not any("secrets/default/" in watcher.prefix for watcher in _all(Watcher)))
+        finally:
+            gc.enable()
+
+
+def _all(kind: type) -> list[Any]:
+    return [each for each in gc.get_objects() if type(each) is kind]
 
 
 @pytest.mark.real_time

@@ -71,6 +71,8 @@ class Connection(HttpToolsProtocol, Admitted):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._seat: Seat = app_state[SEAT]
+        self._served: RequestResponseCycle | None = None
+        """The request that is served now, or was served last; `cycle` is the one that was received last."""
         self._is_in_head = False
         self._piece_bytes = 0
         self._head_bytes = 0
@@ -111,8 +113,15 @@ class Connection(HttpToolsProtocol, Admitted):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timers()
         super().connection_lost(exc)
-        if self.is_idle:
-            self.cycle = None  # type: ignore[assignment]  # as before the first request
+        if self._served is not None:
+            # uvicorn tells only the newest request, which may wait behind this one.
+            self._served.disconnected |= not self._served.response_complete
+            self._served.message_event.set()
+        for cycle in (self._served, *(waiting for waiting, _ in self.pipeline)):
+            if cycle is not None:
+                cycle.scope["extensions"].clear()
+        self.pipeline.clear()
+        self.cycle = self._served = None  # type: ignore[assignment]  # as before the first request
         self.abandon()
 
     def abandon(self) -> None:
@@ -187,6 +196,10 @@ class Connection(HttpToolsProtocol, Admitted):
             ABORT: self.transport.abort,  # type: ignore[dict-item]  # neither
         }
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._served = cycle
+        super()._start_asgi_task(cycle, app)
+
     def on_body(self, body: bytes) -> None:
         self._framing_bytes = 0
         self._body_bytes += len(body)
@@ -207,6 +220,7 @@ class Connection(HttpToolsProtocol, Admitted):
         """Hand the connection and its seat over to uvicorn's WebSocket protocol, which these timers do not limit."""
         self._stop_timers()
         super().handle_websocket_upgrade()
+        self.parser = self.scope = None  # type: ignore[assignment]  # both refer to this object
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -222,13 +236,14 @@ class Connection(HttpToolsProtocol, Admitted):
             self._drain_deadline = None
 
     def on_response_complete(self) -> None:
+        # They refer to the cycle, which refers to them: garbage of each request.
+        if self._served is not None:
+            self._served.scope["extensions"].clear()
         # uvicorn would set a keep-alive timer after every response; `_close_when_idle` replaces it.
         if self.pipeline:
             super().on_response_complete()
             return
         self.server_state.total_requests += 1
-        # They refer to the cycle, which refers to them: garbage of each request.
-        self.cycle.scope["extensions"].clear()
         if not self.transport.is_closing():
             self.flow.resume_reading()
             self._idle_since_s = self.loop.time()

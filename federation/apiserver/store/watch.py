@@ -81,6 +81,11 @@ class Watcher:
         self._buffer.clear()
         self.wake()
 
+    def release(self) -> None:
+        """End a circle of references, which would keep the buffered changes until the garbage collector runs."""
+        self._wake_signal.wake = None
+        self._buffer.clear()
+
     def wake(self) -> None:
         """Make `next` check its conditions again."""
         if self._waiter is not None and not self._waiter.done():
@@ -110,6 +115,7 @@ class Broadcaster:
 
     def unsubscribe(self, watcher: Watcher) -> None:
         """Remove a watcher."""
+        watcher.release()
         watchers = self._directories[watcher.directory]
         watchers.remove(watcher)
         self._by_directory.clear()
