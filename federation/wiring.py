@@ -14,7 +14,6 @@ from federation.api.federatedtype import from_config
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
-from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.client.client import Client
 from federation.client.pool import ClusterPool
 from federation.client.retryingwebhookclient import RetryingWebhookClient, WebhookTransport
@@ -44,8 +43,6 @@ from federation.controllers.topologyspread.controller import TopologySpreadContr
 from federation.controllers.ttlafterfinished.controller import TTLAfterFinishedController
 from federation.controllers.typeconfig.controller import TypeConfigController
 from federation.controllers.typeconfig.derivation import TypeDerivationController
-from federation.controllers.uniteddeployment.controller import UnitedDeploymentController
-from federation.controllers.uniteddeployment.memberpods import MemberPods
 from federation.controllers.workloadspread.controller import WorkloadSpreadController
 from federation.delivery.controller import SyncController
 from federation.delivery.host.tombstones import Tombstones
@@ -150,7 +147,6 @@ class Wiring:
     def _controllers(self, journal: Journal, settings: Settings, clock: Clock) -> list[tuple[str, Run]]:
         client, objects, informers, members = self.client, self.objects, self.informers, self.members
         recorder, collectors = self.recorder, Collectors()
-        pods = MemberPods(objects, informers, members)
         schedule = self._scheduler(journal, settings, clock)
         controllers: dict[str, Loop] = {
             "cluster": ClusterController(
@@ -209,9 +205,6 @@ class Wiring:
                 client, objects, informers, members, compile_status_rule, clock=clock
             ),
             "ttlafterfinished": TTLAfterFinishedController(client, objects, clock=clock),
-            "uniteddeployment": UnitedDeploymentController(
-                client, informers, pods, recorder=recorder, patch_pod=patch_pod, clock=clock
-            ),
             "topologyspread": TopologySpreadController(client, informers, members, recorder, clock=clock),
             "workloadspreads": WorkloadSpreadController(
                 client, objects, informers, members, recorder, PatchCheck(SPREAD_RULES), clock=clock

@@ -42,9 +42,6 @@ CAPACITY_TYPE = _OURS + "capacity-type"
 """On FederatedClusters: `spot` if the provider may reclaim its nodes at any time; `on-demand` or absent if not."""
 SPOT, ON_DEMAND = "spot", "on-demand"
 
-# Annotations on pods
-POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-
 # Annotations on source, federated and member objects
 SOURCE_GENERATION = _A + "source-generation"
 NO_SCHEDULING = _A + "no-scheduling"
@@ -537,38 +534,11 @@ CARBON_PER_HOUR = _OURS + "carbon-per-hour"
 KATALYST_PREFIX = "resource.katalyst.kubewharf.io/"
 """Prefix of the resources that Katalyst reclaims from requested but unused capacity."""
 
-# UnitedDeployment of OpenKruise (apps.kruise.io): labels, annotations, condition types, reasons, events
-_K = "apps.kruise.io/"
-SUBSET_NAME_LABEL = _K + "subset-name"
-SUBSET_REVISION_LABEL = _K + "controller-revision-hash"
-SUBSET_PATCH = _K + "subset-patch"
-RESERVED_POD_LABEL = _K + "united-deployment-reserved-pod"
-"""On pods: "true" if the pod is unschedulable and another subset runs a substitute, "false" otherwise."""
-DELETE_PROTECTION_LABEL = "policy.kruise.io/delete-protection"
-SUBSET_PROVISIONED = "SubsetProvisioned"
-SUBSET_UPDATED = "SubsetUpdated"
-UNITED_DEPLOYMENT_UPDATED = "UnitedDeploymentUpdated"
-SUBSET_REACHABLE = "Reachable"
-"""Of a subset of a UnitedDeployment on the host: whether the clusters of its pods can be observed."""
-REASON_SUBSET_CLUSTER_OBSERVED = "ClusterObserved"
-REASON_SUBSET_CLUSTER_UNREACHABLE = "ClusterUnreachable"
-REASON_SUBSET_CREATED = "created"
-REASON_SUBSET_RECOVERED = "recover"
-REASON_SUBSET_RESCHEDULE = "reschedule"
-REASON_RESERVED_PODS = "reserved pods found"
-REASON_NO_RESERVED_PODS = "no reserved pods"
-REASON_RECOVERED_SCALED_UP = "subset just recovered scaled up"
-REASON_REVISION_UPDATED = "UnitedDeploymentRevisionUpdated"
-REASON_REVISION_UPDATING = "UnitedDeploymentRevisionUpdating"
-REASON_SUBSETS_FAILED = "Error"
-EVENT_UPDATE_SUBSET = "SuccessfulUpdateSubset"
-EVENT_SPECIFY_REPLICAS = "FailedSpecifySubsetReplicas"
-EVENT_SUBSET_FAILED = "FailedUpdateSubset"
-UNITED_DEPLOYMENT_MANAGER = "federation-uniteddeployment"
-"""The field manager that writes the workloads of UnitedDeployments."""
+# On pods of UnitedDeployments of OpenKruise
+SUBSET_NAME_LABEL = "apps.kruise.io/subset-name"
+
+# Field manager and event reasons of autoscalers
 AUTOSCALER_MANAGER = "federation-autoscaler"
 """The field manager of replicas that an autoscaler on the host sets."""
-
-# Event reasons of autoscalers with a mode, and of Services across clusters
 EVENT_CENTRALIZED_HPA_NOT_WORK = "CentralizedHPANotWork"
 EVENT_DISTRIBUTED_HPA_NOT_WORK = "DistributedHPANotWork"

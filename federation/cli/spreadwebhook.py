@@ -26,7 +26,7 @@ from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.cli.execution import until_signal
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.client.client import Client
-from federation.controllers.uniteddeployment.unitedservice import UnitedDeploymentService
+from federation.features.uniteddeployment.unitedservice import UnitedDeploymentService
 from federation.spread import configurations, webhook
 from federation.spread.service import SpreadService
 from federation.spread.sharedcertificate import SharedCertificate, delete_certificate

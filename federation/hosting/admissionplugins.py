@@ -13,7 +13,6 @@ from federation.admission.hostreader import HostReader
 from federation.admission.placementholds import PlacementHoldAdmission
 from federation.admission.policyselectors import PolicyAdmission
 from federation.admission.typeconfigs import TypeConfigAdmission
-from federation.admission.uniteddeployments import UnitedDeploymentAdmission
 from federation.api.resources import FEDERATED_TYPE_CONFIGS, TOPOLOGY_SPREAD_PLANS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.publicaddresses import Network
@@ -40,7 +39,6 @@ def admission_plugins(
         PlacementHoldAdmission(clock),
         AuthorAdmission(PolicyAdmission(find, host.list_objects, gate_networks)),
         DividedNumbersAdmission(host.list_objects, AutoscalerAdmission(host.list_objects)),
-        AuthorAdmission(UnitedDeploymentAdmission(host.list_objects, host.review)),
         AuthorAdmission(resources=[TOPOLOGY_SPREAD_PLANS.group_resource]),
         WorkloadSpreadAdmission(find, host.list_objects, host.read_object, spread_rules),
         TypeConfigAdmission(find, partial(host.list_objects, FEDERATED_TYPE_CONFIGS)),

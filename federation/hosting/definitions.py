@@ -10,7 +10,6 @@ from typing import Any
 from federation.api import names
 from federation.api.kruise.cloneset import CloneSet
 from federation.api.kruise.statefulset import StatefulSet
-from federation.api.kruise.uniteddeployment import UnitedDeployment
 from federation.api.kruise.workloadspread import WorkloadSpread
 from federation.api.kubefedkinds import SCHEDULING_GROUP, TYPES_GROUP
 from federation.api.resources import CORE_GROUP, KRUISE_GROUP
@@ -56,7 +55,6 @@ KINDS: tuple[type[Kind], ...] = (
     SchedulingProfile,
     StatefulSet,
     TopologySpreadPlan,
-    UnitedDeployment,
     WorkloadSpread,
     *chain.from_iterable(feature.kinds() for feature in FEATURES),
 )

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from federation.admission.uniteddeployments import UnitedDeploymentAdmission
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import NODE_METRICS, PODS
 from federation.apiserver.auth.serveridentity import SELF_ISSUED, ServerIdentity
@@ -18,7 +17,8 @@ from federation.apiserver.server import APIServer, APIServerOptions
 from federation.apiserver.store.interface import Store
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.client.local import LocalClient
-from federation.controllers.uniteddeployment.unitedservice import UnitedDeploymentService
+from federation.features.uniteddeployment.admission import UnitedDeploymentAdmission
+from federation.features.uniteddeployment.unitedservice import UnitedDeploymentService
 from federation.memberproxy.hostviews import metrics_kind
 from federation.simulator.hostusers import admit_host_users
 from federation.simulator.network import Network

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federation.planning.uniteddeployment.allocation import (
+from federation.features.uniteddeployment.rules.allocation import (
     Bounds,
     SubsetState,
     adapt_bounds,
@@ -14,7 +14,7 @@ from federation.planning.uniteddeployment.allocation import (
     fill,
     fill_reserving,
 )
-from federation.planning.uniteddeployment.subsetcounts import (
+from federation.features.uniteddeployment.rules.subsetcounts import (
     UNLIMITED,
     AllocationError,
     divide_by_percentage,

@@ -23,7 +23,8 @@ from federation.apimachinery.resources import (
     Object,
     Resource,
 )
-from federation.planning.uniteddeployment.workloadkinds import CLONE_SETS
+from federation.features.uniteddeployment.names import EVENT_SPECIFY_REPLICAS, RESERVED_POD_LABEL, SUBSET_PROVISIONED
+from federation.features.uniteddeployment.rules.workloadkinds import CLONE_SETS
 from federation.simulator.options import NodeShape
 
 V1ALPHA1 = Resource(KRUISE_GROUP, "v1alpha1", "UnitedDeployment", "uniteddeployments")
@@ -225,7 +226,7 @@ async def test_a_reserved_pod_gets_a_substitute_until_it_is_ready() -> None:
             """Return the number of pods and of reserved pods by subset."""
             found = await member.all(PODS)
             reserved = Counter(
-                _subset(pod) for pod in found if pod["metadata"]["labels"].get(names.RESERVED_POD_LABEL) == "true"
+                _subset(pod) for pod in found if pod["metadata"]["labels"].get(RESERVED_POD_LABEL) == "true"
             )
             return {name: (count, reserved[name]) for name, count in Counter(map(_subset, found)).items()}
 
@@ -235,7 +236,7 @@ async def test_a_reserved_pod_gets_a_substitute_until_it_is_ready() -> None:
             await member.until_equal(pods, {**blocked, "subset-2": (replicas, 0)})
         status = await member.status(UNITED_DEPLOYMENTS, "sample")
         assert status["reservedPods"] == 2
-        assert status["labelSelector"].endswith(f"{names.RESERVED_POD_LABEL}=false")
+        assert status["labelSelector"].endswith(f"{RESERVED_POD_LABEL}=false")
 
         # A new template replaces reserved pods as well; their substitutes stay.
         template = {"deploymentTemplate": {"spec": {"template": a_template("busybox:1.33")}}}
@@ -408,7 +409,7 @@ async def test_clone_sets_are_created_once_the_cluster_serves_them() -> None:
 
 async def _has_condition(member: Member, status: str) -> bool:
     conditions = (await member.status(UNITED_DEPLOYMENTS, "sample")).get("conditions")
-    return (find(conditions, names.SUBSET_PROVISIONED) or {}).get("status") == status
+    return (find(conditions, SUBSET_PROVISIONED) or {}).get("status") == status
 
 
 async def test_pods_that_block_the_update_of_a_stateful_set_are_replaced() -> None:
@@ -439,7 +440,7 @@ async def test_failures_are_stored_in_the_status_until_they_are_gone() -> None:
 
         async def provisioned() -> tuple[str, str]:
             conditions = (await member.status(UNITED_DEPLOYMENTS, "sample")).get("conditions")
-            condition = find(conditions, names.SUBSET_PROVISIONED) or {}
+            condition = find(conditions, SUBSET_PROVISIONED) or {}
             return condition.get("status", ""), condition.get("message", "")
 
         status, message = await member.until(lambda: _if_false(provisioned))
@@ -476,7 +477,7 @@ async def test_a_total_that_the_subsets_do_not_allow_changes_nothing() -> None:
         async def reasons() -> set[str]:
             return {event["reason"] for event in await member.all(EVENTS)}
 
-        await member.until(lambda: _contains(reasons, names.EVENT_SPECIFY_REPLICAS))
+        await member.until(lambda: _contains(reasons, EVENT_SPECIFY_REPLICAS))
         assert await running(member) == Counter(one=2, two=1)
         await scale(member, 3)
         await member.until(lambda: _has_condition(member, "True"))

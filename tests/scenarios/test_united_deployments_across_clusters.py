@@ -10,6 +10,7 @@ from federation.api import names
 from federation.api.resources import KRUISE_GROUP, PROPAGATION_POLICIES, UNITED_DEPLOYMENTS
 from federation.apimachinery.conditions import find
 from federation.apimachinery.resources import DEPLOYMENTS, PODS, STATEFUL_SETS, Object, Resource
+from federation.features.uniteddeployment.names import RESERVED_POD_LABEL, SUBSET_REACHABLE
 
 V1ALPHA1 = Resource(KRUISE_GROUP, "v1alpha1", "UnitedDeployment", "uniteddeployments")
 LABELS = {"app": "sample"}
@@ -150,7 +151,7 @@ async def test_a_lost_cluster_keeps_its_replicas_and_gets_no_substitutes() -> No
         await world.until_ready("east", status="Unknown")
 
         async def problem() -> str | None:
-            return (await condition(world, "first", names.SUBSET_REACHABLE)).get("message")
+            return (await condition(world, "first", SUBSET_REACHABLE)).get("message")
 
         await world.until_equal(problem, "cluster east is not ready")
         await world.pass_time(30)
@@ -172,14 +173,14 @@ async def test_pods_without_a_node_are_reserved_in_their_cluster_while_substitut
         await start(world, a_united(*subsets, replicas=7, cpu=SIZE, scheduleStrategy=strategy))
         await until_running(world, {("east", "first"): 6, ("north", "second"): 1})
         pods = (await world.members["east"].admin.list(PODS, "default")).items
-        reserved = [pod for pod in pods if pod["metadata"]["labels"].get(names.RESERVED_POD_LABEL) == "true"]
+        reserved = [pod for pod in pods if pod["metadata"]["labels"].get(RESERVED_POD_LABEL) == "true"]
         assert [pod["spec"].get("nodeName") for pod in reserved] == [None]
 
         async def counts() -> tuple[Any, ...]:
             held = await status(world)
             return held.get("reservedPods"), held.get("replicas"), held.get("labelSelector")
 
-        await world.until_equal(counts, (1, 7, f"app=sample,{names.RESERVED_POD_LABEL}=false"))
+        await world.until_equal(counts, (1, 7, f"app=sample,{RESERVED_POD_LABEL}=false"))
         await scale(world, 6)
         await until_running(world, {("east", "first"): 6})
 
@@ -194,7 +195,7 @@ async def test_an_unknown_target_is_reported_and_the_policy_places_a_subset_with
 
         await world.until_equal(placed, 4)
         assert await running(world) == {("east", "free"): 2, ("north", "free"): 2}
-        held = await condition(world, "lost", names.SUBSET_REACHABLE)
+        held = await condition(world, "lost", SUBSET_REACHABLE)
         assert (held["status"], held["message"]) == ("False", "cluster nowhere does not exist")
 
 

@@ -17,7 +17,7 @@ from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
-from federation.controllers.uniteddeployment.unitedservice import UnitedDeploymentService
+from federation.features.uniteddeployment.unitedservice import UnitedDeploymentService
 from federation.simulator.options import MemberOptions, NodeShape
 from federation.simulator.workloads import Workloads
 from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads

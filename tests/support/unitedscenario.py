@@ -14,8 +14,9 @@ from federation.api.resources import KRUISE_GROUP
 from federation.apimachinery import dotpaths
 from federation.apimachinery.conditions import find
 from federation.apimachinery.resources import NODES, PODS, Object, Resource
-from federation.planning.uniteddeployment.subsetworkload import ordinal_of
-from federation.planning.uniteddeployment.workloadkinds import KINDS, WorkloadKind
+from federation.features.uniteddeployment.names import RESERVED_POD_LABEL, SUBSET_REVISION_LABEL
+from federation.features.uniteddeployment.rules.subsetworkload import ordinal_of
+from federation.features.uniteddeployment.rules.workloadkinds import KINDS, WorkloadKind
 from federation.simulator.options import NodeShape
 from tests.support.simulatedmember import Member, a_member, an_object
 from tests.support.vectors import facts
@@ -186,7 +187,7 @@ class _Scenario:
             "newKindWorkloads": lambda _: self._count(member, self.kind),
             "oldKindWorkloads": lambda _: self._count_others(member),
             "pods": lambda subsets: self._of(_pods(member, {}), subsets),
-            "reserved": lambda subsets: self._of(_pods(member, {names.RESERVED_POD_LABEL: "true"}), subsets),
+            "reserved": lambda subsets: self._of(_pods(member, {RESERVED_POD_LABEL: "true"}), subsets),
             "unschedulable": lambda subsets: self._of(_unschedulable(member), subsets),
             "image": lambda _: self._image(member),
             "graceful": _not_at_all,
@@ -213,7 +214,7 @@ class _Scenario:
 
     async def _updated(self, member: Member) -> Counter[str]:
         updated = (await member.status(UNITED, "sample")).get("updatedRevision") or ""
-        return await _pods(member, {names.SUBSET_REVISION_LABEL: updated})
+        return await _pods(member, {SUBSET_REVISION_LABEL: updated})
 
     async def _image(self, member: Member) -> str:
         images = {

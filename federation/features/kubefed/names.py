@@ -1,4 +1,4 @@
-"""Wire names of the feature kubefed."""
+"""Wire names of KubeFed's kinds."""
 
 # KubeFed's kinds
 KUBEFED_MANAGER = "federation-kubefed"

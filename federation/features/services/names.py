@@ -1,4 +1,4 @@
-"""Wire names of the feature services."""
+"""Wire names of Services across clusters."""
 
 from federation.api.names import DOMAIN
 

@@ -6,8 +6,13 @@ from typing import Any
 import pytest
 from tests.support.vectors import each_case, facts, filled, load
 
-from federation.planning.uniteddeployment.allocation import SubsetState, allocate, divide_rest
-from federation.planning.uniteddeployment.subsetcounts import AllocationError, Problem, parse_count, specified_counts
+from federation.features.uniteddeployment.rules.allocation import SubsetState, allocate, divide_rest
+from federation.features.uniteddeployment.rules.subsetcounts import (
+    AllocationError,
+    Problem,
+    parse_count,
+    specified_counts,
+)
 
 
 def _state(given: Mapping[str, Any] | None) -> SubsetState:

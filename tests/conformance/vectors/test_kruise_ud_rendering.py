@@ -7,14 +7,18 @@ import pytest
 from tests.support.vectorfacts import check_facts, contains
 from tests.support.vectors import each_case, facts, filled, load
 
-from federation.api import names
 from federation.apimachinery import dotpaths
 from federation.apiserver.semantics.validation.podpatches import patch_pod
-from federation.planning.uniteddeployment import uniteddefaults, unitedstatus
-from federation.planning.uniteddeployment.subsetpods import count_updated
-from federation.planning.uniteddeployment.subsettemplate import Target, name_prefix, render_pods, render_workload
-from federation.planning.uniteddeployment.subsetworkload import next_partitions, observe_workload, partition_on_delete
-from federation.planning.uniteddeployment.workloadkinds import KINDS, WorkloadKind, applies_partition
+from federation.features.uniteddeployment.names import SUBSET_REVISION_LABEL
+from federation.features.uniteddeployment.rules import uniteddefaults, unitedstatus
+from federation.features.uniteddeployment.rules.subsetpods import count_updated
+from federation.features.uniteddeployment.rules.subsettemplate import Target, name_prefix, render_pods, render_workload
+from federation.features.uniteddeployment.rules.subsetworkload import (
+    next_partitions,
+    observe_workload,
+    partition_on_delete,
+)
+from federation.features.uniteddeployment.rules.workloadkinds import KINDS, WorkloadKind, applies_partition
 
 TEMPLATES = {
     "StatefulSet": "statefulSetTemplate",
@@ -40,7 +44,7 @@ def _pod(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "metadata": {
             "name": pod["name"],
-            "labels": {names.SUBSET_REVISION_LABEL: pod["revision"]} if pod["revision"] else {},
+            "labels": {SUBSET_REVISION_LABEL: pod["revision"]} if pod["revision"] else {},
             **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if is_gone else {}),
         },
         "spec": {},

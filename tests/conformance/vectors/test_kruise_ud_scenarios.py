@@ -11,13 +11,13 @@ import pytest
 from tests.support.unitedscenario import play
 from tests.support.vectors import each_case, facts, filled, load
 
-from federation.admission.uniteddeployments import RULES
 from federation.apiserver.semantics.validation.podpatches import patch_pod
-from federation.planning.uniteddeployment.allocation import SubsetState, allocate
-from federation.planning.uniteddeployment.strategy import strategy_of
-from federation.planning.uniteddeployment.subsettemplate import Target, render_workload
-from federation.planning.uniteddeployment.unitedvalidation import validate_united
-from federation.planning.uniteddeployment.workloadkinds import kind_of
+from federation.features.uniteddeployment.admission import RULES
+from federation.features.uniteddeployment.rules.allocation import SubsetState, allocate
+from federation.features.uniteddeployment.rules.strategy import strategy_of
+from federation.features.uniteddeployment.rules.subsettemplate import Target, render_workload
+from federation.features.uniteddeployment.rules.unitedvalidation import validate_united
+from federation.features.uniteddeployment.rules.workloadkinds import kind_of
 
 
 @pytest.mark.slow("plays each scenario in a simulated member")

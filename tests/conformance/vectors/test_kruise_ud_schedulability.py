@@ -8,7 +8,8 @@ from tests.support.vectors import each_case, facts, filled, load
 
 from federation.api import names
 from federation.apimachinery.clock import to_rfc3339
-from federation.planning.uniteddeployment.reservation import (
+from federation.features.uniteddeployment.names import RESERVED_POD_LABEL, SUBSET_REVISION_LABEL
+from federation.features.uniteddeployment.rules.reservation import (
     Revision,
     SubsetReservation,
     check_reserved,
@@ -16,8 +17,8 @@ from federation.planning.uniteddeployment.reservation import (
     mark_scaled_up,
     to_label,
 )
-from federation.planning.uniteddeployment.schedulability import decide_schedulability, mark
-from federation.planning.uniteddeployment.strategy import Strategy, strategy_of
+from federation.features.uniteddeployment.rules.schedulability import decide_schedulability, mark
+from federation.features.uniteddeployment.rules.strategy import Strategy, strategy_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -38,7 +39,7 @@ def _pod(given: Mapping[str, Any], name: str = "pod") -> dict[str, Any]:
         ageSeconds=0,
         revision="",
     )
-    labels = {**given["labels"]} | ({names.SUBSET_REVISION_LABEL: given["revision"]} if given["revision"] else {})
+    labels = {**given["labels"]} | ({SUBSET_REVISION_LABEL: given["revision"]} if given["revision"] else {})
     metadata: dict[str, Any] = {
         "name": given["name"],
         "labels": labels,
@@ -141,7 +142,7 @@ def test_a_recovered_subset_that_grows_is_marked_like_in_the_reference(case: dic
     expected = case["expected"]
     if expected.get("labels"):
         given = facts(case["input"], reserved=False, labels={})
-        label = {names.RESERVED_POD_LABEL: to_label(is_reserved=given["reserved"])}
+        label = {RESERVED_POD_LABEL: to_label(is_reserved=given["reserved"])}
         assert given["labels"] | label == expected["labels"]
         return
     given = facts(case["input"], markedAsUnschedulable=False, unschedulable=False, specReplicas=0, nextReplicas=0)

@@ -4,9 +4,9 @@ from typing import Any
 
 from tests.support.vectors import each_case, load
 
-from federation.admission.uniteddeployments import RULES
-from federation.planning.uniteddeployment.countvalidation import validate_counts
-from federation.planning.uniteddeployment.unitedvalidation import validate_united, validate_update
+from federation.features.uniteddeployment.admission import RULES
+from federation.features.uniteddeployment.rules.countvalidation import validate_counts
+from federation.features.uniteddeployment.rules.unitedvalidation import validate_united, validate_update
 
 
 def _check(fields: list[str], expected: dict[str, Any]) -> None:
