@@ -407,6 +407,7 @@ REASON_OVERRIDE_POLICY_INVALID = "OverridePolicyInvalid"
 REASON_STATUS_AGGREGATED = "StatusAggregated"
 REASON_STATUS_RULE_FAILED = "StatusRuleFailed"
 REASON_STATUS_REFUSED = "StatusRefused"
+REASON_MEMBER_STATUS_INVALID = "MemberStatusInvalid"
 
 # Event reasons of the follower controller, and of sync when a follower is missing
 EVENT_FAILED_INFER_FOLLOWERS = "FailedInferFollowers"

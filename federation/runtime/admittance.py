@@ -48,6 +48,12 @@ def bookmark_revision(obj: object) -> str:
     return revision if isinstance(revision, str) and len(revision) <= REVISION_LENGTH_MAX else ""
 
 
+def is_within(obj: Object, resource: Resource, namespace: str) -> bool:
+    """Return whether the object is in the scope of the resource and in the namespace, "" for all."""
+    found = obj["metadata"].get("namespace") or ""
+    return bool(found) == resource.namespaced and namespace in ("", found)
+
+
 def needs_list(failure: Exception) -> bool:
     """Return whether the server cannot watch from our revision: it is too old, or from another server."""
     if isinstance(failure, Expired | BadRequest):

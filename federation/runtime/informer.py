@@ -31,7 +31,7 @@ from federation.apimachinery.errors import (
 from federation.apimachinery.objectshape import is_storable
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client, ObjectPage, Objects, WatchBatch, WatchEventType
-from federation.runtime.admittance import Admittance, CacheBudget, Transform, bookmark_revision, needs_list
+from federation.runtime.admittance import Admittance, CacheBudget, Transform, bookmark_revision, is_within, needs_list
 from federation.runtime.indexer import Cache, CacheKey, cache_key, to_revision
 from federation.runtime.listpages import opened, read_pages
 from federation.runtime.replay import replay
@@ -296,7 +296,7 @@ class Informer:
         for obj in objects:
             if self._is_admissible(obj):
                 key = cache_key(obj)
-                self._take(obj, key, self.cache.get(*key))
+                self._take(obj, key, self.cache.get(*key), is_listed=True)
                 seen.add(key)
             else:
                 are_admissible = False
@@ -399,17 +399,22 @@ class Informer:
 
         An object that is nested too deeply is empty.
         """
-        if (obj and not self.cluster) or is_storable(obj):
+        if (obj and not self.cluster) or (is_storable(obj) and is_within(obj, self.resource, self.namespace)):
             return True
         self._admittance.reject(obj)
         return False
 
-    def _take(self, obj: Object, key: CacheKey, known: Object | None) -> None:
-        """Store a state from the server and call the handlers, unless it is the `known` one."""
-        if known is not None and known["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]:
+    def _take(self, obj: Object, key: CacheKey, known: Object | None, *, is_listed: bool = False) -> None:
+        """Store a state from the server and call the handlers, unless it is the `known` one.
+
+        A list after the first one can come from a server that was restored from a backup and counts again: there one
+        revision has two states, so listed objects are compared.
+        """
+        is_same = known is not None and known["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]
+        if is_same and not is_listed:
             return
         kept = self._admittance.admit(key, obj)
-        if kept is None:
+        if kept is None or (is_same and kept == known):
             return
         self.cache.put(key, kept)
         for handler in self._handlers:

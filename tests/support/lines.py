@@ -12,6 +12,7 @@ from federation.apimachinery.resources import Object
 from federation.apiserver.registry.registry import Registry
 from federation.client.client import Request, Watch
 from federation.client.local import LocalTransport
+from tests.support.deceits import TRUTH, Deceit
 from tests.support.faults import Faults, status_of
 from tests.support.member_world import Line, logged
 
@@ -57,6 +58,8 @@ class MemberLine(Line):
         super().__init__(registry, clock)
         self.cable = Cable()
         self.faults = Faults(seed)
+        self.deceit: Deceit = TRUTH
+        """What the member answers instead of the truth; change it with `begin_deceit`."""
         self.objections: list[str] = []
         self.judge: Callable[[Request, Object | None], str | None] = lambda _request, _live: None
         self.in_flight = 0
@@ -81,10 +84,16 @@ class MemberLine(Line):
                 watch.is_waiting, watch.is_canceled = False, True
                 watch.task.cancel()
 
+    def begin_deceit(self, deceit: Deceit) -> None:
+        """Lie from now on, also to caches that are complete: they must list again."""
+        self.deceit = deceit
+        self.drop_watches(Expired("too old resource version"))
+
     def heal(self) -> None:
         """End all faults. Caches that hold lies are filled again, as after a restart of the member's API server."""
-        has_lied = bool(self.faults.lie)
+        has_lied = bool(self.faults.lie) or self.deceit is not TRUTH
         self.faults.end()
+        self.deceit, self.is_silent = TRUTH, False
         self.delays_s.clear()
         self.mend()
         if has_lied:
@@ -98,7 +107,7 @@ class MemberLine(Line):
         if error is not None and not is_late:
             await self._pass(logged(request.verb), request.resource.plural, request.name)
             raise error
-        answer = await self._request(request)
+        answer = await self.deceit.answer(request, self._request)
         await self.cable.travel()
         if error is not None:
             raise error
@@ -146,7 +155,7 @@ class MemberLine(Line):
     ) -> tuple[int, bytes]:
         error, _ = self.faults.error_for("raw")
         if error is None:
-            return await super().raw(method, path, body, timeout_s, accept)
+            return self.deceit.document(path, *await super().raw(method, path, body, timeout_s, accept))
         await self._pass("raw", path, "", timeout_s)
         answer = status_of(error)
         if answer is None:
@@ -168,7 +177,7 @@ class MemberLine(Line):
             async for batch in batches:
                 await self._pass_on()
                 watch.is_waiting = False
-                yield batch
+                yield self.deceit.told(request, batch)
                 if watch.end is not None:
                     raise watch.end
                 watch.is_waiting = True

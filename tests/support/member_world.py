@@ -26,6 +26,7 @@ from federation.assembly import HOST_REGISTRY
 from federation.client.client import Client, PatchType, Request, Transport, Watch
 from federation.client.local import LocalClient, LocalTransport
 from federation.client.pool import ClusterPool
+from federation.client.session import HTTPOptions
 from federation.controllers.cluster.controller import ClusterController
 from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.statusaggregate.controller import StatusAggregateController
@@ -63,7 +64,7 @@ class Line(LocalTransport):
         self.failing: set[tuple[str, str]] = set()
         """Verb and plural of calls that the server answers with an error."""
         self.is_silent = False
-        """Whether watches stay open and report nothing, until the end of the test."""
+        """Whether watches stay open and report nothing. As over HTTP, they end after a time without a byte."""
         self.missing: set[str] = set()
         """Paths of raw requests that the server answers with 404."""
         self._clock = clock
@@ -109,7 +110,8 @@ class Line(LocalTransport):
     async def stream(self, request: Request) -> Watch:
         async for batch in super().stream(request):
             if batch and self.is_silent:
-                await asyncio.Event().wait()
+                await self._clock.sleep(HTTPOptions().watch_idle_timeout_s)
+                return
             yield batch
 
     async def raw(

@@ -49,7 +49,10 @@ from federation.scheduling.engine import Decision
 from federation.scheduling.policyspec import Policy
 from federation.scheduling.snapshot import Snapshot
 
-_evicted = Counter("federation_controllers_evicted_replicas_total", "Replicas that left lost and drained clusters")
+_evicted = Counter(
+    "federation_controllers_evicted_replicas_total",
+    "Replicas that left lost and drained clusters, and completed moves",
+)
 _PASSING = frozenset((StayReason.HALTED, StayReason.BUDGET, StayReason.RATE, StayReason.READY))
 """Reasons that say nothing about the object: they are published once per cluster, not per object."""
 _FINAL = frozenset((StayReason.KEPT, StayReason.NEVER, StayReason.STATE))
@@ -69,6 +72,8 @@ class Eased:
     stays: Mapping[str, Stay] = field(default_factory=dict)
     is_partial: bool = False
     requeue_after_s: float | None = None
+    waits_for_turn: bool = False
+    """Whether nothing is written: a completion moves all that it moves at a time, and others go first."""
 
     @property
     def needs_room(self) -> bool:
@@ -171,6 +176,8 @@ class Failover:
         returned, record = self._returned(context, due, decision, before)
         leaving = [name for name in before if name in self._clusters.by_name and name not in decision.placements]
         if not leaving:
+            if due.completes:
+                return self._completed(context, due, returned, before, record)
             self.withdraw(context.key)
             text = eviction_text(replace(record, stays={}), self._clock.now())
             return replace(returned, annotations={names.EVICTION: text})
@@ -183,6 +190,19 @@ class Failover:
             is_partial=returned.is_partial or evicted.is_partial,
             requeue_after_s=min(times, default=None),
         )
+
+    def _completed(
+        self, context: AttemptContext, due: Due, eased: Eased, before: Mapping[str, int | None], record: EvictionRecord
+    ) -> Eased:
+        """Limit what moves because clusters that were missing are stable: an outage marks many objects."""
+        after, now, key = eased.decision.placements, self._clock.now(), context.key
+        moved = sum(max(0, (count or 0) - (after.get(name) or 0)) for name, count in before.items())
+        if not moved or self.options.pace.replicas_per_minute <= 0:  # without failover there is no pace
+            self.withdraw(key)
+        elif not self.pace.propose(key, key.namespace, due.policy.priority, moved, now.timestamp(), is_whole=True):
+            return replace(eased, waits_for_turn=True)
+        record = replace(record, stays={}, moves=(*record.moves, (now, moved)) if moved else record.moves)
+        return replace(eased, annotations={names.EVICTION: eviction_text(record, now)})
 
     def _returned(
         self, context: AttemptContext, due: Due, decision: Decision, before: Mapping[str, int | None]

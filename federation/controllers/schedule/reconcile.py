@@ -161,7 +161,10 @@ class Reconciler:
             return self._requeueing.after_unschedulable(context.key, served, snapshot)
         if decision.is_success:
             eased = self._failover.ease(context, due, decision, snapshot)
-            if due.completes:  # the guard limits mistakes, and this is none
+            if eased.waits_for_turn:
+                self._after_move()
+                return DONE  # its turn requeues it
+            if due.completes:  # the guard limits mistakes, and this is none; the pace of failover limits it
                 kept = lost_clusters(context.attempt.current(), eased.decision.placements)
                 left = {name: eased.decision.placements.get(name, 0) for name in kept}
                 eased = replace(eased, left={**left, **eased.left})

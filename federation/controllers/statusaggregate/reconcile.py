@@ -33,7 +33,8 @@ from federation.delivery.rules.status import (
 from federation.planning.aggregation.aggregators import has_own_merge, merge_of, plan_feedback
 from federation.planning.aggregation.context import Context
 from federation.planning.aggregation.deployment import deadline_in_s, is_stuck
-from federation.planning.aggregation.plausibility import with_plausible_status
+from federation.planning.aggregation.plausibility import plausible
+from federation.planning.aggregation.refusal import without_refused
 from federation.planning.aggregation.rules import Compile, Computed, apply_rules
 from federation.planning.federatedobject.finished import evidence_by_cluster
 from federation.planning.federatedobject.placements import current_clusters, effective_placement
@@ -61,6 +62,9 @@ from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.members import Members
 
 _MESSAGE_LENGTH_MAX = 2048
+_FIELDS_NAMED_MAX = 5
+_REFUSALS_MAX = 4
+"""How often a status is written again without the parts that the host has refused; it may name them one by one."""
 _SYNC_WAIT_S_MAX = 15.0
 """How long after a start a source's status stays unchanged while the cache of a cluster with the object is missing.
 
@@ -92,6 +96,8 @@ class Reconciler:
         self._collected: dict[Key, dict[str, Object]] = {}
         self._unfinished: set[Key] = set()
         """Objects that are reconciled again though nothing changed: after a failure, or at a progress deadline."""
+        self._invalid: dict[Key, tuple[str, ...]] = {}
+        """What members report of an object and cannot be; objects without such reports are missing."""
         self._takes_annotations: dict[Resource, bool] = {}
         self._started_s: float | None = None
 
@@ -100,6 +106,7 @@ class Reconciler:
         self._pace.forget(key)
         self._unfinished.discard(key)
         self._collected.pop(key, None)
+        self._invalid.pop(key, None)
 
     def source_changed(self, resource: Resource, key: Key) -> None:
         """Drop the assumed state of a source if the informer, which has just changed, has caught up."""
@@ -190,12 +197,14 @@ class Reconciler:
     ) -> None:
         """Write what differs, and report problems of the rules and of the host's schema."""
         problems, reason = merged.problems, names.REASON_STATUS_RULE_FAILED
+        if invalid := self._invalid.get(key):
+            problems, reason = (*problems, *invalid), reason if problems else names.REASON_MEMBER_STATUS_INVALID
         try:
             is_written = await self._write(where, source, federated, status)
         except (BadRequest, Invalid) as error:
             # What members report can be wrong for the host's schema of the kind; repeating it would not help.
-            problems, reason = (str(error),), names.REASON_STATUS_REFUSED
-            is_written = await self._write_fallback(where, source, federated, merged)
+            problems, reason = (str(error), *problems), names.REASON_STATUS_REFUSED
+            is_written = await self._write_accepted(where, source, federated, merged, error)
         if is_written:
             self._pace.wrote(key, self._clock.monotonic())
         await self._report(key, federated, problems, reason)
@@ -271,21 +280,18 @@ class Reconciler:
                 continue
             obj = self._members.get_cached(cluster, type_.resource, namespace, name)
             if obj is not None and not is_name_collision(annotations, obj):
-                found[cluster] = with_plausible_status(obj, type_.resource.group, type_.resource.kind)
+                found[cluster] = obj
             elif obj is None and cluster in finished:
                 found[cluster] = finished[cluster]
         if unsynced:
             collected = await self._collected_status(key)
-            found |= {
-                cluster: with_plausible_status(collected[cluster], type_.resource.group, type_.resource.kind)
-                for cluster in unsynced
-                if cluster in collected
-            }
+            found |= {cluster: collected[cluster] for cluster in unsynced if cluster in collected}
             found |= {
                 cluster: finished[cluster] for cluster in unsynced if cluster in finished and cluster not in found
             }
         else:
             self._collected.pop(key, None)
+        found = self._plausible(key, type_, found)
         if stale := stale_clusters(federated) & found.keys():
             wanted, default = current_clusters(federated, type_), type_.replicas(federated["spec"]["template"])
             for cluster in stale:
@@ -293,6 +299,22 @@ class Reconciler:
                 found[cluster] = last_known(found[cluster], default if count is None else count, type_.paths)
         for cluster in outdated_clusters(federated) & found.keys():
             found[cluster] = without_updated(found[cluster])
+        return found
+
+    def _plausible(
+        self, key: Key, type_: FederatedType, members: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, Mapping[str, Any]]:
+        """Return the member objects without what cannot be in their statuses, and remember what that is."""
+        found, problems = {}, []
+        for cluster, obj in members.items():
+            found[cluster], wrong = plausible(obj, type_.resource.group, type_.resource.kind)
+            if wrong:
+                fields = ", ".join(wrong[:_FIELDS_NAMED_MAX])
+                problems.append(f"cluster {cluster} reports impossible values, which do not count: {fields}")
+        if problems:
+            self._invalid[key] = tuple(problems)
+        else:
+            self._invalid.pop(key, None)
         return found
 
     async def _collected_status(self, key: Key) -> dict[str, Object]:
@@ -327,12 +349,27 @@ class Reconciler:
             await self._patch(where, {"metadata": {"annotations": feedback}}, "")
         return bool(status or feedback)
 
-    async def _write_fallback(
-        self, where: tuple[Resource, Key], source: Object, federated: Object, merged: Computed
+    async def _write_accepted(
+        self,
+        where: tuple[Resource, Key],
+        source: Object,
+        federated: Object,
+        merged: Computed,
+        refusal: BadRequest | Invalid,
     ) -> bool:
-        """Write the status without the values of rules, if that is acceptable."""
+        """Write the status without what the host refuses, or without the values of rules; return whether it did."""
+        present = source.get("status") or {}
+        accepted = merged.status
+        for _ in range(_REFUSALS_MAX):
+            left = without_refused(accepted, present, refusal.details.get("causes") or ())
+            if left is None:
+                break
+            accepted = left
+            try:
+                return await self._write(where, source, federated, create_merge_patch(present, accepted))
+            except (BadRequest, Invalid) as error:
+                refusal = error
         try:
-            present = source.get("status") or {}
             return await self._write(where, source, federated, create_merge_patch(present, merged.fallback))
         except (BadRequest, Invalid):
             return False

@@ -6,7 +6,7 @@ import pytest
 import structlog
 
 from federation.apimachinery.errors import ClusterUnreachable, Expired, Timeout
-from federation.apimachinery.resources import CONFIGMAPS
+from federation.apimachinery.resources import CONFIGMAPS, NODES
 from federation.client.client import ObjectPage, PatchType
 from federation.runtime.informer import Informer, InformerOptions
 from federation.runtime.timeslice import list_slice
@@ -154,6 +154,56 @@ async def test_a_list_after_an_expired_watch_reports_the_difference(
     await paint(server, "comes", "black")
     await settle()
     assert heard.take() == [("update", "comes", "white", "black")]
+
+
+async def test_a_restored_server_that_counts_again_is_believed_although_a_revision_is_the_same(
+    server, new_server, client, clock, start, settle, a_configmap, heard
+) -> None:
+    await server.create(CONFIGMAPS, a_configmap("one", color="blue"))
+    informer = an_informer(client, clock)
+    start(informer.run())
+    await informer.wait_synced()
+    informer.add_handler(heard)
+    heard.take()
+    restored = await new_server()
+    await restored.create(CONFIGMAPS, a_configmap("one", color="red"))
+    (before, after) = [await each.get(CONFIGMAPS, "one", "default") for each in (server, restored)]
+    assert before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
+    client.replace(restored.transport)
+    client.fail(Expired("too old"))
+    await clock.advance(20)
+    client.fail(None)
+    await clock.advance(20)
+    assert heard.take() == [("update", "one", "blue", "red")]
+
+
+@pytest.mark.parametrize(
+    ("resource", "namespace", "of_answer", "is_taken"),
+    [
+        (CONFIGMAPS, "", "default", True),
+        (CONFIGMAPS, "default", "default", True),
+        (CONFIGMAPS, "default", "elsewhere", False),
+        (CONFIGMAPS, "", "", False),
+        (NODES, "", "", True),
+        (NODES, "", "default", False),
+    ],
+)
+async def test_a_member_cannot_put_objects_into_a_collection_that_nobody_asked_for(
+    clock, start, settle, resource, namespace, of_answer, is_taken
+) -> None:
+    class Liar:
+        async def page(self, *arguments, **named) -> ObjectPage:
+            metadata = {"name": "one", "namespace": of_answer, "resourceVersion": "5"}
+            return ObjectPage([{"metadata": metadata}], "5")
+
+        async def watch(self, *arguments, **named):
+            yield []
+            await clock.sleep(1000)
+
+    informer = Informer(Liar(), resource, namespace=namespace, clock=clock, cluster="east")
+    start(informer.run())
+    await settle()
+    assert len(informer) == is_taken
 
 
 async def test_a_server_that_is_behind_our_revision_is_listed_again(client, clock, start, settle) -> None:
