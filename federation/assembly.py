@@ -15,9 +15,11 @@ from typing import Any
 
 from federation import __version__, processrole
 from federation.admission.authors import AuthorAdmission, record_choice
+from federation.admission.hosteffects import HostEffectAdmission
 from federation.api import agents, names
 from federation.api.crds import crd_manifests
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.effect import EffectOf
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.publicaddresses import Network
 from federation.apimachinery.resources import Resource
@@ -36,7 +38,7 @@ from federation.client.client import Client
 from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool
 from federation.componentoptions import journal_options, pool_options, registration_options
-from federation.controllers.federate.controller import first_finalizers
+from federation.controllers.federate.controller import first_finalizers, host_effects
 from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.hosting.admissionplugins import admission_plugins
 from federation.hosting.roles import HOST_RBAC
@@ -63,10 +65,13 @@ HOST_REGISTRY = RegistryOptions(system_namespaces=(*SYSTEM_NAMESPACES, names.SYS
 """The host has one namespace more than a cluster: that of the federation's own Secrets and Leases."""
 
 
-def protect_federated_objects(registry: Registry, clock: Clock, gate_networks: Sequence[Network] = ()) -> None:
+def protect_federated_objects(
+    registry: Registry, clock: Clock, gate_networks: Sequence[Network] = (), effect_of: EffectOf | None = None
+) -> None:
     """Register the admission of the kinds that the control plane writes, and of policies in namespaces.
 
-    `gate_networks` are those that gates of rollouts may reach beside global unicast addresses.
+    `gate_networks` are those that gates of rollouts may reach beside global unicast addresses. `effect_of` tells which
+    configurations act on the host; without it all do.
     """
 
     def find(api_version: str, kind: str) -> Resource | None:
@@ -75,7 +80,10 @@ def protect_federated_objects(registry: Registry, clock: Clock, gate_networks: S
         return info.resource if info is not None else None
 
     client = LocalClient(registry, user_agent="admission")
-    plugins = admission_plugins(client, find, SPREAD_RULES, clock, gate_networks)
+    plugins = admission_plugins(client, find, SPREAD_RULES, clock, gate_networks, effect_of)
+    if effect_of is not None:
+        registry.set_effect(effect_of)
+        registry.add_admission_plugin(HostEffectAdmission(effect_of), beside_others=True)
     for plugin in plugins:
         registry.add_admission_plugin(plugin)
     recorded = {name for plugin in plugins if isinstance(plugin, AuthorAdmission) for name in plugin.resources}
@@ -126,7 +134,6 @@ class ControlPlane:
             ),
             clock=clock,
         )
-        protect_federated_objects(self._server.registry, self._clock, settings.gate_networks)
         self.client: Client = LocalClient(self._server.registry, user_agent="federation")
         self._runs_controllers = processrole.runs_controllers(settings.role, is_shared=self._store.database.is_shared)
         self._leadership: Leadership | None = None
@@ -158,6 +165,8 @@ class ControlPlane:
         self._traces.follow(wiring.objects, wiring.informers, may_write or (lambda: True))
         finalizers = first_finalizers(self._wiring.types, self._wiring.policy_selection)
         self._server.registry.set_creation_finalizers(finalizers, manager=names.FIELD_MANAGER)
+        effect_of = host_effects(self._wiring.types, self._wiring.policy_selection)
+        protect_federated_objects(self._server.registry, self._clock, settings.gate_networks, effect_of)
 
     async def run(self, on_started: Callable[[str], Any]) -> None:
         """Serve and reconcile until cancelled; `on_started` gets the API's URL when it accepts connections.
@@ -167,7 +176,7 @@ class ControlPlane:
         try:
             await self._open_store()
             await self._server.prepare(crd_manifests())
-            await ensure_types(self.client)
+            await ensure_types(self.client, keeps_effects=True)
             await remove_stored_links(self.client)
             shared = [
                 ("journal", self._journal.run),

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from federation.admission.federatedobjects import FindResource, forbidden
+from federation.admission.hosteffects import acting_kinds, ended_effects
 from federation.admission.rolloutgates import gate_causes, kind_causes
 from federation.api.federatedtype import parse_configs
 from federation.api.resources import (
@@ -24,15 +25,18 @@ from federation.api.resources import (
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
 )
+from federation.apimachinery.effect import EffectOf
 from federation.apimachinery.errors import ApiError, cause, invalid
 from federation.apimachinery.publicaddresses import Network
 from federation.apimachinery.resources import CRDS, Object, Resource
+from federation.apimachinery.selectors import SelectorError
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
 from federation.planning.overrides.budget import patches_problem, rollout_problem
 from federation.planning.typeconfigs.derivation import can_be_derived
 from federation.planning.waves.waverules import to_annotation
 from federation.scheduling.policyreferences import named_clusters, reference_warnings
+from federation.scheduling.policyspec import compile_resource_selectors
 
 _VERBS = ("update", "patch")
 _NAMESPACED = (OVERRIDE_POLICIES, PROPAGATION_POLICIES)
@@ -55,11 +59,21 @@ class PolicyAdmission:
 
     resources = frozenset(resource.group_resource for resource in (*_NAMESPACED, *_CLUSTER_WIDE))
 
-    def __init__(self, find: FindResource, list_objects: ListObjects, gate_networks: Sequence[Network] = ()) -> None:
-        """`gate_networks` are those that gates may reach beside global unicast addresses."""
+    def __init__(
+        self,
+        find: FindResource,
+        list_objects: ListObjects,
+        gate_networks: Sequence[Network] = (),
+        effect_of: EffectOf | None = None,
+    ) -> None:
+        """`gate_networks` are those that gates may reach beside global unicast addresses.
+
+        `effect_of` is given for a host that keeps the configurations that policies select as data.
+        """
         self._find = find
         self._list = list_objects
         self._gate_networks = gate_networks
+        self._effect_of = effect_of
 
     def mutate(self, request: AdmissionRequest) -> Object:
         """Change nothing."""
@@ -82,10 +96,22 @@ class PolicyAdmission:
             self._check_rights(request, policy, access)
         try:
             known = await self._read(request, policy, access)
+            found = await self._ended_effects(request, policy)
         except ApiError:
             return  # A policy is not refused because a warning could not be computed.
-        found = reference_warnings(policy, known.clusters, known.kinds, known.policies)
+        found += reference_warnings(policy, known.clusters, known.kinds, known.policies)
         request.warnings.extend(text for text in found if text not in request.warnings)
+
+    async def _ended_effects(self, request: AdmissionRequest, policy: Object) -> list[str]:
+        """Return warnings about objects that a cluster-wide policy turns into data of the host."""
+        if self._effect_of is None or request.resource != CLUSTER_PROPAGATION_POLICIES:
+            return []
+        try:
+            selectors = compile_resource_selectors(policy)
+        except (SelectorError, ValueError, TypeError):
+            return []
+        stored = {resource: await self._list(resource, "") for resource in acting_kinds(selectors)}
+        return ended_effects(selectors, stored, self._effect_of)
 
     def _check_rights(self, request: AdmissionRequest, policy: Object, access: Decide) -> None:
         for index, entry in enumerate((policy.get("spec") or {}).get("resourceSelectors") or ()):

@@ -168,6 +168,7 @@ _GENERATION = "metadata.generation"
 _NOT_COLLECTED = None
 _RBAC = "rbac.authorization.k8s.io"
 _MCS = "multicluster.x-k8s.io"
+_ADMISSION = "admissionregistration.k8s.io"
 
 _WORKLOAD_FIELDS = (_CREATION, _GENERATION, "spec.replicas", "status")
 _VOLUME_FIELDS = (
@@ -222,6 +223,12 @@ _SHIPPED: tuple[tuple[str, str, str, str, bool, tuple[str, ...] | None], ...] = 
     ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", True, (_CREATION, _GENERATION, "status")),
     ("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", True, (_CREATION,)),
     ("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", False, (_CREATION, "value")),
+    ("networking.k8s.io", "v1", "IngressClass", "ingressclasses", False, (_CREATION, "spec.controller")),
+    (_ADMISSION, "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False, _NOT_COLLECTED),
+    (_ADMISSION, "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", False, _NOT_COLLECTED),
+    (_ADMISSION, "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", False, _NOT_COLLECTED),
+    (_ADMISSION, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", False, _NOT_COLLECTED),
+    ("apiregistration.k8s.io", "v1", "APIService", "apiservices", False, (_CREATION, "status")),
     (KRUISE_GROUP, "v1beta1", "WorkloadSpread", "workloadspreads", True, _NOT_COLLECTED),
     (_MCS, "v1alpha1", "ServiceImport", "serviceimports", True, _NOT_COLLECTED),
     (_MCS, "v1alpha1", "ServiceExport", "serviceexports", True, _NOT_COLLECTED),
@@ -231,7 +238,16 @@ _SHIPPED: tuple[tuple[str, str, str, str, bool, tuple[str, ...] | None], ...] = 
 _REPLICATED = frozenset({"clonesets", "deployments", "statefulsets"})
 _PARALLELISM = {"jobs": "spec.parallelism", "cronjobs": "spec.jobTemplate.spec.parallelism"}
 
-_OWN_STATUS = frozenset({"endpointslices", "namespaces", "serviceexports", "serviceimports", "workloadspreads"})
+_OWN_STATUS = frozenset(
+    {
+        "endpointslices",
+        "namespaces",
+        "serviceexports",
+        "serviceimports",
+        "validatingadmissionpolicies",
+        "workloadspreads",
+    }
+)
 """Kinds whose status is the host's, or is written by the controller in their pipeline."""
 
 _PIPELINES: Mapping[str, tuple[tuple[str, ...], ...]] = {

@@ -92,6 +92,12 @@ VALIDATING_WEBHOOKS = Resource(
 MUTATING_WEBHOOKS = Resource(
     _ADMISSION, "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False
 )
+_FLOW_CONTROL = "flowcontrol.apiserver.k8s.io"
+FLOW_SCHEMAS = Resource(_FLOW_CONTROL, "v1", "FlowSchema", "flowschemas", namespaced=False)
+PRIORITY_LEVELS = Resource(
+    _FLOW_CONTROL, "v1", "PriorityLevelConfiguration", "prioritylevelconfigurations", namespaced=False
+)
+INGRESS_CLASSES = Resource("networking.k8s.io", "v1", "IngressClass", "ingressclasses", namespaced=False)
 CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDINGS = Resource(
     "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False

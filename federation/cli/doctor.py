@@ -15,7 +15,9 @@ from federation.apimachinery.resources import Object, Resource
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, find_host_problem
 from federation.cli.terminal.printing import make_console, print_document, print_wrapped
 from federation.client.http import HTTPClient
-from federation.planning.diagnosis.findings import Facts, Finding, Level, Sample, diagnose
+from federation.planning.diagnosis.findings import Facts, Finding, Sample, diagnose
+from federation.planning.diagnosis.level import Level
+from federation.planning.federatedobject.hosteffect import ACTING
 
 _SIGNS = {Level.OK: "ok     ", Level.WARNING: "warning", Level.ERROR: "ERROR  "}
 
@@ -46,6 +48,7 @@ async def collect(host: HTTPClient) -> Facts:
         readiness=readiness,
         samples=samples,
         clusters=clusters,
+        configurations={resource: await _acting(host, resource, missing, failures) for resource in ACTING},
         leftovers=sum(leftover["spec"].get("reason") != "Revoked" for leftover in leftovers),
         holds=sum(not hold["spec"].get("approval") for hold in holds),
         host_skew_s=host.clock_skew_s,
@@ -97,6 +100,12 @@ async def _items(host: HTTPClient, resource: Resource, missing: list[str], failu
             raise problem from error
         failures.append(error.message)
     return []
+
+
+async def _acting(host: HTTPClient, resource: Resource, missing: list[str], failures: list[str]) -> list[Object]:
+    """Return the objects of a kind, none where the host does not serve it."""
+    code, _ = await host.raw("GET", f"{resource.path()}?limit=1")
+    return [] if code == NotFound.code else await _items(host, resource, missing, failures)
 
 
 def _print(findings: Sequence[Finding]) -> None:

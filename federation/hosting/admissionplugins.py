@@ -15,6 +15,7 @@ from federation.admission.policyselectors import PolicyAdmission
 from federation.admission.typeconfigs import TypeConfigAdmission
 from federation.api.resources import FEDERATED_TYPE_CONFIGS, TOPOLOGY_SPREAD_PLANS
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.effect import EffectOf
 from federation.apimachinery.publicaddresses import Network
 from federation.apiserver.admission.plugins import AdmissionPlugin
 from federation.client.client import Client
@@ -28,16 +29,18 @@ def admission_plugins(
     spread_rules: SpreadRules,
     clock: Clock,
     gate_networks: Sequence[Network] = (),
+    effect_of: EffectOf | None = None,
 ) -> list[AdmissionPlugin]:
     """Return the admission of the kinds that the control plane writes, of policies, and of what users steer.
 
-    `gate_networks` are those that gates of rollouts may reach beside global unicast addresses.
+    `gate_networks` are those that gates of rollouts may reach beside global unicast addresses. `effect_of` is given for
+    a host that keeps configurations as data.
     """
     host = HostReader(client, find, clock)
     return [
         AuthorAdmission(FederatedObjectAdmission(find)),
         PlacementHoldAdmission(clock),
-        AuthorAdmission(PolicyAdmission(find, host.list_objects, gate_networks)),
+        AuthorAdmission(PolicyAdmission(find, host.list_objects, gate_networks, effect_of)),
         DividedNumbersAdmission(host.list_objects, AutoscalerAdmission(host.list_objects)),
         AuthorAdmission(resources=[TOPOLOGY_SPREAD_PLANS.group_resource]),
         WorkloadSpreadAdmission(find, host.list_objects, host.read_object, spread_rules),

@@ -139,13 +139,13 @@ async def test_a_policy_of_a_namespace_federates_no_custom_kind_until_administra
         await world.until_equal(lambda: _sizes(world), {"east": 4})
 
 
-async def test_kinds_that_grant_rights_or_belong_to_one_cluster_are_refused() -> None:
+async def test_kinds_that_belong_to_one_cluster_are_refused() -> None:
     async with a_world(members=("east",)) as world:
         nodes = Resource("", "v1", "Node", "nodes", namespaced=False)
-        hooks = Resource("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "x", namespaced=False)
+        leases = Resource("coordination.k8s.io", "v1", "Lease", "leases")
         before = {config["metadata"]["name"] for config in (await world.user.list(FEDERATED_TYPE_CONFIGS)).items}
         await world.create(
-            CLUSTER_PROPAGATION_POLICIES, _cluster_wide("greedy", nodes, hooks, schedulingMode="Duplicate")
+            CLUSTER_PROPAGATION_POLICIES, _cluster_wide("greedy", nodes, leases, schedulingMode="Duplicate")
         )
 
         async def refused() -> int:

@@ -42,7 +42,7 @@ from federation.client.guard import GuardedTransport, GuardOptions
 from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool, PoolOptions
 from federation.client.retryingwebhookclient import WebhookTransport
-from federation.controllers.federate.controller import first_finalizers
+from federation.controllers.federate.controller import first_finalizers, host_effects
 from federation.controllers.rollout.httpgate import GateTransport
 from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.planning.federatedobject.naming import federated_object_name
@@ -148,6 +148,7 @@ class World:
         )
         finalizers = first_finalizers(plane.types, plane.policy_selection)
         self.registry.set_creation_finalizers(finalizers, manager="federation")
+        self.registry.set_effect(host_effects(plane.types, plane.policy_selection))
         return plane
 
     def _connect(self, connection: Connection) -> Transport:

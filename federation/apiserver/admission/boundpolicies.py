@@ -61,8 +61,8 @@ class BoundPolicies(Generic[_Rules]):
         self._context = context
         self._plurals = plurals
         self._on_change = on_change
-        self._policies = CompiledConfigurations(context, plurals[0], compiled, self._changed)
-        self._bindings = CompiledConfigurations(context, plurals[1], parse_binding, self._changed)
+        self._policies = CompiledConfigurations(context, plurals[0], lambda obj, _: compiled(obj), self._changed)
+        self._bindings = CompiledConfigurations(context, plurals[1], lambda obj, _: parse_binding(obj), self._changed)
 
     async def load(self) -> None:
         """Load the stored policies and bindings."""

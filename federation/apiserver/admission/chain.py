@@ -23,7 +23,7 @@ from federation.apiserver.admission.limitranges import LimitRanges
 from federation.apiserver.admission.mutatingpolicies import Key, MutatingPolicies
 from federation.apiserver.admission.mutations import PatchBudget
 from federation.apiserver.admission.paramaccess import ParamAccess
-from federation.apiserver.admission.plugins import AdmissionPlugin
+from federation.apiserver.admission.plugins import AdmissionPlugin, PluginPair
 from federation.apiserver.admission.requests import CREATE, DELETE, UPDATE, AdmissionRequest
 from federation.apiserver.admission.resourceclaims import ResourceClaims
 from federation.apiserver.admission.validatingpolicies import ValidatingPolicies
@@ -63,8 +63,16 @@ class Admission:
         self.add_plugin(ParamAccess(context))
         context.admission = self
 
-    def add_plugin(self, plugin: AdmissionPlugin) -> None:
-        """Call the plugin for writes of its resources from now on. One plugin may own a resource."""
+    def add_plugin(self, plugin: AdmissionPlugin, *, beside_others: bool = False) -> None:
+        """Call the plugin for writes of its resources from now on.
+
+        One plugin owns a resource, unless it is added beside those that are there; it is called after them.
+        """
+        if beside_others:
+            for name in plugin.resources:
+                present = self.guarded.get(name)
+                self.guarded[name] = plugin if present is None else PluginPair(present, plugin)
+            return
         others = [name for name in plugin.resources if type(self.guarded.get(name, plugin)) is not type(plugin)]
         assert not others, f"another plugin has {others}: put it inside this one"
         self.guarded |= dict.fromkeys(plugin.resources, plugin)

@@ -4,6 +4,7 @@ The composition root registers plugins (`Registry.add_admission_plugin`). The ch
 of their resources, subresources and dry runs included, but not for writes of this process.
 """
 
+from dataclasses import replace
 from typing import Protocol
 
 from federation.apimachinery.resources import Object
@@ -30,3 +31,25 @@ class AdmissionPlugin(Protocol):
         has not changed meanwhile; otherwise the plugin is called again. It may read the registry.
         """
         ...
+
+
+class PluginPair:
+    """Two plugins of the same resources; the second sees what the first made of the object."""
+
+    def __init__(self, first: AdmissionPlugin, second: AdmissionPlugin) -> None:
+        self._first = first
+        self._second = second
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """The resources of both."""
+        return self._first.resources & self._second.resources
+
+    def mutate(self, request: AdmissionRequest) -> Object:
+        """Return the object after both."""
+        return self._second.mutate(replace(request, obj=self._first.mutate(request)))
+
+    async def validate(self, request: AdmissionRequest, access: Decide) -> None:
+        """Raise what either raises."""
+        await self._first.validate(request, access)
+        await self._second.validate(request, access)

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from federation.apimachinery.effect import Effect, is_called
 from federation.apimachinery.errors import ApiError, BadRequest, Forbidden, InternalError, WebhookFailed, from_status
 from federation.apimachinery.jsonpatch import apply_json_patch
 from federation.apimachinery.resources import Object
@@ -141,8 +142,8 @@ class Webhook:
         return InternalError(f'Internal error occurred: failed calling webhook "{self.name}": {text}')
 
 
-def parse_webhooks(configuration: Object) -> tuple[Webhook, ...]:
-    """Return the webhooks of a stored configuration, in their order."""
+def parse_webhooks(configuration: Object, effect: Effect = Effect.ALL) -> tuple[Webhook, ...]:
+    """Return the webhooks of a stored configuration that this server calls, in their order."""
     return tuple(
         Webhook(
             name=webhook["name"],
@@ -158,6 +159,7 @@ def parse_webhooks(configuration: Object) -> tuple[Webhook, ...]:
             speaks_v1="v1" in (webhook.get("admissionReviewVersions") or ()),
         )
         for webhook in configuration.get("webhooks") or ()
+        if is_called(webhook.get("clientConfig") or {}, effect)
     )
 
 

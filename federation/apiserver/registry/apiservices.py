@@ -1,6 +1,7 @@
 """The table of APIServices: which group versions other servers serve, and in which order discovery lists all of them.
 
-It holds one entry per stored APIService and follows the writes of this process at once, those of others by watch.
+It holds one entry per stored APIService that acts here (`apimachinery/effect.py`). It follows the writes of this
+process at once, those of others by watch.
 `localapis.py` registers the group versions that this server serves; the `aggregation` package contacts the servers of
 the others and reports here what they serve. Discovery and the router of requests read the table.
 """
@@ -10,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from federation.apimachinery import conditions
+from federation.apimachinery.effect import Effect
 from federation.apimachinery.resources import API_SERVICES, Object
 from federation.apiserver.semantics.encoding import encoding
 from federation.apiserver.semantics.strategies.apiservices import AVAILABLE, SERVICE_PORT
@@ -122,9 +124,14 @@ class APIServices:
         """Do nothing: validation needs no state."""
 
     def written(self, obj: Object) -> None:
-        """Record a stored APIService, unless a newer state is known."""
+        """Record a stored APIService, unless a newer state is known; forget one that is data."""
         entry = to_entry(obj)
         known = self.entries.get(entry.name)
+        if entry.service is not None and self._context.effect_of(API_SERVICES, obj) is Effect.NONE:
+            if known is not None and known.revision < entry.revision:
+                del self.entries[entry.name]
+                self._changed()
+            return
         if known is None or known.revision < entry.revision:
             self.entries[entry.name] = entry
             if known is None or replace(known, revision=entry.revision) != entry:

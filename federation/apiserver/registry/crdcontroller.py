@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from federation.apimachinery.conditions import set_condition
+from federation.apimachinery.effect import Effect, is_called
 from federation.apimachinery.errors import AlreadyExists, ApiError, NotFound, ValueDamaged, invalid
 from federation.apimachinery.fielderrors import Causes
 from federation.apimachinery.resources import CRDS, Object, Resource
@@ -53,8 +54,8 @@ class CRDController:
         self._context = context
         self._writer = writer
         self._deleter = deleter
-        self._served: dict[str, tuple[int, bool]] = {}
-        """Served generation and whether it is terminating, by uid."""
+        self._served: dict[str, tuple[int, bool, Effect]] = {}
+        """Served generation, whether it is terminating, and the effect of its conversion, by uid."""
         self._installing: frozenset[str] = frozenset()
         """Names of the definitions that `install` is writing."""
         context.hooks[_PREFIX] = self
@@ -152,13 +153,14 @@ class CRDController:
         metadata, spec = obj["metadata"], obj["spec"]
         group, plural = spec["group"], spec["names"]["plural"]
         terminating = bool(metadata.get("deletionTimestamp"))
-        state = (metadata.get("generation", 0), terminating)
+        effect = self._context.effect_of(CRDS, obj)
+        state = (metadata.get("generation", 0), terminating, effect)
         if self._served.get(metadata["uid"]) == state or not is_established(obj):
             return
         self._served[metadata["uid"]] = state
         # Every object was written under the first generation of a definition that has no other.
         since = int(metadata["resourceVersion"]) if metadata.get("generation", 1) > 1 else 0
-        infos = kind_infos(obj, is_terminating=terminating, schema_revision=since)
+        infos = kind_infos(obj, is_terminating=terminating, schema_revision=since, effect=effect)
         self._context.kinds.replace(group, plural, infos)
 
     def removed(self, obj: Object) -> None:
@@ -251,15 +253,24 @@ class CRDController:
             pause_s = min(pause_s * 2, _RETRY_S)
 
 
-def kind_infos(definition: Object, *, is_terminating: bool = False, schema_revision: int = 0) -> list[KindInfo]:
+def kind_infos(
+    definition: Object,
+    *,
+    is_terminating: bool = False,
+    schema_revision: int = 0,
+    effect: Effect = Effect.ALL,
+) -> list[KindInfo]:
     """Return one KindInfo per served version of a definition, the storage version first.
 
-    `schema_revision` is the revision since which objects are written under the definition as it is.
+    `schema_revision` is the revision since which objects are written under the definition as it is. `effect` is that of
+    its conversion webhook.
     """
     spec = definition["spec"]
     names = spec["names"]
     storage = next(version["name"] for version in spec["versions"] if version.get("storage"))
     converting = spec.get("conversion") or {}
+    webhook = converting.get("webhook") if converting.get("strategy") == "Webhook" else None
+    is_converted = webhook is not None and is_called(webhook["clientConfig"], effect)
     conversion = CRConverter(
         group=spec["group"],
         kind=names["kind"],
@@ -268,7 +279,8 @@ def kind_infos(definition: Object, *, is_terminating: bool = False, schema_revis
             version["name"]: partial(from_openapi, version["schema"]["openAPIV3Schema"]) for version in spec["versions"]
         },
         schema_revision=schema_revision,
-        webhook=converting.get("webhook") if converting.get("strategy") == "Webhook" else None,
+        webhook=webhook if is_converted else None,
+        is_elsewhere=webhook is not None and not is_converted,
     )
     infos = []
     for version in sorted(spec["versions"], key=lambda version: version["name"] != storage):

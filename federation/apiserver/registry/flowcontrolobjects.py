@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from federation.apimachinery.conditions import set_condition
+from federation.apimachinery.effect import Effect
 from federation.apimachinery.errors import AlreadyExists, NotFound
 from federation.apimachinery.resources import Object
 from federation.apiserver.registry.suggestedflowcontrol import flow_control_specs
@@ -91,8 +92,16 @@ class FlowControlObjects:
             await self._report(schema, names)
 
     async def _list(self, kind: str) -> list[Object]:
-        page = await self._context.store.list(self._info(kind).prefix)
-        return [encoding.decode(entry.value) for entry in page.entries]
+        """Return the objects of a kind that act on this server."""
+        info = self._info(kind)
+        page = await self._context.store.list(info.prefix)
+        found = [encoding.decode(entry.value) for entry in page.entries]
+        effect_of = self._context.effect_of
+        return [
+            obj
+            for obj in found
+            if obj["metadata"]["name"] in self._specs[kind] or effect_of(info.resource, obj) is not Effect.NONE
+        ]
 
     async def _report(self, schema: Object, levels: set[str]) -> None:
         """Write whether the schema's priority level is missing, if its status does not say so yet."""

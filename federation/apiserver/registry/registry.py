@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from typing import Any
 
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.effect import EffectOf
 from federation.apimachinery.entropy import Entropy, SystemEntropy
 from federation.apimachinery.errors import MethodNotAllowed, not_served
 from federation.apimachinery.resources import Object
@@ -144,13 +145,17 @@ class Registry:
         """Pass all flow control objects to `configure`, now and after every change."""
         self._flow_control.set_consumer(configure)
 
-    def add_admission_plugin(self, plugin: AdmissionPlugin) -> None:
-        """Call the plugin for users' writes of its resources."""
-        self._admission.add_plugin(plugin)
+    def add_admission_plugin(self, plugin: AdmissionPlugin, *, beside_others: bool = False) -> None:
+        """Call the plugin for users' writes of its resources; if `beside_others`, after plugins that they have."""
+        self._admission.add_plugin(plugin, beside_others=beside_others)
 
     def set_annotator(self, annotate: Annotate) -> None:
         """Call the function for each object that a user writes, before admission; not for subresources."""
         self._context.annotate = annotate
+
+    def set_effect(self, effect_of: EffectOf) -> None:
+        """Ask the function which configurations act on this server, and which are data. Call it before `start`."""
+        self._context.effect_of = effect_of
 
     def set_creation_finalizers(self, finalizers: CreationFinalizers, *, manager: str) -> None:
         """Add finalizers to new objects in the write that creates them, with `manager` as their field manager."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.effect import EffectOf, acts_fully
 from federation.apimachinery.entropy import Entropy
 from federation.apimachinery.errors import AlreadyExists, Conflict, KeyExists, KeyNotFound, NotFound, RevisionConflict
 from federation.apimachinery.resources import Object, Resource
@@ -157,6 +158,8 @@ class VerbContext:
     """Answers `authorizer` in admission's CEL expressions; None makes those expressions fail."""
     annotate: Annotate | None = None
     """Annotates what users write."""
+    effect_of: EffectOf = acts_fully
+    """Tells which configurations act on this server."""
     creation_finalizers: CreationFinalizers | None = None
     creation_finalizers_manager: str = ""
     """The field manager that owns `creation_finalizers`."""

@@ -12,12 +12,14 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES, TOPOLOGY_SPREAD_PLANS
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.effect import Effect, EffectOf
 from federation.apimachinery.finalizers import has_finalizer
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.federate.reconcile import WRITER, CreatePlaced, Reconciler, SourceKey
 from federation.planning.federatedobject import builder, changes, eligibility
+from federation.planning.federatedobject.hosteffect import effect_on_host
 from federation.planning.overrides.policymatching import Bindings, idle_controllers
 from federation.planning.shardtopology.observation import awaits_constraints
 from federation.runtime.controller import Controller, ControllerOptions
@@ -172,6 +174,17 @@ def _typed(resource: Resource, obj: Object) -> Object:
     if "kind" in obj and "apiVersion" in obj:
         return obj
     return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+
+
+def host_effects(types: FederatedTypes, selection: PolicySelection) -> EffectOf:
+    """Return the function that tells the embedded API server which configurations act on it (docs/decisions/0091)."""
+    names_finalizers = first_finalizers(types, selection)
+
+    def effect_of(resource: Resource, obj: Object) -> Effect:
+        is_selected = bool(names_finalizers(resource, _typed(resource, obj)))
+        return effect_on_host(resource, obj, is_selected=is_selected)
+
+    return effect_of
 
 
 def first_finalizers(

@@ -16,25 +16,38 @@ import structlog
 from federation.api import names
 from federation.api.federatedtype import default_type_configs
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
+from federation.apimachinery.effect import Effect
 from federation.apimachinery.errors import AlreadyExists, ApiError, NotFound
-from federation.apimachinery.resources import CONFIGMAPS, Object
+from federation.apimachinery.resources import CONFIGMAPS, Object, Resource
 from federation.client.client import Client
+from federation.planning.federatedobject.hosteffect import ACTING, has_effect, is_servers_own
 from federation.planning.typeconfigs.shipped import first_shipped, plan_update, shipped_part
 
 _log = structlog.get_logger(__name__)
+_EFFECTS = "effects-on-host"
+"""The entry of the record that says that objects which acted on the host were labelled."""
 
 
-async def ensure_types(client: Client) -> None:
-    """Create the shipped configurations that the host never had, and update those that no user changed."""
+async def ensure_types(client: Client, *, keeps_effects: bool = False) -> None:
+    """Create the shipped configurations that the host never had, and update those that no user changed.
+
+    With `keeps_effects`, what acts on a host of an earlier version is labelled once, before its kind can be federated.
+    """
     existing = {config["metadata"]["name"]: config for config in (await client.list(FEDERATED_TYPE_CONFIGS)).items}
     record = await _read_record(client)
     if record is None:
         record = {name: _to_text(part) for name, part in (first_shipped() if existing else {}).items()}
         await _create_record(client, record)
     updated = dict(record)
+    withheld: frozenset[str] = frozenset()
+    if keeps_effects and _EFFECTS not in record:
+        if not existing or await _keep_effects(client):
+            updated[_EFFECTS] = "true"
+        else:
+            withheld = frozenset(resource.group_resource for resource in ACTING)
     for config in default_type_configs():
         name, text = config["metadata"]["name"], _to_text(shipped_part(config))
-        if record.get(name) == text:
+        if record.get(name) == text or name in withheld:
             continue
         try:
             await _ship(client, config, existing.get(name), record.get(name))
@@ -60,6 +73,33 @@ async def _ship(client: Client, config: Object, live: Object | None, recorded: s
     if patch := plan_update(before, live, shipped_part(config)):
         name = config["metadata"]["name"]
         await client.patch(FEDERATED_TYPE_CONFIGS, name, patch, field_manager=names.FIELD_MANAGER)
+
+
+async def _keep_effects(client: Client) -> bool:
+    """Label the objects that act on the host, so that no policy makes data of them; return whether all have the label.
+
+    Earlier versions let all of them act. An administrator may rely on one that a policy selects by accident.
+    """
+    try:
+        for resource in ACTING:
+            for obj in (await client.list(resource)).items:
+                if has_effect(resource, obj, Effect.REACHABLE) and not is_servers_own(
+                    resource.group, resource.kind, obj
+                ):
+                    await _keep_effect(client, resource, obj["metadata"])
+    except ApiError as error:
+        _log.warning("kinds that act on the host are not federated yet", error=str(error))
+        return False
+    return True
+
+
+async def _keep_effect(client: Client, resource: Resource, metadata: Mapping[str, Any]) -> None:
+    if names.ACTS_ON_HOST in (metadata.get("labels") or {}):
+        return
+    _log.warning("labelled to keep its effect on the host", kind=resource.kind, name=metadata["name"])
+    label = {"metadata": {"labels": {names.ACTS_ON_HOST: "true"}}}
+    with contextlib.suppress(NotFound):
+        await client.patch(resource, metadata["name"], label, field_manager=names.FIELD_MANAGER)
 
 
 async def _read_record(client: Client) -> dict[str, str] | None:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 from federation.api import names
@@ -17,6 +16,8 @@ from federation.apimachinery import conditions
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import parse_rfc3339
 from federation.apimachinery.filelimit import file_limit_problem, files_needed
+from federation.planning.diagnosis.actingobjects import Configurations, diagnose_configurations
+from federation.planning.diagnosis.level import Level
 
 DAY_S = 86_400.0
 _SKEW_S = 5.0
@@ -28,14 +29,6 @@ _CAUSES_MAX = 10
 _OPEN_FILES_SHARE_MAX = 0.8
 MEMBER_VERSION_MIN, MEMBER_VERSION_MAX = (1, 30), (1, 36)
 """The first and the last Kubernetes version that members may have, as in README.md."""
-
-
-class Level(StrEnum):
-    """How bad a finding is."""
-
-    OK = "ok"
-    WARNING = "warning"
-    ERROR = "error"
 
 
 class Finding(NamedTuple):
@@ -65,6 +58,8 @@ class Facts:
     samples: Mapping[str, Sequence[Sample]]
     """The host's metrics by name."""
     clusters: Sequence[Mapping[str, Any]] = ()
+    configurations: Configurations = field(default_factory=dict)
+    """The objects of the kinds that act on an API server."""
     leftovers: int = 0
     holds: int = 0
     causes: Sequence[Mapping[str, Any]] = ()
@@ -92,6 +87,7 @@ def diagnose(facts: Facts) -> list[Finding]:
         ("certificates", _certificates),
         ("members", _members),
         ("objects", _delivery),
+        ("configurations", lambda facts: diagnose_configurations(facts.configurations)),
         ("controllers", _controllers),
         ("clocks", _clocks),
         ("versions", _versions),
@@ -108,6 +104,7 @@ _FINE = {
     "certificates": "none expires soon",
     "members": "all are ready",
     "objects": "everything is delivered",
+    "configurations": "webhooks, policies and APIServices act where they should",
     "controllers": "no queue is old",
     "clocks": "they agree",
     "versions": "fedctl and the control plane are the same version, and those of the members are supported",

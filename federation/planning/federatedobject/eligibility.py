@@ -7,6 +7,7 @@ from federation.api import names
 from federation.api.resources import CORE_GROUP
 from federation.apimachinery import wellknown
 from federation.apimachinery.ownerreferences import controller_of
+from federation.planning.federatedobject.hosteffect import is_servers_own
 
 _PROPAGATION_LABELS = (names.PROPAGATION_POLICY_LABEL, names.CLUSTER_PROPAGATION_POLICY_LABEL)
 
@@ -45,4 +46,4 @@ def _is_made_by_kubernetes(source: Mapping[str, Any], kind: str, namespace: str,
         case "PriorityClass":
             return name.startswith("system-")
         case _:
-            return False
+            return is_servers_own(str(source.get("apiVersion", "")).rpartition("/")[0], kind, source)

@@ -13,7 +13,8 @@ from federation.api import names
 from federation.api.resources import CORE_GROUP, FEDERATED_TYPE_CONFIGS, UNITED_DEPLOYMENTS
 from federation.apimachinery import conditions
 from federation.apimachinery.errors import InvalidInput
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.resources import INGRESS_CLASSES, Object, Resource
+from federation.planning.federatedobject.hosteffect import ACTING
 
 _BUILT_IN = {
     (resource.api_version, resource.kind): resource
@@ -22,7 +23,7 @@ _BUILT_IN = {
         Resource("", "v1", "PodTemplate", "podtemplates"),
         Resource("", "v1", "ReplicationController", "replicationcontrollers"),
         Resource("apps", "v1", "ReplicaSet", "replicasets"),
-        Resource("networking.k8s.io", "v1", "IngressClass", "ingressclasses", namespaced=False),
+        INGRESS_CLASSES,
         Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"),
         Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", namespaced=False),
         Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
@@ -30,12 +31,14 @@ _BUILT_IN = {
         Resource("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims"),
         Resource("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
         Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False),
+        Resource("storage.k8s.io", "v1", "CSIDriver", "csidrivers", namespaced=False),
         Resource("storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses", namespaced=False),
+        *ACTING,
     )
 }
 """Built-in kinds without a shipped configuration, or with one that hosts of earlier versions lack.
 
-Rights, admission and what belongs to one cluster (nodes, leases, events, certificates) are left out on purpose."""
+What belongs to one cluster (nodes, leases, events, certificates) is left out on purpose."""
 _SCALED = frozenset({"ReplicaSet", "ReplicationController"})
 _OWN_DOMAIN = CORE_GROUP.partition(".")[2]
 _FIELDS = ("metadata.creationTimestamp", "metadata.generation", "status")

@@ -16,11 +16,17 @@ from federation.apimachinery.resources import Object
 
 _LATER = frozenset(
     {
+        "apiservices.apiregistration.k8s.io",
         "clonesets.apps.kruise.io",
+        "ingressclasses.networking.k8s.io",
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
         "networkpolicies.networking.k8s.io",
         "poddisruptionbudgets.policy",
         "priorityclasses.scheduling.k8s.io",
         "statefulsets.apps.kruise.io",
+        "validatingadmissionpolicies.admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
         "workloadspreads.apps.kruise.io",
     }
 )

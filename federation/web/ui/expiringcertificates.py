@@ -4,7 +4,8 @@ from datetime import datetime
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from federation.planning.diagnosis.findings import Facts, Level, Sample, diagnose
+from federation.planning.diagnosis.findings import Facts, Sample, diagnose
+from federation.planning.diagnosis.level import Level
 
 _METRIC = "federation_certificate_expiry_seconds"
 

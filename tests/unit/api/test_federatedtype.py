@@ -35,8 +35,8 @@ def test_namespaces_are_propagated_by_their_own_controller_and_not_aggregated() 
 def test_the_shipped_set_is_complete_and_unique() -> None:
     configs = federatedtype.default_type_configs()
     types = [from_config(config) for config in configs]
-    assert len({type_.name for type_ in types}) == len(types) == 31
-    assert len({type_.key for type_ in types}) == 31
+    assert len({type_.name for type_ in types}) == len(types) == 37
+    assert len({type_.key for type_ in types}) == 37
     assert all(type_.name == type_.resource.group_resource for type_ in types)
     assert shipped("endpointslices.discovery.k8s.io").controllers == ()
     assert shipped("services").status_fields[1] == ("spec", "clusterIP")

@@ -16,7 +16,7 @@ import orjson
 
 from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.entropy import Entropy
-from federation.apimachinery.errors import InternalError, WebhookFailed
+from federation.apimachinery.errors import BadRequest, InternalError, WebhookFailed
 from federation.apimachinery.objectmeta import validate_labels
 from federation.apimachinery.resources import Object
 from federation.apimachinery.webhooks import WebhookCaller
@@ -47,7 +47,9 @@ class CRConverter:
     schema_revision: int = 0
     """Objects written before this revision may lack newer defaults or hold fields that the schema no longer has."""
     webhook: Mapping[str, Any] | None = None
-    """`spec.conversion.webhook` of the CRD, None for strategy None."""
+    """`spec.conversion.webhook` of the CRD, None for strategy None, or if this server does not call it."""
+    is_elsewhere: bool = False
+    """Whether other servers convert objects, and this one stores only what it can store without conversion."""
     _schemas: dict[str, Schema] = field(default_factory=dict)
 
     def is_current(self, head: bytes, value: bytes) -> bool:
@@ -81,7 +83,14 @@ class CRConverter:
         """Return an object of another version in its stored form; InternalError when the webhook fails."""
         # The caller still reads `obj`, and pruning changes its argument.
         (converted,) = await self._convert([orjson.loads(orjson.dumps(obj))], self.storage_version, converter)
+        before = orjson.dumps(converted) if self.is_elsewhere else b""
         prune(self.schema(self.storage_version), converted)
+        if before and orjson.dumps(converted) != before:
+            raise BadRequest(
+                f"{self.kind} {obj['metadata'].get('name', '')} has fields that only {obj['apiVersion']} knows, and the"
+                f" conversion webhook of {self.kind} runs in members: write it in {self.group}/{self.storage_version},"
+                " the version that is stored here"
+            )
         return encoding.encode(self.head(self.storage_version), converted)
 
     def head(self, version: str) -> bytes:

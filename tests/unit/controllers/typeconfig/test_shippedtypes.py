@@ -10,18 +10,31 @@ from federation.api import names
 from federation.api.federatedtype import default_type_configs
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.errors import Conflict
-from federation.apimachinery.resources import CONFIGMAPS, Object, Resource
+from federation.apimachinery.resources import (
+    ADMISSION_POLICY_BINDINGS,
+    CONFIGMAPS,
+    VALIDATING_WEBHOOKS,
+    Object,
+    Resource,
+)
 from federation.client.local import LocalClient
 from federation.controllers.typeconfig.shippedtypes import ensure_types
+from federation.planning.federatedobject.hosteffect import ACTING
 from federation.planning.typeconfigs.shipped import first_shipped
 
 SHIPPED = {config["metadata"]["name"]: config["spec"] for config in default_type_configs()}
 LATER = {
+    "apiservices.apiregistration.k8s.io",
     "clonesets.apps.kruise.io",
+    "ingressclasses.networking.k8s.io",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
     "networkpolicies.networking.k8s.io",
     "poddisruptionbudgets.policy",
     "priorityclasses.scheduling.k8s.io",
     "statefulsets.apps.kruise.io",
+    "validatingadmissionpolicies.admissionregistration.k8s.io",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
     "workloadspreads.apps.kruise.io",
 }
 
@@ -95,6 +108,75 @@ async def test_what_administrators_changed_or_deleted_stays() -> None:
         specs = await _specs(host)
         assert "pathDefinition" not in specs["statefulsets.apps"]
         assert "priorityclasses.scheduling.k8s.io" not in specs
+
+
+RULE = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+
+
+def _webhooks(name: str, **client_config: Any) -> Object:
+    webhook = {"name": f"{name}.example.com", "clientConfig": client_config, "rules": [RULE], "sideEffects": "None"}
+    metadata = {"name": name}
+    return {"metadata": metadata, "webhooks": [{**webhook, "admissionReviewVersions": ["v1"]}]}
+
+
+def _binding(name: str, **labels: str) -> Object:
+    spec = {"policyName": "absent", "validationActions": ["Deny"]}
+    return {"metadata": {"name": name, "labels": labels}, "spec": spec}
+
+
+async def _labelled(host: Host) -> dict[str, str]:
+    found = {}
+    for resource in ACTING:
+        for obj in (await host.user.list(resource)).items:
+            if names.ACTS_ON_HOST in (obj["metadata"].get("labels") or {}):
+                found[obj["metadata"]["name"]] = obj["metadata"]["labels"][names.ACTS_ON_HOST]
+    return found
+
+
+async def test_what_acts_on_a_host_of_an_earlier_version_is_labelled_once() -> None:
+    async with a_host() as host:
+        await _as_an_earlier_version(host)
+        await host.user.create(VALIDATING_WEBHOOKS, _webhooks("by-url", url="https://example.com/"))
+        service = {"namespace": "operator", "name": "webhook"}
+        await host.user.create(VALIDATING_WEBHOOKS, _webhooks("by-service", service=service))
+        await host.user.create(ADMISSION_POLICY_BINDINGS, _binding("acts"))
+        await host.user.create(ADMISSION_POLICY_BINDINGS, _binding("chosen", **{names.ACTS_ON_HOST: "false"}))
+        await ensure_types(host.client, keeps_effects=True)
+        # The host could never call a service, so the configuration that names one did nothing but refuse.
+        assert await _labelled(host) == {"by-url": "true", "acts": "true", "chosen": "false"}
+        await host.user.create(ADMISSION_POLICY_BINDINGS, _binding("later"))
+        await ensure_types(host.client, keeps_effects=True)
+        assert "later" not in await _labelled(host)
+
+
+async def test_nothing_is_labelled_on_a_new_host_at_any_start() -> None:
+    async with a_host() as host:
+        await ensure_types(host.client, keeps_effects=True)
+        await host.user.create(ADMISSION_POLICY_BINDINGS, _binding("later"))
+        await ensure_types(host.client, keeps_effects=True)
+        assert await _labelled(host) == {}
+
+
+class _RefusingLabels(LocalClient):
+    """Refuses to label admission policies."""
+
+    async def patch(self, resource: Resource, name: str, body: Any, **options: Any) -> Object:
+        if resource == ADMISSION_POLICY_BINDINGS:
+            raise Conflict("refused by another webhook")
+        return await super().patch(resource, name, body, **options)
+
+
+async def test_kinds_that_act_on_the_host_are_not_federated_before_their_objects_are_labelled() -> None:
+    async with a_host() as host:
+        await _as_an_earlier_version(host)
+        await host.user.create(ADMISSION_POLICY_BINDINGS, _binding("acts"))
+        await ensure_types(_RefusingLabels(host.registry), keeps_effects=True)
+        acting = {resource.group_resource for resource in ACTING}
+        assert not acting & (await _specs(host)).keys()
+        assert "ingressclasses.networking.k8s.io" in await _specs(host)
+        await ensure_types(host.client, keeps_effects=True)
+        assert await _specs(host) == SHIPPED
+        assert await _labelled(host) == {"acts": "true"}
 
 
 class _Dying(LocalClient):

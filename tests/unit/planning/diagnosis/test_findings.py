@@ -10,10 +10,10 @@ from federation.planning.diagnosis.findings import (
     MEMBER_VERSION_MIN,
     Facts,
     Finding,
-    Level,
     Sample,
     diagnose,
 )
+from federation.planning.diagnosis.level import Level
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY_S = 86_400.0
@@ -48,8 +48,8 @@ def with_sample(metric: str, value: float, **labels: str) -> Facts:
 
 def test_a_healthy_federation_has_one_line_per_area() -> None:
     findings = diagnose(HEALTHY)
-    assert [finding.level for finding in findings] == [Level.OK] * 8
-    assert len({finding.area for finding in findings}) == 8
+    assert [finding.level for finding in findings] == [Level.OK] * 9
+    assert len({finding.area for finding in findings}) == 9
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import pytest
 
 from federation.api import names
 from federation.api.federatedtype import default_type_configs, from_config
+from federation.apimachinery.resources import Resource
+from federation.planning.federatedobject.hosteffect import ACTING
 from federation.planning.typeconfigs.derivation import NotDerivableError, can_be_derived, derive_built_in, derive_custom
 
 
@@ -102,14 +104,21 @@ def test_built_in_kinds_are_a_fixed_list() -> None:
         ("v1", "Secret"),
         ("coordination.k8s.io/v1", "Lease"),
         ("rbac.authorization.k8s.io/v1", "ClusterRole"),
-        ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
-        ("apiregistration.k8s.io/v1", "APIService"),
         ("certificates.k8s.io/v1", "CertificateSigningRequest"),
         ("core.kubeadmiral.io/v1alpha1", "FederatedCluster"),
     ],
 )
 def test_what_belongs_to_one_cluster_or_grants_rights_is_never_derived(api_version: str, kind: str) -> None:
     assert derive_built_in(api_version, kind, is_cluster_wide=True) is None
+
+
+@pytest.mark.parametrize("resource", ACTING, ids=lambda resource: resource.kind)
+def test_what_acts_on_an_api_server_is_derived_for_administrators_only(resource: Resource) -> None:
+    derived = derive_built_in(resource.api_version, resource.kind, is_cluster_wide=True)
+    assert derived is not None
+    assert derived["metadata"]["name"] == resource.group_resource
+    with pytest.raises(NotDerivableError, match="only a ClusterPropagationPolicy selects it"):
+        derive_built_in(resource.api_version, resource.kind, is_cluster_wide=False)
 
 
 def test_a_plural_of_a_shipped_kind_in_another_group_gets_no_special_treatment() -> None:

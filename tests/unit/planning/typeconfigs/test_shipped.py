@@ -75,11 +75,17 @@ def test_what_shipped_first_lacks_the_later_types_and_paths() -> None:
         {config["metadata"]["name"]: shipped_part(config) for config in default_type_configs()},
     )
     assert now.keys() - first.keys() == {
+        "apiservices.apiregistration.k8s.io",
         "clonesets.apps.kruise.io",
+        "ingressclasses.networking.k8s.io",
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
         "networkpolicies.networking.k8s.io",
         "poddisruptionbudgets.policy",
         "priorityclasses.scheduling.k8s.io",
         "statefulsets.apps.kruise.io",
+        "validatingadmissionpolicies.admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
         "workloadspreads.apps.kruise.io",
     }
     assert {name for name in first if first[name] != now[name]} == {"cronjobs.batch", "jobs.batch", "statefulsets.apps"}
