@@ -1,9 +1,10 @@
 """`federatedclusters/NAME/proxy/PATH`: any request to a member, with the rights that the user has in the member.
 
-The host authorizes the subresource and audits the request as any other. The member gets it with the federation's
-credentials and headers that name the user to act for (`memberusers.py`), so the member's own RBAC decides. If the
-federation may not act for users there, the request is refused: it is never sent with the federation's own rights.
-What a member answers is passed on piece by piece, except redirects and refusals of the federation itself.
+The host authorizes the subresource, or a read in a namespace as its own one (`ownnamespaces.py`), and audits the
+request as any other. The member gets it with the federation's credentials and headers that name the user to act for
+(`memberusers.py`), so the member's own RBAC decides. If the federation may not act for users there, the request is
+refused: it is never sent with the federation's own rights. What a member answers is passed on piece by piece, except
+redirects and refusals of the federation itself.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ from federation.apimachinery.errors import (
 )
 from federation.apimachinery.paths import ResourcePath, parse
 from federation.apimachinery.webhookclient import StreamedResponse
-from federation.apiserver.auth.identity import User
+from federation.apiserver.auth.identity import Attributes, User
 from federation.apiserver.http.asgi import Request, is_true
 from federation.apiserver.http.connectors import rest_of
 from federation.apiserver.http.forwardedheaders import request_headers, user_headers
@@ -37,6 +38,8 @@ from federation.client.pool import ClusterPool
 from federation.client.streams import until_idle
 from federation.memberproxy.memberreads import checked, delegate_of, unauthorized
 from federation.memberproxy.memberusers import to_member_user
+from federation.memberproxy.ownnamespaces import namespace_right
+from federation.memberproxy.placedclusters import Visibility
 
 _NORMAL: Final = 1000
 _GOING_AWAY: Final = 1001
@@ -65,8 +68,11 @@ class MemberProxy:
 
     is_namespaced = False
 
-    def __init__(self, pool: ClusterPool, options: MemberProxyOptions | None = None) -> None:
+    def __init__(
+        self, pool: ClusterPool, options: MemberProxyOptions | None = None, placed: Visibility | None = None
+    ) -> None:
         self._pool = pool
+        self._placed = placed
         self._options = options or MemberProxyOptions()
         self._forwarder = Forwarder(self._options.body_bytes_max)
         self._requests: Counter[str] = Counter()
@@ -85,6 +91,14 @@ class MemberProxy:
         inner = parse(rest_of(request, path))
         is_log = inner is not None and inner.subresource == "log"
         return is_true(request.query.get("follow", "")) if is_log else self.is_watch(request, path)
+
+    def narrower_right(self, request: Request, path: ResourcePath, verb: str) -> Attributes | None:
+        """Return the same right on the host, for reads of a namespace that has something in the cluster."""
+        inner = parse(rest_of(request, path))
+        if inner is None or self._placed is None or not self._placed.is_visible(path.name, inner.namespace):
+            return None
+        is_handshake = verb == "create" and request.method == "GET"
+        return namespace_right(inner, verb if is_handshake else to_verb(request, inner))
 
     async def serve(self, request: Request, path: ResourcePath, *, timeout_s: float | None) -> None:
         """Pass the request on. ServiceUnavailable without a member that answers, TooManyRequests beyond the limits."""

@@ -57,6 +57,9 @@ class CustomMetricsConnector:
         """Return False: every answer is complete."""
         return False
 
+    def narrower_right(self, _request: Request, _path: ResourcePath, _verb: str) -> None:
+        """Return None: the right on the metric is needed."""
+
     async def serve(self, request: Request, path: ResourcePath, *, timeout_s: float | None) -> None:
         """Answer with the values of the members; a Warning names those that do not answer."""
         if WEBSOCKET in request.scope.get("extensions", ()):

@@ -53,7 +53,7 @@ def serve_members(
     server: Host, pool: ClusterPool, placed: Visibility, clock: Clock, options: MergedOptions | None = None
 ) -> None:
     """Serve objects of members on the host. Call it before the server runs."""
-    proxy, registry = MemberProxy(pool), server.registry
+    proxy, registry = MemberProxy(pool, placed=placed), server.registry
     server.connect(FEDERATED_CLUSTERS, "proxy", proxy)
     everywhere = EveryCluster(pool)
     pods = MergedReader(PODS, registry, pool, placed, clock, options)

@@ -36,6 +36,9 @@ class PodConnector:
             return True
         return path.subresource == "log" and is_true(request.query.get("follow", ""))
 
+    def narrower_right(self, _request: Request, _path: ResourcePath, _verb: str) -> None:
+        """Return None: the right on the pod is needed."""
+
     async def serve(self, request: Request, path: ResourcePath, *, timeout_s: float | None) -> None:
         """Pass the request on to the pod; NotFound, Conflict if the name means several pods."""
         await self._refuse_own(path)

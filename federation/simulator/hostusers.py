@@ -48,8 +48,20 @@ OBJECTS: tuple[tuple[Resource, dict[str, Any]], ...] = (
 )
 
 
+METRICS_READER: dict[str, Any] = {
+    "apiVersion": CLUSTER_ROLES.api_version,
+    "kind": "ClusterRole",
+    "metadata": {
+        "name": "system:aggregated-metrics-reader",
+        "labels": {f"rbac.authorization.k8s.io/aggregate-to-{role}": "true" for role in ("admin", "edit", "view")},
+    },
+    "rules": [{"apiGroups": ["metrics.k8s.io"], "resources": ["pods", "nodes"], "verbs": ["get", "list", "watch"]}],
+}
+"""The role that a metrics server brings: who may view pods may view their metrics."""
+
+
 async def admit_host_users(client: Client) -> None:
     """Create the roles and bindings that do not exist yet."""
-    for resource, obj in OBJECTS:
+    for resource, obj in (*OBJECTS, (CLUSTER_ROLES, METRICS_READER)):
         with contextlib.suppress(AlreadyExists):
             await client.create(resource, obj)

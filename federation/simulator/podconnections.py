@@ -45,6 +45,9 @@ class _PodConnector:
         """Return False: these are no watches."""
         return False
 
+    def narrower_right(self, _request: Request, _path: ResourcePath, _verb: str) -> None:
+        """Return None: the right on the pod is needed."""
+
     def stop(self) -> None:
         """End every request."""
         self._stopping.set()

@@ -22,6 +22,7 @@ from federation.web import (
     differences,
     memberobjects,
     memberpods,
+    namespaceclusters,
     objectlist,
     policyobjects,
     shardtopology,
@@ -52,7 +53,8 @@ def mount(
         differences.add_routes(web, view, kinds)
         memberobjects.add_routes(web, view, kinds)
         memberpods.add_routes(web, view, kinds)
-        paths |= {*delivery.PATHS, differences.PATH, memberobjects.PATH, memberpods.PATH}
+        namespaceclusters.add_routes(web, view)
+        paths |= {*delivery.PATHS, differences.PATH, memberobjects.PATH, memberpods.PATH, namespaceclusters.PATH}
     if policies is not None:
         policyobjects.add_routes(web, policies)
         paths.add(policyobjects.PATH)

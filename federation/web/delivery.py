@@ -79,6 +79,12 @@ class DeliveryView:
         type_ = self._objects.types.for_group_kind(group, kind)
         return None if type_ is None else type_.resource
 
+    def clusters_in(self, namespace: str) -> list[str]:
+        """Return the clusters where something of a namespace is placed, sorted."""
+        return sorted(
+            {cluster for each in self._objects.list_namespace(namespace) for cluster in effective_placement(each)}
+        )
+
     def client(self, cluster: str) -> Client:
         """Return the client of a member, with the federation's rights; NotFound when it has not joined."""
         return self._members.client(cluster)

@@ -26,6 +26,7 @@ from federation.apimachinery.connection import Connection
 from federation.client.kubeconfig import load_kubeconfig
 from federation.client.pool import ClusterPool
 from federation.memberproxy.connector import MemberProxy, MemberProxyOptions
+from federation.memberproxy.placedclusters import PlacedClusters
 from federation.simulator.hostusers import OBJECTS
 
 pytestmark = pytest.mark.xdist_group("member-proxy")
@@ -67,10 +68,15 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     pool = ClusterPool()
+    placed = PlacedClusters(pool)
+    # Something of namespace `shop` runs in east, something of `office` elsewhere.
+    for namespace, cluster in (("shop", "east"), ("office", "west")):
+        placement = [{"controller": "scheduler", "placement": [{"cluster": cluster}]}]
+        placed.changed(None, {"metadata": {"namespace": namespace}, "spec": {"placements": placement}})
     key = ("core.kubeadmiral.io", "v1alpha1", "federatedclusters", "proxy")
     with (
         api_server(tmp_path_factory.mktemp("member")) as east,
-        api_server(tmp_path_factory.mktemp("host"), connectors={key: MemberProxy(pool, OPTIONS)}) as host,
+        api_server(tmp_path_factory.mktemp("host"), connectors={key: MemberProxy(pool, OPTIONS, placed)}) as host,
         hostile_member() as hostile,
         ExitStack() as stack,
         closing(Api(load_kubeconfig(east.kubeconfig), "shop")) as member,
@@ -79,7 +85,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     ):
         for namespace in ("shop", "kube-admiral-system"):
             member.create("namespaces", {"metadata": {"name": namespace}})
-        admin.create("namespaces", {"metadata": {"name": "shop"}})
+        for namespace in ("shop", "office"):
+            admin.create("namespaces", {"metadata": {"name": namespace}})
+        member.create("namespaces", {"metadata": {"name": "office"}})
         for crd in crd_manifests():
             if crd["metadata"]["name"].startswith("federatedclusters."):
                 admin.create("customresourcedefinitions", crd)
@@ -96,6 +104,15 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         for name in ("alice", "bob", "system:serviceaccount:shop:robot"):
             _bind(admin, f"proxy-{name.rpartition(':')[2]}", "proxy", name)
         _bind(member, "alice", "view", "alice")
+        for name in ("viewer", "editor", "secretary"):  # they may do everything in the member
+            _bind(member, name, "cluster-admin", name)
+        for name, role, namespace in (
+            ("viewer", "view", "shop"),
+            ("editor", "edit", "shop"),
+            ("guest", "view", "shop"),
+            ("secretary", "edit", "office"),
+        ):
+            _bind_in(admin, namespace, name, role)
         _bind(member, "robot", "cluster-admin", "system:serviceaccount:shop:robot")
         made = World(host, system, pool, hostile, admin, stack)
         eventually(lambda: _may(made.user("alice"), through("east", "/api/v1/namespaces/shop/pods")))
@@ -111,6 +128,13 @@ def _bind(api: Api, name: str, role: str, user: str) -> None:
         "roleRef": {"kind": "ClusterRole", "name": role, "apiGroup": "rbac.authorization.k8s.io"},
     }
     api.create("clusterrolebindings", body)
+
+
+def _bind_in(api: Api, namespace: str, user: str, role: str) -> None:
+    subject = {"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}
+    reference = {"kind": "ClusterRole", "name": role, "apiGroup": "rbac.authorization.k8s.io"}
+    body = {"metadata": {"name": user}, "subjects": [subject], "roleRef": reference}
+    api.send("POST", f"{RBAC}/namespaces/{namespace}/rolebindings", body)
 
 
 def _may(api: Api, path: str) -> bool:
@@ -155,6 +179,81 @@ def test_a_role_in_a_namespace_does_not_open_the_proxy(world: World) -> None:
     with pytest.raises(Refused) as caught:
         mallory.send("GET", inside)
     assert caught.value.code in (403, 404)
+
+
+# A role in a namespace of the host
+
+PODS = "/api/v1/namespaces/shop/pods"
+
+
+def test_a_role_in_a_namespace_reads_there_in_the_clusters_of_the_namespace(world: World) -> None:
+    for name in ("viewer", "editor"):
+        eventually(lambda name=name: _may(world.user(name), through("east", PODS)))
+        assert world.user(name).send("GET", through("east", f"{PODS}?limit=1")).json()["kind"] == "PodList"
+    assert _may(world.user("editor"), through("east", "/api/v1/namespaces/shop/secrets"))
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/api/v1/namespaces/shop/secrets"),
+        ("GET", "/api/v1/namespaces/shop/secrets?watch=true"),
+        ("GET", "/api/v1/namespaces/office/pods"),
+        ("GET", "/api/v1/pods"),
+        ("GET", "/api/v1/nodes"),
+        ("GET", "/api/v1/namespaces"),
+        ("GET", "/api/v1/watch/namespaces/shop/pods"),
+        ("GET", "/version"),
+        ("GET", "/metrics"),
+        ("GET", f"{PODS}/web/exec?command=sh"),
+        ("GET", f"{PODS}/web/proxy/"),
+        ("POST", PODS),
+        ("PUT", f"{PODS}/web"),
+        ("PATCH", f"{PODS}/web"),
+        ("DELETE", f"{PODS}/web"),
+        ("DELETE", PODS),
+    ],
+)
+def test_it_gives_no_more_in_a_member_than_on_the_host(world: World, method: str, path: str) -> None:
+    viewer = world.user("viewer")
+    eventually(lambda: _may(viewer, through("east", PODS)))
+    with refused(403, text="federatedclusters/proxy"):
+        viewer.send(method, through("east", path), {} if method in ("POST", "PUT", "PATCH") else None)
+
+
+def test_even_who_edits_a_namespace_writes_nothing_in_a_member(world: World) -> None:
+    editor = world.user("editor")
+    eventually(lambda: _may(editor, through("east", PODS)))
+    for method, path in (("POST", PODS), ("DELETE", f"{PODS}/web"), ("POST", f"{PODS}/web/eviction")):
+        with refused(403, text="federatedclusters/proxy"):
+            editor.send(method, through("east", path), {} if method == "POST" else None)
+
+
+@pytest.mark.parametrize(
+    "path", [f"{PODS}/../../office/pods", f"{PODS}/%2e%2e/%2e%2e/office/secrets", "/api/v1/namespaces/shop//pods"]
+)
+def test_a_path_cannot_leave_the_namespace(world: World, path: str) -> None:
+    viewer = world.user("viewer")
+    eventually(lambda: _may(viewer, through("east", PODS)))
+    lines = [f"GET {through('east', path)} HTTP/1.1", "Host: x", "Connection: close"]
+    lines += [f"Authorization: Bearer {viewer.connection.token}", "", ""]
+    code = _raw(world, "\r\n".join(lines).encode()).split()[1]
+    assert code in (b"400", b"403")
+
+
+def test_the_member_still_decides(world: World) -> None:
+    guest = world.user("guest")
+    eventually(lambda: _may(guest, PODS))
+    with refused(403, text='User "guest" cannot list resource "pods"'):
+        guest.send("GET", through("east", PODS))
+
+
+def test_a_cluster_without_anything_of_the_namespace_is_closed(world: World) -> None:
+    secretary = world.user("secretary")
+    eventually(lambda: _may(secretary, "/api/v1/namespaces/office/pods"))
+    for cluster in ("east", "hostile", "unknown"):
+        with refused(403, text="federatedclusters/proxy"):
+            secretary.send("GET", through(cluster, "/api/v1/namespaces/office/pods"))
 
 
 @pytest.mark.parametrize("group", ["system:masters", "system:nodes", "system:serviceaccounts:kube-system"])

@@ -5,10 +5,12 @@ A namespace per test. kubectl writes, and shows what it is about; members are re
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import yaml
 
 from tests.support.federation import Federation, eventually, fedctl
 from tests.support.shared import new_namespace
@@ -138,6 +140,33 @@ def test_commands_for_a_pod_that_does_not_exist_name_the_members_at_once(user: U
         assert done.returncode
         assert 'Deployment "web" is in member-1, member-2' in done.stderr
         assert f"use kubectl {arguments[0]} with a pod that `kubectl get pods` shows" in done.stderr
+
+
+def test_a_role_in_the_namespace_is_enough_to_see_its_objects(user: User, tmp_path: Path) -> None:
+    binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding"}
+    selectors = [{"apiVersion": "apps/v1", "kind": "Deployment"}, binding]
+    user.apply(
+        a_policy(placement=weighted(2, 1)) | {"spec": {"schedulingMode": "Divide", "resourceSelectors": selectors}}
+    )
+    user.apply(a_deployment(3))
+    viewer = user.namespace  # a name of its own
+    user.kubectl("create", "rolebinding", "viewer", "--clusterrole=view", f"--user={viewer}")
+    config = yaml.safe_load(user.fed.kubectl.kubeconfig.read_text())
+    for entry in config["users"]:
+        entry["user"]["as"] = viewer
+    kubeconfig = tmp_path / "viewer"
+    kubeconfig.write_text(yaml.safe_dump(config))
+
+    def seen(*arguments: str) -> str:
+        done = fedctl(*arguments, "-n", user.namespace, check=False, KUBECONFIG=str(kubeconfig))
+        return done.stdout if not done.returncode else ""
+
+    eventually(lambda: seen("get", "pods").count("Running"), lambda count: count == 3, what="its pods are shown")
+    assert seen("logs", "deployment/web", "--tail", "1").count("\n") == 3
+    assert seen("describe", "deployment/web").count("Cluster:") == 3
+    for arguments in (("get", "secrets"), ("get", "nodes"), ("get", "pods", "-A")):
+        done = fedctl(*arguments, check=False, KUBECONFIG=str(kubeconfig))
+        assert "forbidden" in done.stderr
 
 
 def test_pods_of_members_are_listed_and_have_logs(user: User) -> None:

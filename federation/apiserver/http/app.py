@@ -217,9 +217,15 @@ class App:
             return
         if not verb:
             raise method_not_allowed()
-        attributes = to_attributes(path, verb)
-        await authorize(self._authorizer, request.user, attributes, request.audit_annotations)
-        await self._serve_resource(request, path, attributes)
+        await self._authorize_resource(request, path, verb)
+        await self._serve_resource(request, path, to_attributes(path, verb))
+
+    async def _authorize_resource(self, request: Request, path: ResourcePath, verb: str) -> None:
+        connector = self._find_connector(path)
+        right = None if connector is None else connector.narrower_right(request, path, verb)
+        if right is None or not await is_allowed(self._authorizer, request.user, right):
+            right = to_attributes(path, verb)
+        await authorize(self._authorizer, request.user, right, request.audit_annotations)
 
     def _check_confined(self, user: str, root: str) -> None:
         for prefix, only in self._confined_users.items():
@@ -318,7 +324,7 @@ class App:
             socket.carry_body()
         elif socket is not None:
             # A handshake is a GET, but what it opens carries commands. Kubernetes asks for this verb too.
-            await authorize(self._authorizer, request.user, to_attributes(path, "create"), request.audit_annotations)
+            await self._authorize_resource(request, path, "create")
         if connector.is_stream(request, path):
             await self._serve_stream(request, flow, partial(connector.serve, request, path, timeout_s=None))
             return

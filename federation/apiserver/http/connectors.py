@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from federation.apimachinery.paths import ResourcePath
+from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.asgi import Request
 
 
@@ -24,6 +25,13 @@ class Connector(Protocol):
 
     def is_stream(self, request: Request, path: ResourcePath) -> bool:
         """Return whether the request may last for hours: it is then counted as a watch and needs no seat."""
+        ...
+
+    def narrower_right(self, request: Request, path: ResourcePath, verb: str) -> Attributes | None:
+        """Return a right that covers this request and no other use of the subresource, None when there is none.
+
+        It allows the request as well as the verb on the subresource does.
+        """
         ...
 
     async def serve(self, request: Request, path: ResourcePath, *, timeout_s: float | None) -> None:

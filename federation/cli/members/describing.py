@@ -18,7 +18,7 @@ _EVENTS_MAX = 50
 async def describe_objects(context: KubeconfigContext, kind: str, name: str, scope: Scope) -> int:
     """Print the objects; return the exit code."""
     async with context.client() as host:
-        members = await find_members(host, scope.clusters, scope.patience_s)
+        members = await find_members(host, scope.clusters, scope.patience_s, scope.namespace)
         resource = await find_kind(host, members, kind)
         found = await ask(members, partial(_read, resource=resource, scope=scope, name=name))
     now = SystemClock().now()

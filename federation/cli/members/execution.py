@@ -44,7 +44,7 @@ class Command:
 async def run(context: KubeconfigContext, kind: str, name: str, scope: Scope, command: Command) -> int:
     """Run the command; return its exit code."""
     async with context.client() as host:
-        members = await find_members(host, scope.clusters, scope.patience_s)
+        members = await find_members(host, scope.clusters, scope.patience_s, scope.namespace)
         resource = await find_kind(host, members, kind)
         places, found = await _places(members, resource, name, scope, command)
         if not places:

@@ -8,14 +8,16 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError
+from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError, Forbidden
 from federation.cli.members.access import Member
+from federation.cli.terminal.kubeconfigcontext import get_json
 from federation.client.http import HTTPClient
 
 T = TypeVar("T")
+_CLUSTERS = "/federation/v1/clusters"
 PARTIAL = 3
 """The exit code when some members gave no answer and others did."""
 _CONCURRENT_MAX = 64
@@ -37,17 +39,33 @@ class Answers(Generic[T]):
         return PARTIAL if self.values else 1
 
 
-async def find_members(host: HTTPClient, wanted: Sequence[str], patience_s: float) -> list[Member]:
-    """Return the members with these names, all for none.
+async def find_members(host: HTTPClient, wanted: Sequence[str], patience_s: float, namespace: str) -> list[Member]:
+    """Return the members with these names. Without names: all, or those of the namespace for users who see no more.
 
     Names are not looked up: who may use the proxy of one cluster need not have the right to list clusters.
     """
     names = list(dict.fromkeys(name for text in wanted for name in text.split(",") if name))
     if not names:
+        names = await _all_names(host, namespace)
+    return [Member(host, name, patience_s) for name in names]
+
+
+async def _all_names(host: HTTPClient, namespace: str) -> list[str]:
+    try:
         names = sorted(str(item["metadata"]["name"]) for item in (await host.list(FEDERATED_CLUSTERS)).items)
+    except Forbidden as refusal:
+        if not namespace:
+            raise Forbidden(f"{refusal.message}; name a namespace that you have a role in, with -n") from refusal
+        try:
+            found: Any = await get_json(host, _CLUSTERS, {"namespace": namespace})
+        except Forbidden as second:
+            raise Forbidden(f"{refusal.message}; {second.message}") from second
+        names = [str(item["name"]) for item in found.get("items") or ()]
+        if not names:
+            raise ConfigurationError(f"nothing of namespace {namespace} is placed in a cluster") from refusal
     if not names:
         raise ConfigurationError("no member clusters; add one with: fedctl join NAME --kubeconfig FILE")
-    return [Member(host, name, patience_s) for name in names]
+    return names
 
 
 async def ask(members: Sequence[Member], question: Callable[[Member], Awaitable[T]]) -> Answers[T]:

@@ -29,7 +29,7 @@ class Query:
 async def get(context: KubeconfigContext, query: Query) -> int:
     """Print objects of the members; return the exit code."""
     async with context.client() as host:
-        members = await find_members(host, query.scope.clusters, query.scope.patience_s)
+        members = await find_members(host, query.scope.clusters, query.scope.patience_s, query.scope.namespace)
         resource = await find_kind(host, members, query.kind)
         if query.is_watched:
             await watching.watch(members, resource, query.scope, query.name, query.output)

@@ -54,7 +54,7 @@ class Log(NamedTuple):
 async def print_logs(context: KubeconfigContext, kind: str, name: str, scope: Scope, options: LogOptions) -> int:
     """Print the logs of a pod, of the pods of a workload, or for "" of those that the selector selects."""
     async with context.client() as host:
-        members = await find_members(host, scope.clusters, scope.patience_s)
+        members = await find_members(host, scope.clusters, scope.patience_s, scope.namespace)
         resource = await find_kind(host, members, kind)
         found = await ask(members, partial(read_pods, resource=resource, scope=scope, name=name))
         members_by_name = {member.name: member for member in members}

@@ -42,7 +42,7 @@ _ORDERS: Mapping[str, Callable[[Use], tuple[Any, ...]]] = {
 async def top(context: KubeconfigContext, kind: Resource, name: str, scope: Scope, order: str, output: str) -> int:
     """Print the use of pods or nodes; return the exit code."""
     async with context.client() as host:
-        members = await find_members(host, scope.clusters, scope.patience_s)
+        members = await find_members(host, scope.clusters, scope.patience_s, scope.namespace)
         found = await ask(members, partial(_uses, kind=kind, scope=scope, name=name))
     uses = sorted((use for each in found.values.values() for use in each), key=_ORDERS[order])
     if output != "table":
