@@ -8,7 +8,7 @@ connects to something else to its `Connector`. No resource request goes through 
 and lives as long as the server.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -26,10 +26,12 @@ from federation.apiserver.auth.identity import ANONYMOUS, Attributes
 from federation.apiserver.auth.impersonation import impersonate
 from federation.apiserver.http.asgi import Disconnected, Receive, Request, Scope, Send, Trail
 from federation.apiserver.http.bodies import BodyLimits
+from federation.apiserver.http.connectionshares import SYSTEM, to_owner
 from federation.apiserver.http.connectors import Connector, Connectors
 from federation.apiserver.http.flowcontrol import Flow, FlowControl, FlowControlOptions
 from federation.apiserver.http.foreignpages import check_page
 from federation.apiserver.http.health import Check
+from federation.apiserver.http.looptime import LoopTime, LoopTimeOptions
 from federation.apiserver.http.nonresource import AUTHORIZE, HOLD, PUBLIC, SERVER, USER, Mount, NonResourcePaths
 from federation.apiserver.http.parameters import timeout_s
 from federation.apiserver.http.podcommands import Locate, PodCommands
@@ -81,6 +83,7 @@ class AppOptions:
     token_check_s: float = 30.0
     """How often the bearer token of a stream is checked again; a token may be cached for ten seconds, too."""
     flow_control: FlowControlOptions = field(default_factory=FlowControlOptions)
+    loop_time: LoopTimeOptions = field(default_factory=LoopTimeOptions)
     confined_users: Mapping[str, str] = field(default_factory=dict)
     """By the beginning of user names: the first segment of the only paths that these users may request."""
 
@@ -135,6 +138,7 @@ class App:
             tokens=authenticator.tokens,
         )
         self._flow_control = FlowControl(options.flow_control)
+        self._loop_time = LoopTime(options.loop_time, clock)
         self._streams = Streams(self._flow_control, authenticator.authenticate, options.token_check_s)
         registry.set_flow_control(self._flow_control.configure)
         self._kinds = registry.kinds
@@ -247,12 +251,20 @@ class App:
         if self._paths.is_stream(request.path, root):
             await self._serve_stream(request, flow, partial(self._paths.serve, request, root))
             return
+        if (remote := self._find_remote(request.path)) is not None:
+            await self._seated(request, flow, partial(self._forward, request, remote, _DISCOVERY_S_MAX))
+        else:
+            await self._seated(request, flow, partial(self._paths.serve, request, root))
+
+    async def _seated(self, request: Request, flow: Flow | None, serve: Callable[[], Awaitable[None]]) -> None:
+        """Await `serve()` with a seat of the flow, and in the time of the event loop that its user may use."""
         await self._flow_control.acquire(flow)
         try:
-            if (remote := self._find_remote(request.path)) is not None:
-                await self._forward(request, remote, _DISCOVERY_S_MAX)
+            owner = to_owner(request.user)
+            if owner == SYSTEM:
+                await serve()
             else:
-                await self._paths.serve(request, root)
+                await self._loop_time.serve(owner, serve)
         finally:
             self._flow_control.release(flow)
 
@@ -286,8 +298,8 @@ class App:
             await authorize(self._authorizer, request.user, attributes, request.audit_annotations)
 
     async def _serve_resource(self, request: Request, path: ResourcePath, attributes: Attributes) -> None:
-        flow_control, user, verb = self._flow_control, request.user, attributes.verb
-        flow, request.flow_headers = flow_control.classify(user, attributes)
+        verb = attributes.verb
+        flow, request.flow_headers = self._flow_control.classify(request.user, attributes)
         connector = self._find_connector(path)
         if connector is not None:
             await self._connect(request, path, connector, flow)
@@ -301,22 +313,21 @@ class App:
             else:
                 await self._serve_stream(request, flow, partial(self._resources.serve, request, path, verb))
             return
-        await flow_control.acquire(flow)
-        try:
-            if remote is not None:
-                await self._forward(request, remote, self._deadline_s(request))
-                return
-            with Deadline(self._deadline_s(request)):
-                if self._reviews.handles(path):
-                    await self._reviews.serve(request, path, verb)
-                elif self._token_requests.handles(path):
-                    await self._token_requests.serve(request, path, verb)
-                else:
-                    if self._pod_commands.concerns(request, path):
-                        await self._pod_commands.check(request, path, verb)
-                    await self._resources.serve(request, path, verb)
-        finally:
-            flow_control.release(flow)
+        if remote is not None:
+            await self._seated(request, flow, partial(self._forward, request, remote, self._deadline_s(request)))
+        else:
+            await self._seated(request, flow, partial(self._serve_own, request, path, verb))
+
+    async def _serve_own(self, request: Request, path: ResourcePath, verb: str) -> None:
+        with Deadline(self._deadline_s(request)):
+            if self._reviews.handles(path):
+                await self._reviews.serve(request, path, verb)
+            elif self._token_requests.handles(path):
+                await self._token_requests.serve(request, path, verb)
+            else:
+                if self._pod_commands.concerns(request, path):
+                    await self._pod_commands.check(request, path, verb)
+                await self._resources.serve(request, path, verb)
 
     async def _connect(self, request: Request, path: ResourcePath, connector: Connector, flow: Flow | None) -> None:
         socket: ClientSocket | None = request.scope.get("extensions", {}).get(WEBSOCKET)
@@ -328,11 +339,8 @@ class App:
         if connector.is_stream(request, path):
             await self._serve_stream(request, flow, partial(connector.serve, request, path, timeout_s=None))
             return
-        await self._flow_control.acquire(flow)
-        try:
-            await connector.serve(request, path, timeout_s=self._deadline_s(request))
-        finally:
-            self._flow_control.release(flow)
+        timeout_s = self._deadline_s(request)
+        await self._seated(request, flow, partial(connector.serve, request, path, timeout_s=timeout_s))
 
     async def _serve_stream(self, request: Request, flow: Flow | None, serve: Serve) -> None:
         authorization = request.headers.get(b"authorization", b"")
