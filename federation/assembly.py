@@ -39,7 +39,7 @@ from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool
 from federation.componentoptions import journal_options, pool_options, registration_options
 from federation.controllers.federate.controller import first_finalizers, host_effects
-from federation.controllers.typeconfig.shippedtypes import ensure_types
+from federation.features.catalogue import start_features
 from federation.hosting.admissionplugins import admission_plugins
 from federation.hosting.roles import HOST_RBAC
 from federation.journal.sqljournal import SQLJournal
@@ -176,7 +176,7 @@ class ControlPlane:
         try:
             await self._open_store()
             await self._server.prepare(crd_manifests())
-            await ensure_types(self.client, keeps_effects=True)
+            await start_features(self.client, has_existing_host=False)
             await remove_stored_links(self.client)
             shared = [
                 ("journal", self._journal.run),

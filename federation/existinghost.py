@@ -33,7 +33,7 @@ from federation.client.kubeconfig import in_cluster, load_kubeconfig
 from federation.client.pool import ClusterPool
 from federation.componentoptions import journal_options, pool_options
 from federation.controllers.federate.controller import first_finalizers
-from federation.controllers.typeconfig.shippedtypes import ensure_types
+from federation.features.catalogue import start_features
 from federation.hosting import installation, reachability
 from federation.hosting.access import HostAccess
 from federation.hosting.admissionplugins import admission_plugins
@@ -154,7 +154,7 @@ class ExistingHost:
         await self._cipher.open()
         await self._database.open()
         await installation.install_definitions(self._client, self._clock)
-        await installation.while_preparing(self._clock, partial(ensure_types, self._client))
+        await installation.while_preparing(self._clock, partial(start_features, self._client, has_existing_host=True))
         await self._kinds.refresh()
         if (await self._client.list(NODES, limit=1)).items:
             _log.warning(

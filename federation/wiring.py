@@ -9,17 +9,14 @@ from collections.abc import Awaitable, Callable
 from federation import __version__
 from federation.admission.rolloutgates import compile_gate
 from federation.admission.statusrules import compile_status_rule
-from federation.api import names
 from federation.api.federatedtype import from_config
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
 from federation.client.client import Client
 from federation.client.pool import ClusterPool
 from federation.client.retryingwebhookclient import RetryingWebhookClient, WebhookTransport
 from federation.componentoptions import cluster_options, schedule_options, sync_options
 from federation.controllers.automigration.controller import AutoMigrationController
-from federation.controllers.autoscalers.controller import AutoscalerController
 from federation.controllers.cluster.controller import ClusterController
 from federation.controllers.clusterrates.controller import ClusterRateController
 from federation.controllers.clustertaints.controller import ClusterTaintController
@@ -27,8 +24,6 @@ from federation.controllers.federate.controller import FederateController
 from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.fleetmetrics.controller import FleetMetrics
 from federation.controllers.follower.controller import FollowerController, FollowerOptions
-from federation.controllers.horizontalautoscaler.controller import HorizontalAutoscalerController
-from federation.controllers.horizontalautoscaler.memberscales import MemberScales
 from federation.controllers.leftovers.controller import LeftoverController
 from federation.controllers.nsautoprop.controller import NamespaceController, NamespaceOptions
 from federation.controllers.override.controller import OverrideController, OverrideOptions
@@ -41,8 +36,6 @@ from federation.controllers.statusaggregate.controller import StatusAggregateCon
 from federation.controllers.statuscollect.controller import StatusCollectController
 from federation.controllers.topologyspread.controller import TopologySpreadController
 from federation.controllers.ttlafterfinished.controller import TTLAfterFinishedController
-from federation.controllers.typeconfig.controller import TypeConfigController
-from federation.controllers.typeconfig.derivation import TypeDerivationController
 from federation.controllers.workloadspread.controller import WorkloadSpreadController
 from federation.delivery.controller import SyncController
 from federation.delivery.host.tombstones import Tombstones
@@ -160,8 +153,6 @@ class Wiring:
                 options=cluster_options(settings),
             ),
             "clustertaints": ClusterTaintController(client, informers, recorder, clock=clock, options=settings.holdout),
-            "typeconfig": TypeConfigController(client, objects, informers, recorder, clock=clock),
-            "typederivation": TypeDerivationController(client, objects, informers, recorder, clock=clock),
             "nsautoprop": NamespaceController(
                 objects,
                 informers,
@@ -181,7 +172,6 @@ class Wiring:
                 is_full=self._is_full,
             ),
             "policystatus": PolicyStatusController(client, objects, informers, self.policy_usage, clock=clock),
-            **self._autoscalers(settings, clock),
             "follower": FollowerController(
                 objects, informers, recorder, clock=clock, options=FollowerOptions(guard=settings.guard)
             ),
@@ -234,30 +224,6 @@ class Wiring:
         interval_s = to_interval(settings.preemption_interval_s)
         known = (self.objects, self.informers, self.members, collectors)
         return PreemptionController(*known, self.recorder, journal, clock=clock, interval_s=interval_s)
-
-    def _autoscalers(self, settings: Settings, clock: Clock) -> dict[str, Loop]:
-        scalers = self.informers.for_resource(HORIZONTAL_POD_AUTOSCALERS)
-        scales = MemberScales(
-            self.client,
-            self.objects,
-            self.informers,
-            self.members,
-            acts_by_default=not settings.has_existing_host,
-        )
-        return {
-            "autoscalers": AutoscalerController(
-                self.client,
-                self.objects,
-                self.informers,
-                clock=clock,
-                acts=scales.is_responsible,
-                usage=self.policy_usage,
-                recorder=self.recorder,
-            ),
-            "horizontalautoscaler": HorizontalAutoscalerController(
-                self.client, scalers, scales, clock=clock, manager=names.AUTOSCALER_MANAGER
-            ),
-        }
 
     def _rollouts(self, clock: Clock) -> RolloutController:
         return RolloutController(

@@ -16,7 +16,7 @@ from federation.apimachinery.resources import CRDS, Object, Resource
 from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import Decide
 from federation.apiserver.semantics.validation.podpatches import unknown_fields
-from federation.planning.typeconfigs.derivation import can_be_derived
+from federation.planning.typederivation import can_be_derived
 from federation.planning.workloadspread.clusterterms import cluster_requirements, covers
 from federation.planning.workloadspread.hub import field_in, to_hub
 from federation.planning.workloadspread.references import CustomWorkload, Whitelist, group_of

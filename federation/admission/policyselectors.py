@@ -33,7 +33,7 @@ from federation.apimachinery.selectors import SelectorError
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
 from federation.planning.overrides.budget import patches_problem, rollout_problem
-from federation.planning.typeconfigs.derivation import can_be_derived
+from federation.planning.typederivation import can_be_derived
 from federation.planning.waves.waverules import to_annotation
 from federation.scheduling.policyreferences import named_clusters, reference_warnings
 from federation.scheduling.policyspec import compile_resource_selectors

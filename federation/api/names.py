@@ -172,8 +172,6 @@ MEMBER_CLUSTER = _A + "cluster"
 """Annotation of an object of a member that is shown among those of others: the member's name. It is never stored."""
 RAW_NAME = _A + "raw-name"
 """The same for its name in the member (docs/reference/merged-pods.md)."""
-SHIPPED_TYPES = "shipped-type-configs"
-"""The ConfigMap in the system namespace that records which FederatedTypeConfigs were shipped to this host, and how."""
 ACTS_ON_HOST = _OURS + "acts-on-host"
 """Label of webhook configurations and other kinds that act on an API server: "true" if they act on the host, "false" if
 they are data there (docs/operators.md)."""
@@ -222,7 +220,6 @@ SYNC_FINALIZER = _A + "sync-controller"
 CASCADING_DELETE_FINALIZER = _A + "cascading-delete"
 FEDERATED_CLUSTER_FINALIZER = _A + "federated-cluster-controller"
 
-TYPE_CONFIG_FINALIZER = _OURS + "type-in-use"
 
 # Pipeline controllers (FederatedTypeConfig.spec.controllers, placements[].controller, overrides[].controller)
 GLOBAL_SCHEDULER = _A + "global-scheduler"
@@ -495,7 +492,6 @@ REASON_AWAITS_DEFINITION = "AwaitsDefinition"
 ABLE_TO_SCALE = "AbleToScale"
 SCALING_ACTIVE = "ScalingActive"
 SCALING_LIMITED = "ScalingLimited"
-REASON_FEDERATED_WORKLOAD = "FederatedWorkload"
 
 # WorkloadSpread: OpenKruise's names, and Kubernetes' annotation for the order of scale-in
 MATCHED_WORKLOAD_SPREAD = "apps.kruise.io/matched-workloadspread"
@@ -544,5 +540,3 @@ SUBSET_NAME_LABEL = "apps.kruise.io/subset-name"
 # Field manager and event reasons of autoscalers
 AUTOSCALER_MANAGER = "federation-autoscaler"
 """The field manager of replicas that an autoscaler on the host sets."""
-EVENT_CENTRALIZED_HPA_NOT_WORK = "CentralizedHPANotWork"
-EVENT_DISTRIBUTED_HPA_NOT_WORK = "DistributedHPANotWork"

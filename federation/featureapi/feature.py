@@ -4,7 +4,7 @@ A record is small and every process imports it, so its parts are functions that 
 called: `fedctl` needs no controllers, and a control plane needs no models.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from federation.admission.hostreader import HostReader
     from federation.api.v1alpha1.base import Kind
     from federation.apiserver.admission.plugins import AdmissionPlugin
+    from federation.client.client import Client
     from federation.featureapi.surroundings import Surroundings
 
 
@@ -33,6 +34,10 @@ class Rights:
     """Kinds that `view` reads and `edit` writes."""
     written_unread: Sequence[Resource] = ()
     """Kinds that `edit` reads and writes, and that `view` does not read, because they contain secrets."""
+
+
+async def _no_start(client: "Client", has_existing_host: bool) -> None:
+    del client, has_existing_host
 
 
 def _no_kinds() -> Sequence["type[Kind]"]:
@@ -59,6 +64,10 @@ class Feature:
     kinds: Callable[[], Sequence["type[Kind]"]] = _no_kinds
     """Return the models of its kinds; `make generate` writes their definitions."""
     rights: Rights = field(default_factory=Rights)
+    start: Callable[["Client", bool], Awaitable[None]] = _no_start
+    """Create on the host what must exist before controllers run. It may be called again after a failure.
+
+    The second argument is whether the host is an API server that is not embedded."""
     controllers: Callable[["Surroundings"], Mapping[str, Loop]] = _no_controllers
     """Return its controllers by name. The process that leads runs them."""
     admission: Callable[["HostReader"], Sequence["AdmissionPlugin"]] = _no_admission

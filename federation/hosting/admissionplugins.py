@@ -1,7 +1,6 @@
 """All admission plugins of the host, over a client that reads it: an embedded API server or another one."""
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import chain
 
 from federation.admission.authors import AuthorAdmission
@@ -12,8 +11,7 @@ from federation.admission.federatedspreads import WorkloadSpreadAdmission
 from federation.admission.hostreader import HostReader
 from federation.admission.placementholds import PlacementHoldAdmission
 from federation.admission.policyselectors import PolicyAdmission
-from federation.admission.typeconfigs import TypeConfigAdmission
-from federation.api.resources import FEDERATED_TYPE_CONFIGS, TOPOLOGY_SPREAD_PLANS
+from federation.api.resources import TOPOLOGY_SPREAD_PLANS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.effect import EffectOf
 from federation.apimachinery.publicaddresses import Network
@@ -44,6 +42,5 @@ def admission_plugins(
         DividedNumbersAdmission(host.list_objects, AutoscalerAdmission(host.list_objects)),
         AuthorAdmission(resources=[TOPOLOGY_SPREAD_PLANS.group_resource]),
         WorkloadSpreadAdmission(find, host.list_objects, host.read_object, spread_rules),
-        TypeConfigAdmission(find, partial(host.list_objects, FEDERATED_TYPE_CONFIGS)),
         *chain.from_iterable(feature.admission(host) for feature in FEATURES),
     ]

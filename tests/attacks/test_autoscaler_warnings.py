@@ -6,7 +6,7 @@ from tests.support.tenants import MERGE, OURS, tenants
 
 from federation.apimachinery.resources import Object
 from federation.client.local import LocalClient
-from federation.controllers.typeconfig.shippedtypes import ensure_types
+from federation.features.types.shippedtypes import ensure_types
 
 PATH = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
 

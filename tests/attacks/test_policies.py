@@ -10,7 +10,7 @@ from tests.support.tenants import MERGE, OURS, Tenants, rule, tenants
 from federation.apimachinery.resources import Object
 from federation.apiserver.auth.bootstrappolicy import RBACOptions, default_objects
 from federation.client.local import LocalClient
-from federation.controllers.typeconfig.shippedtypes import ensure_types
+from federation.features.types.shippedtypes import ensure_types
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.policies import Cluster, compile_policy, compute_overrides
 

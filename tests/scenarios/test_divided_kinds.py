@@ -10,7 +10,8 @@ from federation.api import names
 from federation.api.resources import FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import CONFIGMAPS, JOBS, PODS, STATEFUL_SETS, Object
-from federation.controllers.typeconfig.shippedtypes import ensure_types
+from federation.features.types.names import SHIPPED_TYPES
+from federation.features.types.shippedtypes import ensure_types
 
 _EVEN = {"east": 1, "north": 1}
 
@@ -155,7 +156,7 @@ async def test_an_indexed_job_is_refused_with_a_condition_and_an_event() -> None
 async def test_a_host_of_an_earlier_version_divides_stateful_sets_after_the_next_start() -> None:
     async with a_world(members=("east", "north")) as world:
         await world.merge(FEDERATED_TYPE_CONFIGS, "statefulsets.apps", {"spec": {"pathDefinition": None}})
-        await world.user.delete(CONFIGMAPS, names.SHIPPED_TYPES, names.SYSTEM_NAMESPACE)
+        await world.user.delete(CONFIGMAPS, SHIPPED_TYPES, names.SYSTEM_NAMESPACE)
         await world.create(PROPAGATION_POLICIES, _policy("apps/v1", "StatefulSet"))
         await world.create(STATEFUL_SETS, _stateful_set(4))
         await world.settle()

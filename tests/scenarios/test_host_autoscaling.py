@@ -10,6 +10,7 @@ from federation.api import names
 from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, Object
+from federation.features.autoscaling.names import EVENT_CENTRALIZED_HPA_NOT_WORK, REASON_FEDERATED_WORKLOAD
 
 SCALERS = HORIZONTAL_POD_AUTOSCALERS
 
@@ -104,7 +105,7 @@ async def test_a_duplicated_workload_and_the_label_distributed_are_left_alone() 
         async def reason() -> str:
             return str((await condition(world, names.SCALING_ACTIVE)).get("reason", ""))
 
-        await world.until_equal(reason, names.REASON_FEDERATED_WORKLOAD)
+        await world.until_equal(reason, REASON_FEDERATED_WORKLOAD)
         await world.pass_time(60)
         assert await total(world) == 2
         await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"schedulingMode": "Divide"}})
@@ -130,7 +131,7 @@ async def test_an_autoscaler_with_a_mode_says_why_it_does_not_work() -> None:
 
         reason = "[The PropagationPolicy divide bound to the workload is not Divided mode.]"
         await world.until_equal(marks, (None, reason))
-        assert (names.EVENT_CENTRALIZED_HPA_NOT_WORK, reason) in await world.events()
+        assert (EVENT_CENTRALIZED_HPA_NOT_WORK, reason) in await world.events()
         await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"schedulingMode": "Divide"}})
         await world.until_equal(marks, ("true", None))
         await world.merge(SCALERS, "web", {"metadata": {"labels": {names.HPA_MODE: "distributed"}}})

@@ -10,6 +10,7 @@ from federation.api import names
 from federation.api.resources import FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, Object
+from federation.features.autoscaling.names import REASON_FEDERATED_WORKLOAD
 
 SCALERS = HORIZONTAL_POD_AUTOSCALERS
 KEY = "horizontalpodautoscalers/default/web"
@@ -49,7 +50,7 @@ async def _begin(world: World) -> None:
 async def test_it_says_so_once_until_the_workload_is_not_federated_any_more() -> None:
     async with a_world(members=("east",)) as world:
         await _begin(world)
-        await world.until_equal(lambda: _reason(world), names.REASON_FEDERATED_WORKLOAD)
+        await world.until_equal(lambda: _reason(world), REASON_FEDERATED_WORKLOAD)
         condition = await _condition(world)
         assert condition["status"] == "False"
         assert condition["message"].startswith("Deployment web is federated and runs no pods on the host; ")
@@ -64,7 +65,7 @@ async def test_it_says_so_once_until_the_workload_is_not_federated_any_more() ->
         await world.until_equal(lambda: _reason(world), None)
         target["scaleTargetRef"]["name"] = "web"
         await world.merge(SCALERS, "web", {"spec": target})
-        await world.until_equal(lambda: _reason(world), names.REASON_FEDERATED_WORKLOAD)
+        await world.until_equal(lambda: _reason(world), REASON_FEDERATED_WORKLOAD)
         await world.merge(
             FEDERATED_TYPE_CONFIGS, "deployments.apps", {"metadata": {"annotations": {names.ORPHAN: "all"}}}
         )
@@ -76,14 +77,14 @@ async def test_it_says_so_once_until_the_workload_is_not_federated_any_more() ->
 async def test_one_that_is_delivered_shows_what_its_members_report() -> None:
     async with a_world(members=("east",)) as world:
         await _begin(world)
-        await world.until_equal(lambda: _reason(world), names.REASON_FEDERATED_WORKLOAD)
+        await world.until_equal(lambda: _reason(world), REASON_FEDERATED_WORKLOAD)
         selector = [{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}]
         policy = a_policy({}, name="scalers", schedulingMode="Duplicate", resourceSelectors=selector)
         await world.create(PROPAGATION_POLICIES, policy)
 
         async def is_of_the_member() -> bool:
             found = await _condition(world)
-            return bool(found) and found["reason"] != names.REASON_FEDERATED_WORKLOAD
+            return bool(found) and found["reason"] != REASON_FEDERATED_WORKLOAD
 
         await world.until(is_of_the_member)
         await world.settle()
@@ -99,14 +100,14 @@ async def test_one_that_comes_with_its_policy_never_has_the_condition() -> None:
         policy = a_policy({}, name="scalers", schedulingMode="Duplicate", resourceSelectors=selector)
         await world.create(PROPAGATION_POLICIES, policy)
         await world.pass_time(10)
-        written = [text for text in world.changes("", since) if names.REASON_FEDERATED_WORKLOAD in text]
+        written = [text for text in world.changes("", since) if REASON_FEDERATED_WORKLOAD in text]
         assert written == []
 
 
 async def test_a_controller_of_the_host_that_writes_the_condition_is_left_alone() -> None:
     async with a_world(members=("east",)) as world:
         await _begin(world)
-        await world.until_equal(lambda: _reason(world), names.REASON_FEDERATED_WORKLOAD)
+        await world.until_equal(lambda: _reason(world), REASON_FEDERATED_WORKLOAD)
         since = await world.store.revision()
         for _ in range(8):  # as a kube-controller-manager does: every 15 s, whatever is there
             held = ((await world.user.get(SCALERS, "web", "default")).get("status") or {}).get("conditions")

@@ -8,9 +8,9 @@ from typing import Any
 from tests.support.vectors import each_case, filled, load
 
 from federation.api import names
-from federation.planning.autoscaling import hpamodes
-from federation.planning.autoscaling.hpamodes import BoundPolicy
-from federation.planning.status.idleautoscaler import target_of
+from federation.features.autoscaling.rules import hpamodes
+from federation.features.autoscaling.rules.hpamodes import BoundPolicy
+from federation.features.autoscaling.rules.idleautoscaler import target_of
 from federation.scheduling.policymatching import labelled_policy
 
 

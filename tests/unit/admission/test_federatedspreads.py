@@ -18,7 +18,7 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import WriteOptions
 from federation.assembly import protect_federated_objects
 from federation.client.local import LocalClient
-from federation.controllers.typeconfig.shippedtypes import ensure_types
+from federation.features.types.shippedtypes import ensure_types
 
 _WITHOUT_VALUES = {"matchExpressions": [{"key": "pool", "operator": "In"}]}
 V1ALPHA1 = Resource(KRUISE_GROUP, "v1alpha1", "WorkloadSpread", "workloadspreads")

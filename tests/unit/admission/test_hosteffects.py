@@ -16,7 +16,7 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import WriteOptions
 from federation.assembly import protect_federated_objects
 from federation.client.local import LocalClient
-from federation.controllers.typeconfig.shippedtypes import ensure_types
+from federation.features.types.shippedtypes import ensure_types
 from federation.planning.federatedobject.hosteffect import effect_on_host
 
 SERVICE = {"service": {"namespace": "operator", "name": "webhook"}}

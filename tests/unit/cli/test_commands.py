@@ -27,7 +27,7 @@ from federation.cli.main import app
 from federation.cli.terminal.printing import to_age
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
-from federation.controllers.typeconfig.shippedtypes import ensure_types
+from federation.features.types.shippedtypes import ensure_types
 from federation.journal.decisions import DecisionRecord
 from federation.planning.guard.ledger import Cause
 from federation.planning.guard.record import PastMove, past_text

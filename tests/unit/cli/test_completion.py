@@ -17,7 +17,7 @@ from federation.apimachinery.resources import CONFIGMAPS
 from federation.cli.completion import PATIENCE_VARIABLE
 from federation.cli.main import app
 from federation.client.local import LocalClient
-from federation.controllers.typeconfig.shippedtypes import ensure_types
+from federation.features.types.shippedtypes import ensure_types
 
 pytestmark = pytest.mark.xdist_group("completion")
 _FEDCTL = "from federation.cli.entry import main; main()"

@@ -1,6 +1,6 @@
 """Create the FederatedTypeConfig of a kind that a policy selects and that none covers.
 
-`planning/typeconfigs/derivation.py` decides which kinds get one and what it says. It is created once and then belongs
+`planning/typederivation.py` decides which kinds get one and what it says. It is created once and then belongs
 to administrators: it is never changed here, and it stays when the policy goes. The author of the policy gets an event
 about what was created, or why nothing was.
 """
@@ -12,17 +12,14 @@ from typing import Any, NamedTuple
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import AlreadyExists, Forbidden, Invalid
 from federation.apimachinery.resources import CRDS, Object
 from federation.apimachinery.selectors import SelectorError
-from federation.client.client import Client
 from federation.planning.federatedobject.placements import effective_placement
-from federation.planning.typeconfigs.derivation import NotDerivableError, defines, derive_built_in, derive_custom
+from federation.planning.typederivation import NotDerivableError, defines, derive_built_in, derive_custom
 from federation.runtime.controller import DONE, Controller, Result
-from federation.runtime.events import NORMAL, WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.informers import Informers
+from federation.runtime.events import NORMAL, WARNING
+from federation.runtime.host import Host
 from federation.runtime.transforms import slim_definition
 from federation.scheduling.policyspec import compile_resource_selectors
 
@@ -48,12 +45,11 @@ class SelectedKind(NamedTuple):
 class TypeDerivationController:
     """Owns the queue of selected kinds. `run` runs until cancelled."""
 
-    def __init__(
-        self, client: Client, objects: FederatedObjects, informers: Informers, recorder: Recorder, *, clock: Clock
-    ) -> None:
-        self._client = client
-        self._objects = objects
-        self._recorder = recorder
+    def __init__(self, host: Host) -> None:
+        informers = host.informers
+        self._client = host.client
+        self._objects = host.objects
+        self._recorder = host.recorder
         self._policies = {
             True: informers.for_resource(CLUSTER_PROPAGATION_POLICIES),
             False: informers.for_resource(PROPAGATION_POLICIES),
@@ -64,7 +60,7 @@ class TypeDerivationController:
         self._told: dict[SelectedKind, str] = {}
         """Why a kind is not federated, so that its policy gets one event."""
         self.controller: Controller[SelectedKind] = Controller(
-            "typederivation", self.reconcile, workers=_WORKERS, clock=clock
+            "typederivation", self.reconcile, workers=_WORKERS, clock=host.clock
         )
 
     async def run(self) -> None:

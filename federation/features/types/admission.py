@@ -1,7 +1,7 @@
 """Admission of FederatedTypeConfigs: one that cannot work is refused, not ignored.
 
 A pipeline stage without a controller holds every object of the kind for ever, a wrong plural or scope makes requests to
-members fail, and a second configuration of a kind has no effect. `controllers/typeconfig` handles deletions.
+members fail, and a second configuration of a kind has no effect. `features/types` handles deletions.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

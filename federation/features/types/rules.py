@@ -3,7 +3,7 @@
 Every start compares three states of a configuration: what shipped when this host was last brought up to date
 (`before`), what the host has (`live`), and what ships now (`after`). A field that still is as it was shipped follows
 the new version; any other one, a removed one too, belongs to the administrators. A configuration that was shipped and
-is gone was deleted by them, and stays away. `controllers/typeconfig/shippedtypes.py` acts and keeps the record.
+is gone was deleted by them, and stays away. `features/types/shippedtypes.py` acts and keeps the record.
 """
 
 from collections.abc import Mapping

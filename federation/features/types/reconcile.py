@@ -13,10 +13,10 @@ from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.errors import Conflict, NotFound
 from federation.apimachinery.finalizers import has_finalizer, with_finalizers, without_finalizers
 from federation.apimachinery.resources import Object
-from federation.client.client import Client
+from federation.features.types.names import TYPE_CONFIG_FINALIZER
 from federation.runtime.controller import DONE, Result, key_of
-from federation.runtime.events import WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.events import WARNING
+from federation.runtime.host import Host
 
 _RECHECK_S = 1.0
 _PAGE_SIZE = 500
@@ -26,12 +26,10 @@ _ORPHANED = {names.INTERNAL_ORPHAN: "all"}
 class Reconciler:
     """Reconciles one FederatedTypeConfig per call. `config` returns it by name."""
 
-    def __init__(
-        self, client: Client, objects: FederatedObjects, recorder: Recorder, *, config: Callable[[str], Object | None]
-    ) -> None:
-        self._client = client
-        self._objects = objects
-        self._recorder = recorder
+    def __init__(self, host: Host, *, config: Callable[[str], Object | None]) -> None:
+        self._client = host.client
+        self._objects = host.objects
+        self._recorder = host.recorder
         self._config = config
 
     async def reconcile(self, name: str) -> Result:
@@ -40,10 +38,10 @@ class Reconciler:
         if config is None:
             return DONE
         if not config["metadata"].get("deletionTimestamp"):
-            if not has_finalizer(config, names.TYPE_CONFIG_FINALIZER):
-                await self._set_finalizers(config, with_finalizers(config, names.TYPE_CONFIG_FINALIZER))
+            if not has_finalizer(config, TYPE_CONFIG_FINALIZER):
+                await self._set_finalizers(config, with_finalizers(config, TYPE_CONFIG_FINALIZER))
             return DONE
-        if not has_finalizer(config, names.TYPE_CONFIG_FINALIZER):
+        if not has_finalizer(config, TYPE_CONFIG_FINALIZER):
             return DONE
         try:
             type_ = from_config(config)
@@ -53,7 +51,7 @@ class Reconciler:
             result = await self._end(config, type_)
             if result is not None:
                 return result
-        await self._set_finalizers(config, without_finalizers(config, names.TYPE_CONFIG_FINALIZER))
+        await self._set_finalizers(config, without_finalizers(config, TYPE_CONFIG_FINALIZER))
         return DONE
 
     async def _end(self, config: Object, type_: FederatedType) -> Result | None:

@@ -19,16 +19,14 @@ from federation.apimachinery.errors import ApiError, BadRequest, ClusterError, N
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, POD_METRICS, PODS, Object, Resource
 from federation.apimachinery.selectors import Selector, format_label_selector, parse_label_selector
 from federation.client.client import Client
-from federation.controllers.horizontalautoscaler.custommetrics import CustomMetrics
 from federation.controllers.horizontalautoscaler.scaletargets import Scale
-from federation.planning.autoscaling.hpamodes import mode_of
+from federation.features.autoscaling.custommetrics import CustomMetrics
+from federation.features.autoscaling.rules.hpamodes import mode_of
+from federation.features.autoscaling.rules.idleautoscaler import target_of
 from federation.planning.autoscaling.measurements import Measurements
 from federation.planning.autoscaling.podmetrics import PodMetric, Sample, to_metric
 from federation.planning.federatedobject.placements import current_clusters, effective_placement
-from federation.planning.status.idleautoscaler import target_of
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.informers import Informers
-from federation.runtime.members import Members
+from federation.runtime.host import Host
 from federation.runtime.transforms import drop_managed_fields
 
 _PODS_PER_PAGE = 500
@@ -43,20 +41,12 @@ class MemberScales:
     kube-controller-manager that runs on the same host acts on the others.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        objects: FederatedObjects,
-        informers: Informers,
-        members: Members,
-        *,
-        acts_by_default: bool = True,
-    ) -> None:
-        self._client = client
-        self._objects = objects
-        self._members = members
-        self._uniteds = informers.for_resource(UNITED_DEPLOYMENTS)
-        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+    def __init__(self, host: Host, *, acts_by_default: bool = True) -> None:
+        self._client = host.client
+        self._objects = host.objects
+        self._members = host.members
+        self._uniteds = host.informers.for_resource(UNITED_DEPLOYMENTS)
+        self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
         self._acts_by_default = acts_by_default
 
     async def wait_synced(self) -> None:

@@ -1,6 +1,6 @@
 """Bring the FederatedTypeConfigs that ship up to date, once per start, before the controllers run.
 
-`planning/typeconfigs/shipped.py` decides. The ConfigMap `shipped-type-configs` in the system namespace records what was
+`features/types/rules.py` decides. The ConfigMap `shipped-type-configs` in the system namespace records what was
 shipped, by name. It is written first, with what is known of the host, so that a start that was interrupted is repeated
 and not taken for deletions by an administrator. A configuration that cannot be written keeps its record, and the next
 start tries again: none of them is a reason not to start.
@@ -20,8 +20,9 @@ from federation.apimachinery.effect import Effect
 from federation.apimachinery.errors import AlreadyExists, ApiError, NotFound
 from federation.apimachinery.resources import CONFIGMAPS, Object, Resource
 from federation.client.client import Client
+from federation.features.types.names import SHIPPED_TYPES, TYPE_CONFIG_FINALIZER
+from federation.features.types.rules import first_shipped, plan_update, shipped_part
 from federation.planning.federatedobject.hosteffect import ACTING, has_effect, is_servers_own
-from federation.planning.typeconfigs.shipped import first_shipped, plan_update, shipped_part
 
 _log = structlog.get_logger(__name__)
 _EFFECTS = "effects-on-host"
@@ -63,7 +64,7 @@ async def _ship(client: Client, config: Object, live: Object | None, recorded: s
     """Create or update one configuration; ApiError if refused, ValueError or TypeError for a damaged record."""
     if recorded is None:
         if live is None:
-            metadata = {**config["metadata"], "finalizers": [names.TYPE_CONFIG_FINALIZER]}
+            metadata = {**config["metadata"], "finalizers": [TYPE_CONFIG_FINALIZER]}
             with contextlib.suppress(AlreadyExists):  # of another process that starts
                 await client.create(FEDERATED_TYPE_CONFIGS, {**config, "metadata": metadata})
         return  # one that exists was written by an administrator, or derived for a policy
@@ -104,14 +105,14 @@ async def _keep_effect(client: Client, resource: Resource, metadata: Mapping[str
 
 async def _read_record(client: Client) -> dict[str, str] | None:
     try:
-        found = await client.get(CONFIGMAPS, names.SHIPPED_TYPES, names.SYSTEM_NAMESPACE)
+        found = await client.get(CONFIGMAPS, SHIPPED_TYPES, names.SYSTEM_NAMESPACE)
     except NotFound:
         return None
     return found.get("data") or {}
 
 
 async def _create_record(client: Client, record: Mapping[str, str]) -> None:
-    metadata = {"name": names.SHIPPED_TYPES, "namespace": names.SYSTEM_NAMESPACE}
+    metadata = {"name": SHIPPED_TYPES, "namespace": names.SYSTEM_NAMESPACE}
     try:
         await client.create(CONFIGMAPS, {"metadata": metadata, "data": dict(record)})
     except AlreadyExists:
@@ -124,7 +125,7 @@ async def _patch_record(client: Client, record: Mapping[str, str]) -> None:
     try:
         await client.patch(
             CONFIGMAPS,
-            names.SHIPPED_TYPES,
+            SHIPPED_TYPES,
             {"data": dict(record)},
             namespace=names.SYSTEM_NAMESPACE,
             field_manager=names.FIELD_MANAGER,
@@ -140,5 +141,5 @@ def _to_text(part: Mapping[str, Any]) -> str:
 def _from_text(text: str) -> Object:
     part = orjson.loads(text)
     if not isinstance(part, dict):
-        raise TypeError(f"the record in ConfigMap {names.SHIPPED_TYPES} is not an object; delete its entry")
+        raise TypeError(f"the record in ConfigMap {SHIPPED_TYPES} is not an object; delete its entry")
     return part

@@ -8,7 +8,7 @@ from federation.api import names
 from federation.api.federatedtype import default_type_configs, from_config
 from federation.apimachinery.resources import Resource
 from federation.planning.federatedobject.hosteffect import ACTING
-from federation.planning.typeconfigs.derivation import NotDerivableError, can_be_derived, derive_built_in, derive_custom
+from federation.planning.typederivation import NotDerivableError, can_be_derived, derive_built_in, derive_custom
 
 
 def a_definition(group: str = "example.com", scope: str = "Namespaced", **version: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from federation.apimachinery.connection import Connection
 from federation.apimachinery.resources import Resource
 from federation.client.client import Client
 from federation.client.http import HTTPTransport
-from federation.controllers.horizontalautoscaler.custommetrics import CustomMetrics
+from federation.features.autoscaling.custommetrics import CustomMetrics
 from federation.planning.autoscaling.measurements import PodValues, Totals, Unmeasured, Values
 from federation.planning.autoscaling.podmetrics import Sample
 

@@ -4,11 +4,10 @@ import contextlib
 from collections.abc import Callable
 
 from federation.api import names
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object
-from federation.client.client import Client
-from federation.planning.autoscaling.hpamodes import (
+from federation.features.autoscaling.names import EVENT_CENTRALIZED_HPA_NOT_WORK, EVENT_DISTRIBUTED_HPA_NOT_WORK
+from federation.features.autoscaling.rules.hpamodes import (
     WORKS,
     BoundPolicy,
     central_problem,
@@ -16,11 +15,11 @@ from federation.planning.autoscaling.hpamodes import (
     mode_of,
     plan_marks,
 )
+from federation.features.autoscaling.rules.idleautoscaler import plan_conditions, target_of
 from federation.planning.federatedobject.placements import effective_placement
-from federation.planning.status.idleautoscaler import plan_conditions, target_of
 from federation.runtime.controller import DONE, Key, Result
-from federation.runtime.events import WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.events import WARNING
+from federation.runtime.host import Host
 
 _TYPE: Object = {"apiVersion": HORIZONTAL_POD_AUTOSCALERS.api_version, "kind": HORIZONTAL_POD_AUTOSCALERS.kind}
 
@@ -33,22 +32,19 @@ class Reconciler:
 
     def __init__(
         self,
-        client: Client,
-        objects: FederatedObjects,
-        clock: Clock,
+        host: Host,
         *,
         scaler: Callable[[Key], Object | None],
         acts: Callable[[Object], bool],
         policy_of: Callable[[Object], BoundPolicy | None],
-        recorder: Recorder,
     ) -> None:
-        self._client = client
-        self._objects = objects
-        self._clock = clock
+        self._client = host.client
+        self._objects = host.objects
+        self._clock = host.clock
         self._scaler = scaler
         self._acts = acts
         self._policy_of = policy_of
-        self._recorder = recorder
+        self._recorder = host.recorder
 
     async def reconcile(self, key: Key) -> Result:
         """Set or remove the condition if that changes anything."""
@@ -69,13 +65,13 @@ class Reconciler:
 
     async def _mark(self, key: Key, scaler: Object, workload: Object | None) -> bool:
         """Mark an autoscaler with a mode as working, or say why it does not work; return whether that was written."""
-        problem, reason = "", names.EVENT_CENTRALIZED_HPA_NOT_WORK
+        problem, reason = "", EVENT_CENTRALIZED_HPA_NOT_WORK
         mode = mode_of(scaler)
         if workload is not None and mode == names.HPA_CENTRALIZED:
             problem = central_problem(self._policy_of(workload))
         elif workload is not None and mode == names.HPA_DISTRIBUTED:
             problem = distributed_problem(self._policy_of(workload), workload, scaler)
-            reason = names.EVENT_DISTRIBUTED_HPA_NOT_WORK
+            reason = EVENT_DISTRIBUTED_HPA_NOT_WORK
         patch = plan_marks(scaler, problem)
         if patch is None:
             return False

@@ -5,14 +5,10 @@ being deleted, it is looked at again.
 """
 
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
-from federation.client.client import Client
-from federation.controllers.typeconfig.reconcile import Reconciler
+from federation.features.types.reconcile import Reconciler
 from federation.runtime.controller import Controller
-from federation.runtime.events import Recorder
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.informers import Informers
+from federation.runtime.host import Host
 
 _WORKERS = 2
 
@@ -20,13 +16,13 @@ _WORKERS = 2
 class TypeConfigController:
     """Owns the queue of FederatedTypeConfigs. `run` runs until cancelled."""
 
-    def __init__(
-        self, client: Client, objects: FederatedObjects, informers: Informers, recorder: Recorder, *, clock: Clock
-    ) -> None:
-        self._objects = objects
-        self._configs = informers.for_resource(FEDERATED_TYPE_CONFIGS)
-        reconciler = Reconciler(client, objects, recorder, config=lambda name: self._configs.get("", name))
-        self.controller: Controller[str] = Controller("typeconfig", reconciler.reconcile, workers=_WORKERS, clock=clock)
+    def __init__(self, host: Host) -> None:
+        self._objects = host.objects
+        self._configs = host.informers.for_resource(FEDERATED_TYPE_CONFIGS)
+        reconciler = Reconciler(host, config=lambda name: self._configs.get("", name))
+        self.controller: Controller[str] = Controller(
+            "typeconfig", reconciler.reconcile, workers=_WORKERS, clock=host.clock
+        )
         self._configs.add_handler(self._on_config)
 
     async def run(self) -> None:

@@ -3,7 +3,7 @@
 It makes the control plane watch the kind on the host and in all members, and extends the rights of its accounts there.
 So only kinds that may travel get one: the built-in ones of a fixed list, and custom ones whose definition is on the
 host. A policy of a namespace, which a tenant may write, gets one for a custom kind only where administrators have
-placed the definition in members (docs/decisions/0028). `controllers/typeconfig/derivation.py` creates it.
+placed the definition in members (docs/decisions/0028). `features/types/derivation.py` creates it.
 """
 
 from collections.abc import Iterable, Mapping

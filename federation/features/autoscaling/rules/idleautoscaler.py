@@ -12,6 +12,7 @@ from typing import Any
 from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.conditions import Condition
+from federation.features.autoscaling.names import REASON_FEDERATED_WORKLOAD
 
 
 def target_of(scaler: Mapping[str, Any]) -> tuple[str, str, str, str]:
@@ -26,7 +27,7 @@ def plan_conditions(scaler: Mapping[str, Any], *, is_idle: bool, now: datetime) 
     """Return the autoscaler's next conditions, None when they stay as they are."""
     present: list[Condition] = (scaler.get("status") or {}).get("conditions") or []
     held = conditions.find(present, names.SCALING_ACTIVE)
-    if held is not None and held.get("reason") != names.REASON_FEDERATED_WORKLOAD:
+    if held is not None and held.get("reason") != REASON_FEDERATED_WORKLOAD:
         return None
     if is_idle:
         _, kind, _, name = target_of(scaler)
@@ -39,7 +40,7 @@ def plan_conditions(scaler: Mapping[str, Any], *, is_idle: bool, now: datetime) 
             present,
             type_=names.SCALING_ACTIVE,
             status="False",
-            reason=names.REASON_FEDERATED_WORKLOAD,
+            reason=REASON_FEDERATED_WORKLOAD,
             message=message,
             now=now,
         )

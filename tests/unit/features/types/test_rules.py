@@ -6,7 +6,7 @@ import pytest
 
 from federation.api.federatedtype import default_type_configs
 from federation.apimachinery.mergepatch import apply_merge_patch
-from federation.planning.typeconfigs.shipped import first_shipped, plan_update, shipped_part
+from federation.features.types.rules import first_shipped, plan_update, shipped_part
 
 
 def _part(**spec: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from federation.api import names
-from federation.planning.status.idleautoscaler import plan_conditions, target_of
+from federation.features.autoscaling.rules.idleautoscaler import plan_conditions, target_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = datetime(2026, 1, 2, tzinfo=UTC)

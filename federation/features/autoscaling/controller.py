@@ -10,17 +10,14 @@ from typing import Any
 
 from federation.api import names
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object
-from federation.client.client import Client
-from federation.controllers.autoscalers.reconcile import Reconciler
-from federation.planning.autoscaling.hpamodes import BoundPolicy, mode_of
+from federation.features.autoscaling.reconcile import Reconciler
+from federation.features.autoscaling.rules.hpamodes import BoundPolicy, mode_of
+from federation.features.autoscaling.rules.idleautoscaler import target_of
 from federation.planning.federatedobject.builder import source_key
-from federation.planning.status.idleautoscaler import target_of
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.events import Recorder
-from federation.runtime.federatedobjects import FederatedObjects, Triggers
-from federation.runtime.informers import Informers
+from federation.runtime.federatedobjects import Triggers
+from federation.runtime.host import Host
 from federation.scheduling.policyusage import PolicyUsage
 
 _WORKERS = 2
@@ -37,33 +34,16 @@ class AutoscalerController:
     `acts` returns whether one acts on the host, `usage` knows the policies of the workloads.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        objects: FederatedObjects,
-        informers: Informers,
-        *,
-        clock: Clock,
-        acts: Callable[[Object], bool],
-        usage: PolicyUsage,
-        recorder: Recorder,
-    ) -> None:
-        self._objects = objects
+    def __init__(self, host: Host, *, acts: Callable[[Object], bool], usage: PolicyUsage) -> None:
+        informers = host.informers
+        self._objects = host.objects
         self._usage = usage
         self._policies = {resource: informers.for_resource(resource) for resource in _POLICIES}
         self._scalers = informers.for_resource(HORIZONTAL_POD_AUTOSCALERS)
         self._scalers.add_index(_BY_TARGET, _targets)
-        reconciler = Reconciler(
-            client,
-            objects,
-            clock,
-            scaler=lambda key: self._scalers.get(*key),
-            acts=acts,
-            policy_of=self._policy_of,
-            recorder=recorder,
-        )
+        reconciler = Reconciler(host, scaler=lambda key: self._scalers.get(*key), acts=acts, policy_of=self._policy_of)
         self.controller: Controller[Key] = Controller(
-            "autoscalers", reconciler.reconcile, workers=_WORKERS, clock=clock, resync=self._keys
+            "autoscalers", reconciler.reconcile, workers=_WORKERS, clock=host.clock, resync=self._keys
         )
 
     async def run(self) -> None:

@@ -1,1 +1,0 @@
-"""FederatedTypeConfigs that the control plane derives (docs/reference/kinds.md). Pure."""
