@@ -11,7 +11,8 @@ from federation.apiserver.http.looptime import LoopTimeOptions
 
 
 async def test_who_used_up_his_time_is_refused_and_others_are_not(tmp_path: Path) -> None:
-    options = AppOptions(loop_time=LoopTimeOptions(free_s=0, burst_s=0, percent=1, rest_s_max=0))
+    # With less than nothing as burst, the first request uses it up, however fast it is.
+    options = AppOptions(loop_time=LoopTimeOptions(free_s=0, burst_s=-1, rest_s_max=0))
     async with (
         running(tmp_path, options) as parts,
         connect(parts.app, Peer("tenant", ())) as tenant,
