@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -32,11 +32,11 @@ from federation.cli.whypolicy import is_policy, why_policy
 from federation.client.http import HTTPClient
 from federation.plans.kinds import ServedKinds, split_target
 from federation.scheduling.decisiondiff import compare
-from federation.scheduling.explain import is_decided, is_in_force, kept_placement
-from federation.scheduling.policymatching import PolicyIndex
-from federation.scheduling.policyspec import compile_valid
-from federation.scheduling.triggers import describe_deferral
-from federation.scheduling.undecided import undecided_reason
+from federation.scheduling.explanations import is_decided, is_in_force, kept_placement
+from federation.scheduling.triggerwords import describe_deferral
+
+if TYPE_CHECKING:
+    from federation.scheduling.policymatching import PolicyIndex
 
 _RECORDS_MAX = 20
 """Decisions to read when looking for the one in force; the journal's default limit per object."""
@@ -63,7 +63,7 @@ class _Target:
     source: Object | None
     state: FederationState
     delivery: Delivery
-    policies: PolicyIndex
+    policies: "PolicyIndex | None"
     """Those that may apply to it; none when there are decisions, or when the user may not read them."""
 
     def __str__(self) -> str:
@@ -103,11 +103,15 @@ async def _read_target(host: HTTPClient, resource: Resource, namespace: str, nam
         pass
     delivery = await read_delivery(host, resource, namespace, name)
     state = await read_federation_state(host, resource, namespace, name)
-    policies = PolicyIndex() if is_decided else await _read_policies(host, namespace)
+    policies = None if is_decided else await _read_policies(host, namespace)
     return _Target(resource, namespace, name, source, state, delivery, policies)
 
 
-async def _read_policies(host: HTTPClient, namespace: str) -> PolicyIndex:
+async def _read_policies(host: HTTPClient, namespace: str) -> "PolicyIndex":
+    # Few objects have no decision, and the scheduler's modules take a fifth of the command's time.
+    from federation.scheduling.policymatching import PolicyIndex  # noqa: PLC0415
+    from federation.scheduling.policyspec import compile_valid  # noqa: PLC0415
+
     policies = PolicyIndex()
     for kind, scope in ((PROPAGATION_POLICIES, namespace), (CLUSTER_PROPAGATION_POLICIES, "")):
         if kind.namespaced is bool(scope):
@@ -154,7 +158,12 @@ def _no_decision_message(target: _Target, query: Query) -> str:
         return f"{name} does not exist, and no decision about it is recorded"
     state, kind = target.state, {"apiVersion": target.resource.api_version, "kind": target.resource.kind}
     source = {**kind, **target.source} if target.source else {}
-    reason = undecided_reason(source, state.type_, state.federated, target.policies, may_follow=state.may_follow)
+    from federation.scheduling.policymatching import PolicyIndex  # noqa: PLC0415  # see _read_policies
+    from federation.scheduling.undecided import undecided_reason  # noqa: PLC0415
+
+    reason = undecided_reason(
+        source, state.type_, state.federated, target.policies or PolicyIndex(), may_follow=state.may_follow
+    )
     return f"{name} {reason}"
 
 

@@ -2,20 +2,26 @@
 
 from typing import Any
 
+from federation.api.resources import (
+    CLUSTER_OVERRIDE_POLICIES,
+    CLUSTER_PROPAGATION_POLICIES,
+    OVERRIDE_POLICIES,
+    PROPAGATION_POLICIES,
+)
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.resources import Object, Resource
 from federation.cli.terminal.decisionview import print_title
 from federation.cli.terminal.kubeconfigcontext import get_json
 from federation.cli.terminal.printing import make_console, make_table, print_document, print_field, print_table
 from federation.client.http import HTTPClient
-from federation.scheduling.policyusage import POLICIES
 
 _PATH = "/federation/v1/policyobjects"
+_POLICIES = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES, OVERRIDE_POLICIES, CLUSTER_OVERRIDE_POLICIES)
 
 
 def is_policy(resource: Resource) -> bool:
     """Return whether the resource is one of the four kinds of policy."""
-    return any((resource.group, resource.kind) == (policy.group, policy.kind) for policy in POLICIES)
+    return any((resource.group, resource.kind) == (policy.group, policy.kind) for policy in _POLICIES)
 
 
 async def why_policy(host: HTTPClient, resource: Resource, namespace: str, name: str, output: str) -> None:

@@ -1,6 +1,6 @@
 """The difference between two decisions about one object, by field and by cluster.
 
-It compares parsed explanations (`explain.py`), including those of older versions and of impossible decisions without
+It compares parsed explanations (`explanations.py`), also those of older versions and of impossible decisions without
 clusters. Inputs are compared by hash, if both explanations have them. Pure; `fedctl why --diff` prints it.
 """
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from federation.scheduling.explain import ClusterRow, in_force, is_decided, rows
-from federation.scheduling.triggers import describe_deferral
+from federation.scheduling.explanations import ClusterRow, in_force, is_decided, rows
+from federation.scheduling.triggerwords import describe_deferral
 
 _NO_ROW = ClusterRow("")
 

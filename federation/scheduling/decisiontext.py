@@ -1,15 +1,15 @@
 """One scheduling decision in words, for `fedctl why`, `fedctl plan --explain` and the web UI. Pure.
 
-It reads parsed explanations (`explain.py`) and returns labels with texts; how they are laid out is up to the reader.
-Names of triggers are spelled out.
+It reads parsed explanations (`explanations.py`) and returns labels with texts; the reader lays them out. Names of
+triggers are spelled out.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from federation.apimachinery.amounts import to_count
-from federation.scheduling.explain import ClusterRow
-from federation.scheduling.triggers import describe_triggers
+from federation.scheduling.explanations import ClusterRow
+from federation.scheduling.triggerwords import describe_triggers
 
 Fact = tuple[str, str]
 """A label and a text."""

@@ -253,56 +253,6 @@ def _apply_reschedule_rules(changed: frozenset[str], when: RescheduleWhen) -> Tr
     )
 
 
-def describe_triggers(changed: Iterable[str]) -> str:
-    """Return a description of the changed triggers; an unknown one, of another version, is its own name."""
-    return ", ".join(dict.fromkeys(_TRIGGERS_IN_WORDS.get(name, name) for name in changed))
-
-
-def describe_deferral(reasons: str) -> str:
-    """Return a description of deferred reasons; any other text unchanged.
-
-    `clusterJoined:false` becomes "a cluster joined; the policy does not follow that (rescheduleWhen: clusterJoined)".
-    """
-    parts = reasons.split("; ")
-    if len(parts) == 1 and parts[0] in _NEVER_IN_WORDS:
-        return _NEVER_IN_WORDS[parts[0]]
-    fields = [part.removesuffix(":false") for part in parts]
-    if not all(field in _DEFERRALS_IN_WORDS for field in fields):
-        return reasons
-    happened = " and ".join(_DEFERRALS_IN_WORDS[field] for field in fields)
-    return f"{happened}; the policy does not follow that (rescheduleWhen: {', '.join(fields)})"
-
-
-_TRIGGERS_IN_WORDS = {
-    "autoMigrationInfo": "what members can run",
-    API_TYPES: "kinds that clusters serve",
-    LABELS: "labels of clusters",
-    TAINTS: "taints of clusters",
-    CLUSTERS: "the set of clusters",
-    IGNORED_PLUGINS: "a plugin that was ignored may answer again",
-    _PLUGIN_FIELDS: "labels and annotations that plugins use",
-    _POLICY: "policy",
-    "policyName": "policy",
-    "profileHash": "profile",
-    "replicaCount": "replicas",
-    _ENDED: "the end of a toleration, or the return of a cluster",
-    "resourceRequest": "resource requests",
-    "schedulingAnnotationsHash": "scheduling annotations",
-    _SPREAD: "WorkloadSpread",
-}
-_DEFERRALS_IN_WORDS = {
-    "policyContentChanged": "the policy or its profile changed",
-    "clusterLabelsChanged": "labels of clusters changed",
-    "clusterAPIResourcesChanged": "the kinds that clusters serve changed",
-    "clusterJoined": "a cluster joined",
-}
-_NEVER_IN_WORDS = {
-    "finished": "it has finished in all of its clusters, and would run again elsewhere",
-    "disableRescheduling:true": "the policy never moves what is placed (disableRescheduling: true)",
-    "rescheduleWhen:nil": "the policy follows only changes of the object (no rescheduleWhen)",
-}
-
-
 def _parse(text: str | None) -> dict[str, Any] | None:
     value = parse_object(text or "")
     return value if value is not None and is_readable(value) else None

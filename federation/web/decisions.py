@@ -15,8 +15,8 @@ from federation.apimachinery.clock import to_rfc3339_micro
 from federation.apimachinery.errors import BadRequest, Forbidden
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.journal.decisions import DecisionFilter, DecisionRecord, Journal
-from federation.scheduling.explain import in_force
-from federation.scheduling.triggers import describe_triggers
+from federation.scheduling.explanations import in_force
+from federation.scheduling.triggerwords import describe_triggers
 from federation.web.objectlist import ObjectListView, visible_types
 from federation.web.requests import ServedKinds, check_parameters, json_response, required_permissions
 

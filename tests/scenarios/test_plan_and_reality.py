@@ -22,7 +22,7 @@ from federation.plans.planner import Planner, check_and_apply, unmet_expectation
 from federation.plans.plugincalls import drive
 from federation.plans.requestedchanges import RequestedChanges, ResolvedChanges, resolve_changes
 from federation.scheduling.framework.registry import load_plugins
-from federation.scheduling.triggers import describe_deferral
+from federation.scheduling.triggerwords import describe_deferral
 from federation.scheduling.whatif.compute import compute
 from federation.scheduling.whatif.planresult import Action, Plan
 

@@ -28,8 +28,8 @@ from federation.scheduling.decisiontext import (
     verdict,
     weights_of,
 )
-from federation.scheduling.explain import ClusterRow, in_force, is_in_force, rows
-from federation.scheduling.triggers import describe_deferral
+from federation.scheduling.explanations import ClusterRow, in_force, is_in_force, rows
+from federation.scheduling.triggerwords import describe_deferral
 
 _SAME_REJECTIONS_MAX = 10
 """Clusters to list per rejection reason; further ones are counted."""

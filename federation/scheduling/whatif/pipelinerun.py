@@ -35,7 +35,7 @@ from federation.scheduling.engine import Decision
 from federation.scheduling.framework.types import Exchange
 from federation.scheduling.pendingreplicas import with_added_only
 from federation.scheduling.quotas import charge_of_decision, key_in
-from federation.scheduling.triggers import describe_deferral
+from federation.scheduling.triggerwords import describe_deferral
 from federation.scheduling.whatif.affected import is_unschedulable
 from federation.scheduling.whatif.state import CompiledState
 

@@ -6,8 +6,8 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from federation.scheduling.decisiontext import replicas_text
-from federation.scheduling.explain import in_force, is_decided
-from federation.scheduling.triggers import describe_deferral, describe_triggers
+from federation.scheduling.explanations import in_force, is_decided
+from federation.scheduling.triggerwords import describe_deferral, describe_triggers
 
 PATH = "/ui/decisions"
 _MOVES_MAX = 6

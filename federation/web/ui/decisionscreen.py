@@ -7,8 +7,8 @@ from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECT
 from federation.apimachinery.errors import NotFound
 from federation.scheduling import decisiontext
 from federation.scheduling.decisiondiff import compare
-from federation.scheduling.explain import ClusterRow, in_force, is_in_force, rows
-from federation.scheduling.triggers import describe_deferral
+from federation.scheduling.explanations import ClusterRow, in_force, is_in_force, rows
+from federation.scheduling.triggerwords import describe_deferral
 from federation.web import decisions, objectlist
 from federation.web.ui.decisionline import PATH, in_force_before, to_entry, to_link
 from federation.web.ui.scorechart import draw

@@ -16,7 +16,7 @@ from federation.apimachinery.clock import parse_rfc3339
 from federation.apimachinery.naturalorder import natural_key
 from federation.planning.diagnosis.clusterstanding import Standing, standing_of, words_for
 from federation.planning.diagnosis.objectsummary import Outcome
-from federation.scheduling.explain import rows
+from federation.scheduling.explanations import rows
 from federation.web.ui.waits import describe_toleration, pause_of
 
 _TONES = {Standing.UNDERWAY: "busy", Standing.SILENT: "unknown", Standing.REFUSED: "bad"}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from federation.scheduling.decisiontext import common_scores, score_text, weights_of
-from federation.scheduling.explain import ClusterRow
+from federation.scheduling.explanations import ClusterRow
 
 COLOURS = 8
 """Colours of the style sheet; with more plugins they repeat."""

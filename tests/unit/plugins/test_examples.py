@@ -14,7 +14,7 @@ from tests.support.vectors import ROOT
 
 from federation.api.v1alpha1.schedulerpluginwebhookconfiguration import SchedulerPluginWebhookConfiguration
 from federation.apiserver.auth.pki import ensure_pki
-from federation.scheduling.explain import rows
+from federation.scheduling.explanations import rows
 from federation.scheduling.webhooks.configuration import compile_webhook
 
 EXAMPLES = sorted(path.stem for path in (ROOT / "plugins" / "examples").glob("*.py"))

@@ -8,7 +8,8 @@ import pytest
 
 from federation.apimachinery.errors import PluginError
 from federation.scheduling.engine import Engine, Outcome, availability
-from federation.scheduling.explain import rows, to_json
+from federation.scheduling.explain import to_json
+from federation.scheduling.explanations import rows
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, PluginRef, Profile, refs
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from federation.scheduling.engine import Engine, Outcome, availability
-from federation.scheduling.explain import rows, to_json
+from federation.scheduling.explain import to_json
+from federation.scheduling.explanations import rows
 from federation.scheduling.framework.cycle import FilterResult
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, PluginRef, Profile, apply_profile, refs
 from federation.scheduling.framework.profile import with_strategy as with_strategy_of

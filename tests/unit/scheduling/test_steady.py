@@ -8,7 +8,8 @@ import pytest
 
 from federation.scheduling.decisiontext import reason_text, verdict, weights_of
 from federation.scheduling.engine import Decision, Engine, Outcome
-from federation.scheduling.explain import rows, to_json
+from federation.scheduling.explain import to_json
+from federation.scheduling.explanations import rows
 from federation.scheduling.framework.profile import DEFAULT_PROFILE
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit

@@ -12,15 +12,8 @@ from federation.scheduling.podrequest import request_of
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, PolicyRef, compile_policy
 from federation.scheduling.snapshot import Snapshot
-from federation.scheduling.triggers import (
-    ObjectTriggers,
-    TriggerComparison,
-    Triggers,
-    TriggerSource,
-    compare_triggers,
-    describe_deferral,
-    describe_triggers,
-)
+from federation.scheduling.triggers import ObjectTriggers, TriggerComparison, Triggers, TriggerSource, compare_triggers
+from federation.scheduling.triggerwords import describe_deferral, describe_triggers
 
 
 def a_policy(name: str = "p", namespace: str = "default", **spec: Any) -> Policy:

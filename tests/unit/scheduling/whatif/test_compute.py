@@ -14,7 +14,7 @@ from federation.api.resources import (
     SCHEDULING_PROFILES,
 )
 from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object
-from federation.scheduling.triggers import describe_deferral
+from federation.scheduling.triggerwords import describe_deferral
 from federation.scheduling.whatif.changes import as_down, with_label, with_taint, without_taint
 from federation.scheduling.whatif.planresult import Action, ObjectPlan, to_json
 from federation.scheduling.whatif.state import ObjectChange, ObjectSet

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federation.scheduling.explain import rows
+from federation.scheduling.explanations import rows
 from federation.web.ui.scorechart import Chart, draw
 
 PLUGINS = {"Taints": 1, "Resources": 2, "Affinity": 1}
