@@ -20,6 +20,7 @@ from federation.apimachinery.resources import Object
 from federation.apimachinery.tasks import Supervisor
 from federation.apimachinery.webhooks import WebhookCaller
 from federation.apiserver.admission.chain import Admission
+from federation.apiserver.admission.defaultplugins import DefaultPlugins
 from federation.apiserver.admission.namespacequota import NamespaceQuota
 from federation.apiserver.admission.plugins import AdmissionPlugin
 from federation.apiserver.registry.apiservices import APIServices
@@ -30,7 +31,9 @@ from federation.apiserver.registry.gc import GarbageCollector
 from federation.apiserver.registry.localapis import LocalAPIs
 from federation.apiserver.registry.namespaces import NamespaceController
 from federation.apiserver.registry.serviceaddresses import ServiceAddresses
+from federation.apiserver.registry.storageprotection import StorageProtection
 from federation.apiserver.registry.storeerrors import translated, translated_batches
+from federation.apiserver.registry.systempriorities import ensure_system_priorities
 from federation.apiserver.semantics.kinds.builtin import builtin_kinds
 from federation.apiserver.semantics.kinds.kinds import KindInfo, Kinds
 from federation.apiserver.store.interface import Store
@@ -39,6 +42,7 @@ from federation.apiserver.verbs.deletes import Deleter
 from federation.apiserver.verbs.patching import parse_patch
 from federation.apiserver.verbs.preparation import WHOLE_OBJECTS
 from federation.apiserver.verbs.reads import Reader
+from federation.apiserver.verbs.requesteraccess import check_access
 from federation.apiserver.verbs.requestoptions import (
     DeleteOptions,
     ListOptions,
@@ -48,7 +52,7 @@ from federation.apiserver.verbs.requestoptions import (
 )
 from federation.apiserver.verbs.subresources import Subresources
 from federation.apiserver.verbs.watches import WatchBatch, Watcher
-from federation.apiserver.verbs.writes import Writer, check_access
+from federation.apiserver.verbs.writes import Writer
 
 Loops = Sequence[tuple[str, Callable[[], Awaitable[None]]]]
 
@@ -79,18 +83,21 @@ class Registry:
         self.apis = APIServices(context)
         self._local_apis = LocalAPIs(context, self.apis, self._writer, self._deleter)
         self._admission = Admission(context, webhooks, self._writer)
+        self._defaults = DefaultPlugins(context)
         self._quota = NamespaceQuota(context)
         self._service_addresses = ServiceAddresses(context)
         self._namespaces = NamespaceController(context, self._writer, self._deleter)
         self._flow_control = FlowControlObjects(context, self._writer)
         self._collector = GarbageCollector(context, self._writer, self._deleter)
         self._expiry = EventExpiry(context)
+        self._storage = StorageProtection(context, self._writer)
         self._clock = clock
         self.caches: Loops = (
             ("registry-definitions", self._crds.run),
             ("registry-apis", self.apis.run),
             ("registry-local-apis", self._local_apis.run),
             *((f"registry-{name}", loop) for name, loop in self._admission.loops().items()),
+            *((f"registry-{name}", loop) for name, loop in self._defaults.loops().items()),
             *((f"registry-{name}", loop) for name, loop in self._quota.loops().items()),
             ("registry-addresses", self._service_addresses.run),
             ("registry-flow-control", self._flow_control.run),
@@ -100,6 +107,7 @@ class Registry:
             ("registry-gc", self._collector.run),
             ("registry-cleanup", self._crds.run_cleanup),
             ("registry-events", self._expiry.run),
+            ("registry-storage", self._storage.run),
         )
 
     async def run(self, *, has_controllers: bool = True) -> None:
@@ -116,8 +124,10 @@ class Registry:
         await self._crds.load()
         await self.apis.load()
         await self._admission.load()
+        await self._defaults.load()
         await self._quota.load()
         await self._namespaces.ensure_system_namespaces()
+        await ensure_system_priorities(self._context, self._writer)
         await self._flow_control.ensure()
 
     def is_full(self, namespace: str) -> bool:

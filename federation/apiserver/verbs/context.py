@@ -129,6 +129,20 @@ class QuotaKeeper(Protocol):
         ...
 
 
+class DefaultAdmission(Protocol):
+    """The admission that needs no configuration (`admission/defaultplugins.py`)."""
+
+    def mutate(self, info: KindInfo, obj: Object, old: Object | None, options: WriteOptions) -> None:
+        """Complete an object of valid types that has its defaults; Forbidden."""
+        ...
+
+    async def validate(
+        self, info: KindInfo, obj: Object, old: Object | None, options: WriteOptions, subresource: str
+    ) -> None:
+        """Judge a user's object as it would be stored; Forbidden, Invalid."""
+        ...
+
+
 Annotate = Callable[[Resource, Object, Object | None, Requester], None]
 """Changes annotations of an object that a user is about to write over an old one, None for a creation."""
 CreationFinalizers = Callable[[Resource, Object], Sequence[str]]
@@ -152,6 +166,8 @@ class VerbContext:
     """By store prefix of the kind."""
     admission: AdmissionChain | None = None
     """Set by the registry right after construction; inactive until something is configured."""
+    defaults: DefaultAdmission | None = None
+    """Set by the registry right after construction."""
     quota: QuotaKeeper | None = None
     """Limits on namespaces; None if nothing is limited."""
     authorize: Authorize | None = None

@@ -18,7 +18,7 @@ from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.fieldownership.managedfields import track_update
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.semantics.schema.goform import add_zeros
-from federation.apiserver.verbs.context import status_details
+from federation.apiserver.verbs.context import DefaultAdmission, status_details
 from federation.apiserver.verbs.decoding import check_fields
 from federation.apiserver.verbs.requestoptions import WriteOptions
 
@@ -35,11 +35,11 @@ _TEXTS = ("name", "generateName", "namespace", "uid", "resourceVersion")
 _TEXT = frozenset({str, type(None)})
 _DELETION_FIELDS = ("deletionTimestamp", "deletionGracePeriodSeconds")
 _OMITTED_EMPTY = frozenset({"labels", "annotations", "ownerReferences", "finalizers", "managedFields"})
-_STATUS_PARTS = frozenset({"status", "approval"})
+STATUS_PARTS = frozenset({"status", "approval"})
 """Subresources that write parts of the status."""
 _SPEC_PARTS = frozenset({"ephemeralcontainers", "resize"})
 """Subresources that write parts of the spec."""
-WHOLE_OBJECTS = _STATUS_PARTS | _SPEC_PARTS | {""}
+WHOLE_OBJECTS = STATUS_PARTS | _SPEC_PARTS | {""}
 """Subresources whose requests carry the whole object."""
 _MAIN = frozenset({"", "scale"})
 _GENERATED = _MAIN | _SPEC_PARTS
@@ -96,8 +96,16 @@ def complete(info: KindInfo, obj: Object, old: Object | None, options: WriteOpti
                 obj["metadata"][field] = old["metadata"][field]
 
 
-def prepare_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: datetime, uid: str) -> None:
-    """Turn `obj` into the new object to store; Invalid, BadRequest."""
+def prepare_create(
+    info: KindInfo,
+    obj: Object,
+    options: WriteOptions,
+    *,
+    now: datetime,
+    uid: str,
+    defaults: DefaultAdmission | None = None,
+) -> None:
+    """Turn `obj` into the new object to store; Invalid, BadRequest, Forbidden."""
     strategy = info.strategy
     metadata = obj["metadata"]
     _drop_absent(metadata)
@@ -111,6 +119,8 @@ def prepare_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: d
     if info.rules is not None:
         causes += info.rules.check(obj, None, causes)
     strategy.default(obj)
+    if defaults is not None:
+        defaults.mutate(info, obj, None, options)
     if strategy.records_requester and options.user is not None:
         strategy.record_requester(obj, options.user())
     strategy.prepare_create(obj)
@@ -158,14 +168,22 @@ def with_finalizers(info: KindInfo, obj: Object, finalizers: Sequence[str], *, m
 
 
 def prepare_update(
-    info: KindInfo, new: Object, old: Object, options: WriteOptions, *, now: datetime, subresource: str, is_apply: bool
+    info: KindInfo,
+    new: Object,
+    old: Object,
+    options: WriteOptions,
+    *,
+    now: datetime,
+    subresource: str,
+    is_apply: bool,
+    defaults: DefaultAdmission | None = None,
 ) -> Object | None:
     """Return the object to store in place of `old`, None when nothing changes; Invalid, BadRequest, Conflict.
 
     Changes `new` in place. The caller has checked its metadata.resourceVersion.
     """
     _check_identity(info, new, old)
-    if subresource in _STATUS_PARTS:
+    if subresource in STATUS_PARTS:
         new = _only_status(info, new, old)
     _copy_system_fields(info, new, old, subresource, is_apply=is_apply)
     causes = _check_changes(info, new, old, options, is_apply=is_apply)
@@ -177,9 +195,13 @@ def prepare_update(
         strategy.prepare_approval(new, old)
     elif subresource in _SPEC_PARTS:
         strategy.default(new)
+        if defaults is not None:
+            defaults.mutate(info, new, old, options)
         strategy.prepare_part(subresource, new, old)
     elif subresource in _MAIN:
         strategy.default(new)
+        if defaults is not None:
+            defaults.mutate(info, new, old, options)
         strategy.prepare_update(new, old)
     strategy.set_times(new, old, now)
     if is_json_equal(new, old):

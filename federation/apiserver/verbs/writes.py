@@ -5,10 +5,9 @@ that changes nothing returns the live object and is not stored. Removing the las
 removes the object. Read `preparation.py` for the changes to the object, `patching.py` for the patch types.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from federation.apimachinery.errors import (
     AlreadyExists,
@@ -21,14 +20,12 @@ from federation.apimachinery.errors import (
     MethodNotAllowed,
     NotFound,
     RevisionConflict,
-    ServiceUnavailable,
     StoreError,
     cause,
     invalid,
 )
 from federation.apimachinery.fielderrors import invalid as invalid_value
 from federation.apimachinery.resources import Object
-from federation.apiserver.semantics.cel.authorizer import AccessCheck
 from federation.apiserver.semantics.encoding import encoding
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.store.interface import Body, Entry
@@ -44,6 +41,7 @@ from federation.apiserver.verbs.decoding import check_fields
 from federation.apiserver.verbs.fieldvalidation import check_patched
 from federation.apiserver.verbs.patching import Patch
 from federation.apiserver.verbs.preparation import (
+    STATUS_PARTS,
     check_envelope,
     complete,
     must_be_removed,
@@ -52,6 +50,7 @@ from federation.apiserver.verbs.preparation import (
     track_create,
     with_finalizers,
 )
+from federation.apiserver.verbs.requesteraccess import check_access
 from federation.apiserver.verbs.requestoptions import WriteOptions, own_user
 from federation.apiserver.verbs.sizelimits import check_bytes, check_size
 
@@ -96,10 +95,13 @@ class Writer:
         self._annotate(info, obj, None, options)
         admission = self._context.admission_for(info, options.user)
         if admission is not None:
-            obj = await _mutate(admission, info, obj, None, options)
+            obj = await _mutate(self._context, admission, info, obj, None, options)
         now = self._context.clock.now()
-        prepare_create(info, obj, options, now=now, uid=self._context.entropy.uid())
+        defaults = self._context.defaults
+        prepare_create(info, obj, options, now=now, uid=self._context.entropy.uid(), defaults=defaults)
         obj = self._with_creation_finalizers(info, track_create(info, obj, options, now=now), now)
+        if defaults is not None:
+            await defaults.validate(info, obj, None, options, "")
         if admission is not None:
             await admission.validate(info, obj, None, options)
         return await self._insert(info, namespace, obj, prefix, options)
@@ -198,7 +200,7 @@ class Writer:
             value = await context.from_storage(info, entry.value)
             old = encoding.decode(value)
             wanted, is_pinned = change(encoding.decode(value) if shares_live else old)
-            admission = context.admission_for(info, options.user)
+            admission, defaults = context.admission_for(info, options.user), context.defaults
             # Two bytes make one value at most, so the result of patching small objects is not walked.
             # Controllers of this process derive larger objects from valid ones, such as a template with its placements.
             is_request = options.user is not None and patch_bytes
@@ -207,14 +209,23 @@ class Writer:
             if not subresource:
                 self._annotate(info, wanted, old, options)
             if admission is not None:
-                wanted = await _mutate(admission, info, wanted, old, options, subresource)
+                wanted = await _mutate(context, admission, info, wanted, old, options, subresource)
             new = prepare_update(
-                info, wanted, old, options, now=context.clock.now(), subresource=subresource, is_apply=is_apply
+                info,
+                wanted,
+                old,
+                options,
+                now=context.clock.now(),
+                subresource=subresource,
+                is_apply=is_apply,
+                defaults=defaults,
             )
             if new is None:
                 if not _is_outdated(info, entry.value, value):
                     return value
                 new = old
+            if defaults is not None:
+                await defaults.validate(info, new, old, options, subresource)
             if admission is not None:
                 await admission.validate(info, new, old, options, subresource=subresource)
             if hook := context.hooks.get(info.prefix):
@@ -344,12 +355,15 @@ class Writer:
         self._annotate(info, applied, None, options)
         admission = self._context.admission_for(info, options.user)
         if admission is not None:
-            applied = await _mutate(admission, info, applied, None, options)
+            applied = await _mutate(self._context, admission, info, applied, None, options)
         managed = applied["metadata"].get("managedFields")
-        prepare_create(info, applied, options, now=now, uid=self._context.entropy.uid())
+        defaults = self._context.defaults
+        prepare_create(info, applied, options, now=now, uid=self._context.entropy.uid(), defaults=defaults)
         if managed:
             applied["metadata"]["managedFields"] = managed
         applied = self._with_creation_finalizers(info, applied, now)
+        if defaults is not None:
+            await defaults.validate(info, applied, None, options, "")
         if admission is not None:
             await admission.validate(info, applied, None, options)
         return await self._insert(info, namespace, applied, "", options)
@@ -375,37 +389,6 @@ class Writer:
             )
 
 
-def check_access(
-    context: VerbContext,
-    info: KindInfo,
-    verb: str,
-    namespace: str,
-    name: str,
-    requester: Mapping[str, Any],
-    *,
-    subresource: str = "",
-) -> None:
-    """Raise Forbidden unless the authorizer, if any, lets the user do that; ServiceUnavailable without roles."""
-    if context.authorize is None:
-        return
-    resource = info.resource
-    # The authorizer counts a Namespace as being in its own namespace.
-    scope = name if info.prefix == "/core/namespaces/" else namespace
-    check = AccessCheck(verb, resource.group, resource.plural, subresource, scope, name)
-    decision = context.authorize(requester, check)
-    if decision.error:
-        raise ServiceUnavailable(f'the rights of user "{requester["username"]}" cannot be checked: {decision.error}')
-    if not decision.is_allowed:
-        where = f'in the namespace "{scope}"' if scope else "at the cluster scope"
-        plural = f"{resource.plural}/{subresource}" if subresource else resource.plural
-        raise Forbidden(
-            f'{info.group_resource} "{name}" is forbidden: User "{requester["username"]}" cannot {verb} resource'
-            f' "{plural}" in API group "{resource.group}" {where}'
-            + (f": {decision.reason}" if decision.reason else ""),
-            details=status_details(info, name),
-        )
-
-
 def _check_no_uid(info: KindInfo, name: str, obj: Object) -> None:
     """Raise Conflict when an update or apply that would create an object names the uid of another."""
     if uid := obj["metadata"].get("uid"):
@@ -417,6 +400,7 @@ def _check_no_uid(info: KindInfo, name: str, obj: Object) -> None:
 
 
 async def _mutate(
+    context: VerbContext,
     admission: AdmissionChain,
     info: KindInfo,
     obj: Object,
@@ -428,6 +412,8 @@ async def _mutate(
     if options.user is None:
         return obj
     complete(info, obj, old, options)
+    if context.defaults is not None and subresource not in STATUS_PARTS:
+        context.defaults.mutate(info, obj, old, options)
     name, namespace = obj["metadata"].get("name", ""), obj["metadata"].get("namespace", "")
     mutated = await admission.mutate(info, obj, old, options, subresource=subresource)
     check_envelope(info, namespace, name, mutated)

@@ -5,6 +5,7 @@ a StorageClass with `WaitForFirstConsumer` waits for a pod with a node. Any othe
 StorageClass: a simulated member has storage. A provisioned volume goes with its claim.
 """
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,14 +83,11 @@ class VolumeController:
         if reference is not None and reference.get("uid"):
             claim = self._claims.get(reference["namespace"], reference["name"])
             phase = "Bound" if claim is not None and claim["metadata"]["uid"] == reference["uid"] else "Released"
-        if phase == "Released" and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
-            try:
-                await self._client.delete(PERSISTENT_VOLUMES, name, uid=volume["metadata"]["uid"])
-            except NotFound:
-                return
-            return
         if (volume.get("status") or {}).get("phase") != phase:
             await podsof.write_status(self._client, self._volumes, PERSISTENT_VOLUMES, volume, {"phase": phase})
+        if phase == "Released" and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
+            with contextlib.suppress(NotFound):
+                await self._client.delete(PERSISTENT_VOLUMES, name, uid=volume["metadata"]["uid"])
 
     def _find_volume(self, claim: Object) -> Object | None:
         """Return the smallest free volume that fits the claim."""

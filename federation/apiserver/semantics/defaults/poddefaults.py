@@ -18,15 +18,12 @@ _VOLUME_SOURCES_WITH_MODE = ("secret", "configMap", "downwardAPI", "projected")
 
 
 def default_pod(pod: Fields) -> None:
-    """Fill a Pod, including requests from limits and the fields of admission plugins.
-
-    Those are service account, priority and tolerations.
-    """
+    """Fill a Pod, including requests from limits, and what admission plugins fill: service account and tolerations."""
     spec = pod.setdefault("spec", {})
     default_pod_spec(spec)
     if spec.get("hostNetwork"):
         _default_host_ports(spec)
-    fill(spec, enableServiceLinks=True, preemptionPolicy="PreemptLowerPriority", priority=0)
+    fill(spec, enableServiceLinks=True)
     if not spec.get("serviceAccountName"):
         spec["serviceAccountName"] = spec["serviceAccount"] = "default"
     for container in _containers(spec):

@@ -5,6 +5,7 @@ from typing import ClassVar
 from federation.apimachinery.fielderrors import Causes, forbidden, immutable, invalid
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
+from federation.apiserver.semantics.podclasses import system_class_problem
 from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields
 from federation.apiserver.semantics.validation.selectorvalidation import validate_label_selector
 from federation.apiserver.semantics.validation.workloadvalidation import validate_int_or_percent
@@ -48,7 +49,8 @@ class PriorityClassStrategy(GenerationStrategy):
     def validate(self, obj: Object) -> Causes:
         name = obj["metadata"].get("name", "")
         if name.startswith("system-"):
-            return []
+            problem = system_class_problem(obj)
+            return [forbidden("metadata.name", problem)] if problem else []
         if obj.get("value", 0) > self.highest_user_value:
             return [
                 forbidden("value", f"maximum allowed value of a user defined priority is {self.highest_user_value}")

@@ -24,6 +24,9 @@ from federation.apiserver.semantics.validation.volumevalidation import (
     validate_host_path,
 )
 
+CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
+VOLUME_FINALIZER = "kubernetes.io/pv-protection"
+"""Finalizers of StorageObjectInUseProtection, which `registry/storageprotection.py` removes."""
 _CHOICES = {
     "persistentVolumeReclaimPolicy": ("Delete", "Recycle", "Retain"),
     "volumeMode": ("Block", "Filesystem"),
@@ -50,6 +53,7 @@ class PersistentVolumeClaimStrategy(Strategy):
     """v1 PersistentVolumeClaim: an update may only increase the requested storage and set the volume."""
 
     returns_deleted_object = True
+    initial_finalizers = (CLAIM_FINALIZER,)
 
     def default(self, obj: Object) -> None:
         defaults.default_claim(obj)
@@ -75,6 +79,7 @@ class PersistentVolumeStrategy(Strategy):
 
     returns_deleted_object = True
     immutable_fields = ("spec.volumeMode",)
+    initial_finalizers = (VOLUME_FINALIZER,)
 
     def default(self, obj: Object) -> None:
         defaults.default_volume(obj)

@@ -1,0 +1,1 @@
+"""Pod Security Standards as in kube-apiserver: levels of namespaces, and checks of pods."""
