@@ -15,7 +15,7 @@ from federation.apimachinery.resources import Object, Resource
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, find_host_problem
 from federation.cli.terminal.printing import make_console, print_document, print_wrapped
 from federation.client.http import HTTPClient
-from federation.planning.diagnosis.findings import Facts, Finding, Sample, diagnose
+from federation.planning.diagnosis.findings import OF_CLUSTERS, OF_METRICS, Facts, Finding, Sample, diagnose
 from federation.planning.diagnosis.level import Level
 from federation.planning.federatedobject.hosteffect import ACTING
 
@@ -38,8 +38,12 @@ async def collect(host: HTTPClient) -> Facts:
     missing: list[str] = []
     failures: list[str] = []
     readiness = (await _text(host, "/readyz?verbose", missing)).decode(errors="replace")
+    known = len(missing)
     samples = to_samples((await _text(host, "/metrics", missing)).decode(errors="replace"))
+    unread = {OF_METRICS} if len(missing) > known else set()
+    known = len(missing)
     clusters = await _items(host, FEDERATED_CLUSTERS, missing, failures)
+    unread |= {OF_CLUSTERS} if len(missing) > known else set()
     leftovers = await _items(host, LEFTOVERS, missing, failures)
     holds = await _items(host, PLACEMENT_HOLDS, missing, failures)
     return Facts(
@@ -54,6 +58,7 @@ async def collect(host: HTTPClient) -> Facts:
         host_skew_s=host.clock_skew_s,
         causes=await _causes(host),
         missing=missing,
+        unread=frozenset(unread),
         failures=failures,
     )
 
@@ -71,7 +76,9 @@ async def _text(host: HTTPClient, path: str, missing: list[str]) -> bytes:
     code, body = await host.raw("GET", path)
     if code == 404:
         raise await find_host_problem(host) or ConfigurationError(f"this federation is too old to answer {path}")
-    if code in (401, 403):
+    if code == Unauthorized.code:
+        raise Unauthorized(_message(body))
+    if code == Forbidden.code:
         missing.append(f"{path.partition('?')[0]}: {_message(body)}")
         return b""
     return body
@@ -93,7 +100,7 @@ async def _causes(host: HTTPClient) -> Sequence[Mapping[str, Any]]:
 async def _items(host: HTTPClient, resource: Resource, missing: list[str], failures: list[str]) -> list[Object]:
     try:
         return (await host.list(resource)).items
-    except (Unauthorized, Forbidden) as error:
+    except Forbidden as error:
         missing.append(error.message)
     except ApiError as error:
         if isinstance(error, NotFound) and (problem := await find_host_problem(host)) is not None:

@@ -47,6 +47,9 @@ class Sample(NamedTuple):
     value: float
 
 
+OF_METRICS, OF_CLUSTERS = "metrics", "clusters"
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What was observed."""
@@ -68,6 +71,8 @@ class Facts:
     """How far the host's clock is ahead of this machine's."""
     missing: Sequence[str] = field(default=())
     """What the user may not read."""
+    unread: frozenset[str] = frozenset()
+    """Those of `OF_METRICS` and `OF_CLUSTERS` that the user may not read."""
     failures: Sequence[str] = field(default=())
     """Errors of the host."""
 
@@ -93,11 +98,22 @@ def diagnose(facts: Facts) -> list[Finding]:
         ("versions", _versions),
     ):
         wrong = [Finding(level, area, text, remedy) for level, text, remedy in check(facts)]
-        found += wrong or [Finding(Level.OK, area, _FINE[area])]
+        is_known = facts.unread.isdisjoint(_NEEDED.get(area, ()))
+        found += wrong if wrong or not is_known else [Finding(Level.OK, area, _FINE[area])]
     found += [Finding(Level.WARNING, "access", text, "use a kubeconfig of an administrator") for text in facts.missing]
     return sorted(found, key=lambda finding: order.index(finding.level))
 
 
+_NEEDED = {
+    "store": {OF_METRICS},
+    "certificates": {OF_METRICS, OF_CLUSTERS},
+    "members": {OF_CLUSTERS},
+    "objects": {OF_METRICS},
+    "controllers": {OF_METRICS},
+    "clocks": {OF_METRICS},
+    "versions": {OF_METRICS, OF_CLUSTERS},
+}
+"""What an area must be read from before it can be said that nothing is wrong there."""
 _FINE = {
     "host": "the API server is ready",
     "store": "no damage, no backlog",
@@ -174,7 +190,7 @@ def _certificates(facts: Facts) -> _Problems:
 
 
 def _members(facts: Facts) -> _Problems:
-    if not facts.clusters:
+    if not facts.clusters and OF_CLUSTERS not in facts.unread:
         yield Level.WARNING, "no cluster has joined", "fedctl join NAME --kubeconfig FILE"
     reported = set()
     stale = {cause["subject"]: cause["count"] for cause in facts.causes if cause["attention"] == "stale"}

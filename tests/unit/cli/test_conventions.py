@@ -113,6 +113,11 @@ def test_a_command_imports_only_what_it_needs() -> None:
     assert imported("from federation.cli import main; main.main(['version'])", _SLOW) == "[]"
 
 
+def test_an_explanation_is_printed_without_the_engine_that_made_it() -> None:
+    modules = ("federation.scheduling.engine", "federation.scheduling.policyspec", "prometheus_client", "croniter")
+    assert imported("import federation.cli.why", modules) == "[]"
+
+
 def test_a_start_does_not_import_what_serves_nothing_yet() -> None:
     """The imports are most of the time of a start."""
     refused = "from federation.cli import main; main.main(['serve', '--dir', '/dev/null', '--port', '7443'])"

@@ -8,6 +8,8 @@ from tests.support.vectors import ROOT
 from federation.planning.diagnosis.findings import (
     MEMBER_VERSION_MAX,
     MEMBER_VERSION_MIN,
+    OF_CLUSTERS,
+    OF_METRICS,
     Facts,
     Finding,
     Sample,
@@ -169,6 +171,13 @@ def test_supported_versions_are_no_problem_and_their_range_is_shown() -> None:
 def test_the_supported_versions_are_those_of_the_front_page() -> None:
     (first, last), texts = (MEMBER_VERSION_MIN, MEMBER_VERSION_MAX), (ROOT / "README.md").read_text()
     assert f"from {first[0]}.{first[1]} to {last[0]}.{last[1]} can be a member" in texts
+
+
+def test_nothing_is_said_about_what_the_user_may_not_read() -> None:
+    blind = replace(HEALTHY, samples={}, clusters=(), missing=["no"], unread=frozenset((OF_METRICS, OF_CLUSTERS)))
+    assert {finding.area for finding in diagnose(blind)} == {"host", "configurations", "access"}
+    one_eyed = replace(HEALTHY, clusters=(), unread=frozenset((OF_CLUSTERS,)))
+    assert "members" not in {finding.area for finding in diagnose(one_eyed)}
 
 
 def test_an_error_of_the_host_is_no_lack_of_rights() -> None:
