@@ -1,6 +1,6 @@
 """The classes of statuses in clusters."""
 
-from federation.dispatch.status import AS_WANTED, ClusterStatus
+from federation.delivery.rules.status import AS_WANTED, ClusterStatus
 from federation.planning.diagnosis.clusterstanding import Standing, standing_of, words_for
 from federation.planning.status import sourceconditions
 
