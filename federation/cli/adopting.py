@@ -19,8 +19,6 @@ from federation.apiserver.semantics.kinds.builtin import builtin_kinds
 from federation.cli.plan.command import make_planner
 from federation.cli.previoushosts import refuse_running_host
 from federation.cli.rendered import STYLES, read_manifests, to_lines
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, get_json
-from federation.cli.terminal.printing import make_console
 from federation.cli.whydelivery import read_delivery
 from federation.client.client import PatchType
 from federation.client.http import HTTPClient
@@ -38,6 +36,8 @@ from federation.plans.kinds import ServedKinds, split_target
 from federation.plans.planner import Planner
 from federation.scheduling.whatif.planresult import Action, ObjectPlan
 from federation.scheduling.whatif.state import ObjectChange
+from federation.terminal.kubeconfigcontext import KubeconfigContext, get_json
+from federation.terminal.printing import make_console
 
 _PATH = "/federation/v1/memberobjects"
 _POLL_S = 0.3

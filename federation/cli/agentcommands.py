@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from federation.cli import flags
-from federation.cli.execution import execute, until_signal
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal import flags
+from federation.terminal.execution import execute, until_signal
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 token_app = typer.Typer(help="Registration tokens for the agents of clusters in pull mode.", no_args_is_help=True)
 

@@ -8,8 +8,8 @@ from federation.agent.agentfiles import Identity
 from federation.api.agents import Bundle
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ConfigurationError
-from federation.cli.terminal.kubeconfigcontext import client_for
 from federation.client.kubeconfig import in_cluster, load_kubeconfig
+from federation.terminal.kubeconfigcontext import client_for
 
 
 async def run(directory: Path, register: str, kubeconfig: Path | None, context: str, *, is_in_cluster: bool) -> None:

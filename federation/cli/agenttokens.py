@@ -12,11 +12,11 @@ from federation.apimachinery.clock import SystemClock, from_rfc3339, parse_rfc33
 from federation.apimachinery.errors import ConfigurationError, NotFound
 from federation.apimachinery.resources import SECRETS, Object
 from federation.cli import joining
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import print_rows, to_age
 from federation.client.client import Client
 from federation.client.clustersecret import is_pulled
 from federation.planning.clusters.clustertaints import describe_taint
+from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.printing import print_rows, to_age
 
 _TTL_S_MIN, _TTL_S_MAX = 60, 7 * 86400
 

@@ -18,8 +18,8 @@ from federation.apimachinery.clock import SystemClock, to_rfc3339
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ConfigurationError
 from federation.apiserver.auth.pki import names_of
-from federation.cli.terminal.printing import print_rows, to_age
 from federation.client.kubeconfig import load_kubeconfig
+from federation.terminal.printing import print_rows, to_age
 
 _CONNECT_S = 10.0
 _HEADINGS = "CERTIFICATE, EXPIRES, IN, STATE, FROM"

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from federation.cli import completion, flags
-from federation.cli.execution import execute
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 
 def join_command(
@@ -76,7 +76,7 @@ def join_command(
 
 def unjoin_command(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", autocompletion=completion.clusters, help="Name of the member.")
+        str, typer.Argument(metavar="NAME", autocompletion=candidates.clusters, help="Name of the member.")
     ],
     remove: Annotated[
         bool, typer.Option("--remove/--keep", help="Delete its objects, or leave them running in it [--keep].")
@@ -112,7 +112,7 @@ def leftovers_command(
     cluster: Annotated[
         str,
         typer.Option(
-            "--cluster", metavar="NAME", autocompletion=completion.clusters, help="Only those of this cluster."
+            "--cluster", metavar="NAME", autocompletion=candidates.clusters, help="Only those of this cluster."
         ),
     ] = "",
     kubeconfig: flags.Kubeconfig = None,
@@ -135,7 +135,7 @@ def capacity_command(
         typer.Option(
             "--without",
             metavar="CLUSTER",
-            autocompletion=completion.clusters,
+            autocompletion=candidates.clusters,
             help="Only this cluster: the workloads in it, and which replicas find no room without it.",
         ),
     ] = "",
@@ -168,7 +168,7 @@ def clusters_command(
         str,
         typer.Argument(
             metavar="[NAME]",
-            autocompletion=completion.clusters,
+            autocompletion=candidates.clusters,
             show_default=False,
             help="Only this member, in detail.",
         ),

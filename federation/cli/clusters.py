@@ -9,8 +9,8 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.cli import joining, membercredentials
 from federation.cli.draining import Item, items_in
 from federation.cli.joining import JoinRequest
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.client.kubeconfig import load_kubeconfig
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 
 def to_join_request(

@@ -12,12 +12,12 @@ from federation.apimachinery.clock import SystemClock, from_rfc3339
 from federation.apimachinery.conditions import find
 from federation.apimachinery.quantity import to_int_ceil, to_milli
 from federation.apimachinery.resources import Object
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import make_console, print_document, print_field, print_rows, to_age, to_name
-from federation.cli.terminal.watching import Listing, print_listing
 from federation.planning.clusters.clustertaints import describe_taint
 from federation.planning.clusters.health import PROBE_TIME_REFRESH_S
 from federation.planning.failover.halts import halt_of
+from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.printing import make_console, print_document, print_field, print_rows, to_age, to_name
+from federation.terminal.watching import Listing, print_listing
 
 _WIDE = 120
 """Terminals of at least this many columns show several labels on one line."""

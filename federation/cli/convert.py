@@ -12,7 +12,7 @@ import typer
 
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object
-from federation.cli.execution import execute, fail
+from federation.terminal.execution import execute, fail
 
 if TYPE_CHECKING:
     from federation.planning.convert.model import Note
@@ -47,7 +47,7 @@ def convert_command(
 async def _convert_files(files: list[str], *, is_strict: bool) -> int:
     import yaml  # noqa: PLC0415  # see the module's docstring
 
-    from federation.cli.plan.manifests import read_manifests  # noqa: PLC0415
+    from federation.terminal.manifests import read_manifests  # noqa: PLC0415
 
     manifests = [convert(document.manifest, document.origin) for document in read_manifests(files)]
     objects, notes = convert_sources(manifests)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from federation.cli import flags
+from federation.terminal import flags
 
 app = typer.Typer(
     help="Check the database of a control plane, and change the version of its schema.",

@@ -5,20 +5,20 @@ from typing import Annotated, Literal
 import typer
 
 from federation.apimachinery.errors import FederationError
-from federation.cli import completion, flags
-from federation.cli.execution import execute, fail
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute, fail
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 Target = Annotated[
     list[str],
-    typer.Argument(metavar="KIND/NAME", autocompletion=completion.objects, help="For example deployment/nginx."),
+    typer.Argument(metavar="KIND/NAME", autocompletion=candidates.objects, help="For example deployment/nginx."),
 ]
 
 
 def render_command(
     target: Target,
     cluster: Annotated[
-        str, typer.Option("--cluster", metavar="NAME", autocompletion=completion.clusters, help="The member.")
+        str, typer.Option("--cluster", metavar="NAME", autocompletion=candidates.clusters, help="The member.")
     ],
     namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
@@ -41,7 +41,7 @@ def diff_command(
     target: Target,
     namespace: flags.Namespace = "",
     cluster: Annotated[
-        str, typer.Option("--cluster", metavar="NAME", autocompletion=completion.clusters, help="Only this member.")
+        str, typer.Option("--cluster", metavar="NAME", autocompletion=candidates.clusters, help="Only this member.")
     ] = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
@@ -79,7 +79,7 @@ def import_command(
     cluster: Annotated[
         str,
         typer.Option(
-            "--from-cluster", metavar="NAME", autocompletion=completion.clusters, help="The member that runs it."
+            "--from-cluster", metavar="NAME", autocompletion=candidates.clusters, help="The member that runs it."
         ),
     ],
     namespace: flags.Namespace = "",
@@ -118,7 +118,7 @@ def adopt_command(
         typer.Option(
             "--cluster",
             metavar="NAME",
-            autocompletion=completion.clusters,
+            autocompletion=candidates.clusters,
             help="Only in this member; may be repeated [all that refuse it].",
         ),
     ] = None,

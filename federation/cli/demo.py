@@ -33,12 +33,12 @@ from federation.apimachinery.conditions import is_true
 from federation.apimachinery.errors import ClusterError, ConfigurationError, FederationError, NotFound
 from federation.apimachinery.resources import DEPLOYMENTS, Object, Resource
 from federation.cli.demoworkloads import wait_for_workloads
-from federation.cli.terminal.kubeconfigcontext import client_for
-from federation.cli.terminal.printing import make_console
 from federation.cli.weblink import make_link
 from federation.client.client import PatchType
 from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
+from federation.terminal.kubeconfigcontext import client_for
+from federation.terminal.printing import make_console
 
 _MEMBERS = 3
 _DEPLOYMENT = "nginx"

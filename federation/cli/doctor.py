@@ -12,12 +12,12 @@ from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ApiError, ConfigurationError, Forbidden, NotFound, Unauthorized
 from federation.apimachinery.resources import Object, Resource
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, find_host_problem
-from federation.cli.terminal.printing import make_console, print_document, print_wrapped
 from federation.client.http import HTTPClient
 from federation.planning.diagnosis.findings import OF_CLUSTERS, OF_METRICS, Facts, Finding, Sample, diagnose
 from federation.planning.diagnosis.level import Level
 from federation.planning.federatedobject.hosteffect import ACTING
+from federation.terminal.kubeconfigcontext import KubeconfigContext, find_host_problem
+from federation.terminal.printing import make_console, print_document, print_wrapped
 
 _SIGNS = {Level.OK: "ok     ", Level.WARNING: "warning", Level.ERROR: "ERROR  "}
 

@@ -26,7 +26,6 @@ from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, Object
 from federation.cli.plan.command import make_planner
 from federation.cli.tainting import change_taints
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.client.client import Client
 from federation.planning.clusters.taintedits import drained
 from federation.planning.failover.clusterbudgets import budgeted_clusters, disruptions_of, find_blocked
@@ -39,6 +38,7 @@ from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, compile_valid
 from federation.scheduling.whatif.planresult import ObjectPlan
 from federation.scheduling.whatif.state import ObjectChange
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 _POLL_S = 0.5
 _STILL_S = 10.0

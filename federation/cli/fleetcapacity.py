@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from federation.apimachinery.amounts import to_amount, to_count
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, get_json
-from federation.cli.terminal.printing import print_document, print_rows
 from federation.client.http import HTTPClient
+from federation.terminal.kubeconfigcontext import KubeconfigContext, get_json
+from federation.terminal.printing import print_document, print_rows
 
 _PATH = "/federation/v1/capacity"
 _PAGE = "500"

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from federation.cli import completion, flags
-from federation.cli.execution import execute
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 
 def holds_command(
@@ -44,7 +44,7 @@ def approve_command(
 def undo_command(
     target: Annotated[
         str,
-        typer.Argument(metavar="KIND/NAME", autocompletion=completion.objects, help="An object, or what moved many."),
+        typer.Argument(metavar="KIND/NAME", autocompletion=candidates.objects, help="An object, or what moved many."),
     ],
     namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,

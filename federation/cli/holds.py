@@ -7,10 +7,10 @@ from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock, from_rfc3339
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import print_rows, to_age
 from federation.planning.guard.deletions import is_deletion
 from federation.planning.guard.ledger import parse_cause
+from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.printing import print_rows, to_age
 
 
 async def show(context: KubeconfigContext, output: str) -> None:

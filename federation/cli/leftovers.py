@@ -6,8 +6,8 @@ from federation.api.resources import FEDERATED_CLUSTERS, LEFTOVERS
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import SystemClock, from_rfc3339
 from federation.apimachinery.resources import Object
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import print_rows, to_age
+from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.printing import print_rows, to_age
 
 _WHEN = {
     "Delete": "is deleted",

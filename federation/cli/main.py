@@ -18,11 +18,9 @@ from federation.apimachinery.errors import ApiError, FederationError
 from federation.cli import (
     agentcommands,
     clustercommands,
-    completion,
     convert,
     databasecommands,
     deliverycommands,
-    flags,
     holdcommands,
     hostcommands,
     membercommands,
@@ -36,10 +34,11 @@ from federation.cli import (
     topologycommands,
 )
 from federation.cli.commandgroups import Grouped
-from federation.cli.execution import execute as _execute
-from federation.cli.execution import fail as _fail
-from federation.cli.execution import fail_output as _fail_output
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute as _execute
+from federation.terminal.execution import fail as _fail
+from federation.terminal.execution import fail_output as _fail_output
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 app = typer.Typer(
     cls=Grouped,
@@ -238,7 +237,7 @@ def why_command(
         list[str] | None,
         typer.Argument(
             metavar="[KIND/NAME]",
-            autocompletion=completion.objects,
+            autocompletion=candidates.objects,
             help="For example deployment/nginx; [all objects].",
         ),
     ] = None,
@@ -371,7 +370,7 @@ def completion_command(
     fedctl completion zsh > "${fpath[1]}/_fedctl"
     fedctl completion fish > ~/.config/fish/completions/fedctl.fish
     """  # noqa: D301  # the backspace keeps lines apart in the help
-    print(completion.script(shell))
+    print(candidates.script(shell))
 
 
 @app.command()
@@ -398,12 +397,12 @@ def main(arguments: list[str] | None = None) -> None:
     """Run fedctl with these arguments, those of the process by default, and exit."""
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # replaces the handler that `entry.py` installed
-        completion.prepare()
+        candidates.prepare()
         name = "kubectl fed" if Path(sys.argv[0]).name == "kubectl-fed" else "fedctl"
         words = sys.argv[1:] if arguments is None else arguments
         # A shell that completes has its words in the environment.
-        command = app if completion.VARIABLE in os.environ else parsing.to_command(app, words)
-        sys.exit(command(words, prog_name=name, complete_var=completion.VARIABLE, standalone_mode=False))
+        command = app if candidates.VARIABLE in os.environ else parsing.to_command(app, words)
+        sys.exit(command(words, prog_name=name, complete_var=candidates.VARIABLE, standalone_mode=False))
     except _UsageError as error:
         _fail_usage(error)
     except ApiError as error:

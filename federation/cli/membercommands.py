@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from federation.cli import completion, flags
-from federation.cli.execution import execute
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 if TYPE_CHECKING:
     from federation.cli.members.lookup import Scope
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Words = Annotated[
     list[str],
     typer.Argument(
-        metavar="KIND [NAME]", autocompletion=completion.objects, help="pods, deployment nginx, or deployment/nginx."
+        metavar="KIND [NAME]", autocompletion=candidates.objects, help="pods, deployment nginx, or deployment/nginx."
     ),
 ]
 Clusters = Annotated[
@@ -23,7 +23,7 @@ Clusters = Annotated[
         "-C",
         "--cluster",
         metavar="CLUSTER",
-        autocompletion=completion.clusters,
+        autocompletion=candidates.clusters,
         help="Only this member; may be repeated [all members].",
     ),
 ]
@@ -40,7 +40,7 @@ Container = Annotated[
     str, typer.Option("-c", "--container", metavar="NAME", help="Container [the default one, else the first].")
 ]
 PodWords = Annotated[
-    str, typer.Argument(metavar="POD|KIND/NAME", autocompletion=completion.objects, help="A pod, or a workload's pods.")
+    str, typer.Argument(metavar="POD|KIND/NAME", autocompletion=candidates.objects, help="A pod, or a workload's pods.")
 ]
 
 
@@ -103,7 +103,7 @@ def logs_command(
         str,
         typer.Argument(
             metavar="[POD|KIND/NAME]",
-            autocompletion=completion.objects,
+            autocompletion=candidates.objects,
             show_default=False,
             help="A pod, or a workload for all of its pods.",
         ),

@@ -11,13 +11,13 @@ from federation.apimachinery import conditions
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError
 from federation.apimachinery.resources import PODS, Object, Resource
 from federation.apimachinery.selectors import format_label_selector
-from federation.cli.terminal.printing import make_console, print_document, print_field, print_rows
 from federation.cli.whydelivery import read_delivery
 from federation.client.http import HTTPClient
 from federation.planning.rollout.strategy import is_paused as is_workload_paused
 from federation.planning.rollout.strategy import pause_patch
 from federation.planning.waves.podproblems import find_problem
 from federation.planning.waves.waverules import has_waves
+from federation.terminal.printing import make_console, print_document, print_field, print_rows
 
 _OK = "OK"
 _DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from federation.apimachinery.errors import FederationError
-from federation.cli import completion, flags
-from federation.cli.execution import execute, fail, fail_output
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute, fail, fail_output
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 
 def plan_command(
@@ -23,7 +23,7 @@ def plan_command(
         typer.Option(
             "--cluster-down",
             metavar="CLUSTER",
-            autocompletion=completion.clusters,
+            autocompletion=candidates.clusters,
             help="Assume that the cluster does not respond.",
         ),
     ] = None,
@@ -67,8 +67,9 @@ def plan_command(
     fedctl plan --cluster-down east
     fedctl plan --taint east=maintenance=yes:NoExecute --out drain.plan
     """  # noqa: D301  # the backspace keeps lines apart in the help
-    from federation.cli.plan import command, manifests
+    from federation.cli.plan import command
     from federation.plans import requestedchanges
+    from federation.terminal import manifests
 
     if not (files or cluster_down or taint or label_cluster or replicas or delete):
         fail("nothing to plan; give -f FILE, --replicas, --taint, --cluster-down, … (see --help)", code=2)
@@ -93,7 +94,7 @@ def plan_command(
 def rebalance_command(
     targets: Annotated[
         list[str],
-        typer.Argument(metavar="KIND/NAME...", autocompletion=completion.objects, help="Divided workloads."),
+        typer.Argument(metavar="KIND/NAME...", autocompletion=candidates.objects, help="Divided workloads."),
     ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would move.")] = False,
     namespace: flags.Namespace = "",

@@ -10,7 +10,6 @@ from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ClusterError, ConfigurationError, NotFound
 from federation.apimachinery.resources import LEASES, Object, Resource
-from federation.cli.terminal.kubeconfigcontext import client_for
 from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
 from federation.planning.federatedobject.previoushosts import (
@@ -19,6 +18,7 @@ from federation.planning.federatedobject.previoushosts import (
     remaining_finalizers,
     signs_of_life,
 )
+from federation.terminal.kubeconfigcontext import client_for
 
 GONE = "gone"
 _CLUSTERS = {PreviousHost.KUBEADMIRAL: FEDERATED_CLUSTERS}

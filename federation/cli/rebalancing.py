@@ -12,14 +12,14 @@ from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import ConfigurationError
 from federation.cli.plan.command import make_planner, wait_as_planned
 from federation.cli.plan.output import print_plan
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import make_console
 from federation.plans.edits import Edit, Verb, describe_object, dry_run
 from federation.plans.inventory import read_inventory
 from federation.plans.kinds import ServedKinds, split_target
 from federation.plans.planfile import to_plan_file
 from federation.plans.planner import Planner, apply_edits
 from federation.scheduling.whatif.state import ObjectSet, federated_types
+from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.printing import make_console
 
 _OBJECTS_MAX = 50
 

@@ -11,11 +11,11 @@ import yaml
 
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object, Resource
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, get_json
-from federation.cli.terminal.printing import make_console, print_document
 from federation.client.http import HTTPClient
 from federation.planning.rendering.comparison import without_bookkeeping
 from federation.plans.kinds import ServedKinds, split_target
+from federation.terminal.kubeconfigcontext import KubeconfigContext, get_json
+from federation.terminal.printing import make_console, print_document
 
 SAME, DIFFERENT, UNKNOWN = 0, 1, 2
 _PATH = "/federation/v1/manifests"

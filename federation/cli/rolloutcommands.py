@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from federation.cli import completion, flags
-from federation.cli.execution import execute
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 app = typer.Typer(
     help="Show and steer how new pod templates reach the clusters, in waves or at once.",
@@ -16,7 +16,7 @@ app = typer.Typer(
 _Workload = Annotated[
     str,
     typer.Argument(
-        metavar="KIND/NAME", autocompletion=completion.objects, help="The workload, for example deployment/web."
+        metavar="KIND/NAME", autocompletion=candidates.objects, help="The workload, for example deployment/web."
     ),
 ]
 

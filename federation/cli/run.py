@@ -23,13 +23,13 @@ from federation.apimachinery.filelimit import file_limit_problem, files_needed, 
 from federation.apimachinery.tasks import Supervisor
 from federation.assembly import ControlPlane
 from federation.cli import joining
-from federation.cli.execution import until_signal
 from federation.cli.joining import JoinRequest
 from federation.cli.statedirectory import StateDirectory
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.client.client import Client
 from federation.client.kubeconfig import load_kubeconfig
 from federation.settings import Settings
+from federation.terminal.execution import until_signal
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 if TYPE_CHECKING:
     from federation.cli.spreadwebhook import Addresses

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from federation.apimachinery.errors import ConfigurationError
-from federation.cli import flags
-from federation.cli.execution import execute
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, client_for
+from federation.terminal import flags
+from federation.terminal.execution import execute
+from federation.terminal.kubeconfigcontext import KubeconfigContext, client_for
 
 
 def certs_command(

@@ -15,11 +15,11 @@ from federation.api.resources import TOPOLOGY_SPREAD_PLANS
 from federation.api.v1alpha1.topologyspreadplan import TopologySpreadPlan
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import STATEFUL_SETS, Object
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, get_json
-from federation.cli.terminal.printing import make_console, make_table, print_document, print_field, print_table
 from federation.planning.shardtopology import report
 from federation.planning.shardtopology.observation import service_of, shards_of
 from federation.planning.shardtopology.planner import Avoidance, Outcome, plan_service, run
+from federation.terminal.kubeconfigcontext import KubeconfigContext, get_json
+from federation.terminal.printing import make_console, make_table, print_document, print_field, print_table
 
 _PATH = "/federation/v1/topology"
 _STATES_MAX = 100_000

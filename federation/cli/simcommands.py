@@ -8,10 +8,10 @@ import typer
 
 from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.errors import ConfigurationError
-from federation.cli import flags
-from federation.cli.execution import execute
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.simulator.failures import FailureCommand, Verb
+from federation.terminal import flags
+from federation.terminal.execution import execute
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 app = typer.Typer(
     help="Simulate failures of the members of a running `fedctl up` or `fedctl demo`.\n\n"
@@ -99,8 +99,8 @@ async def _simulate(directory: Path | None, command: FailureCommand, outcome: st
 
 async def _show(directory: Path | None, output: str) -> None:
     from federation.apimachinery.clock import SystemClock
-    from federation.cli.terminal.printing import print_rows
     from federation.simulator.control import send_command
+    from federation.terminal.printing import print_rows
 
     members = await send_command(_members_directory(directory), FailureCommand(Verb.STATUS))
     now = SystemClock().now()
@@ -109,7 +109,7 @@ async def _show(directory: Path | None, output: str) -> None:
 
 
 def _row(member: dict[str, Any], now: datetime) -> list[str]:
-    from federation.cli.terminal.printing import to_age
+    from federation.terminal.printing import to_age
 
     since = to_age(now, datetime.fromisoformat(member["since"]))
     pid = "-" if member["pid"] is None else str(member["pid"])

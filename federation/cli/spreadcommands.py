@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from federation.cli import flags
-from federation.cli.execution import execute
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal import flags
+from federation.terminal.execution import execute
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 
 def spread_webhook_command(

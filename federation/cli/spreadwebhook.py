@@ -23,13 +23,13 @@ from federation.apimachinery.resources import Object
 from federation.apimachinery.webhookclient import WebhookClient
 from federation.apiserver.http.serving import serve as serve_https
 from federation.apiserver.semantics.validation.podpatches import patch_pod
-from federation.cli.execution import until_signal
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.client.client import Client
 from federation.features.uniteddeployment.unitedservice import UnitedDeploymentService
 from federation.spread import configurations, webhook
 from federation.spread.service import SpreadService
 from federation.spread.sharedcertificate import SharedCertificate, delete_certificate
+from federation.terminal.execution import until_signal
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 _SYNC_S = 60.0
 """How long the first lists of the cluster may take."""

@@ -26,10 +26,10 @@ from federation.apimachinery.errors import ApiError, ConfigurationError
 from federation.apimachinery.resources import EVENTS, SECRETS, Object, Resource
 from federation.apiserver.auth.pki import write_private
 from federation.cli import doctor
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.client.http import HTTPClient
 from federation.planning.diagnosis.findings import diagnose
 from federation.planning.diagnosis.redaction import Redactor, reduced, values_of
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 _KINDS = (
     FEDERATED_CLUSTERS,

@@ -5,12 +5,12 @@ from typing import Annotated
 import typer
 
 from federation.apimachinery.durations import parse_duration
-from federation.cli import completion, flags
-from federation.cli.execution import execute
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 Cluster = Annotated[
-    str, typer.Argument(metavar="CLUSTER", autocompletion=completion.clusters, help="Name of the member.")
+    str, typer.Argument(metavar="CLUSTER", autocompletion=candidates.clusters, help="Name of the member.")
 ]
 
 

@@ -7,7 +7,6 @@ from typing import Any
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import Conflict
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.client.client import Client
 from federation.planning.clusters.taintedits import (
     apply_edits,
@@ -15,6 +14,7 @@ from federation.planning.clusters.taintedits import (
     parse_edit,
     uncordoned,
 )
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 Taints = Sequence[Mapping[str, Any]]
 _ATTEMPTS_MAX = 10

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from federation.cli import flags
-from federation.cli.execution import execute
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal import flags
+from federation.terminal.execution import execute
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 app = typer.Typer(
     help="Plan and check how a sharded stateful service is spread over zones and nodes.",

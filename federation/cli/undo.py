@@ -20,7 +20,6 @@ from federation.api.resources import (
 from federation.apimachinery.clock import SystemClock, from_rfc3339
 from federation.apimachinery.errors import ConfigurationError, NotFound
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.client.http import HTTPClient
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.guard.ledger import Cause
@@ -28,6 +27,7 @@ from federation.planning.guard.record import PastMove, past_move
 from federation.planning.guard.undo import UNDO_WINDOW
 from federation.plans.kinds import ServedKinds, split_target
 from federation.scheduling.decisionpatch import describe_move
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 _CAUSES = (
     PROPAGATION_POLICIES,

@@ -14,8 +14,6 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object, Resource
 from federation.cli import plainrollouts
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import make_console, print_document, print_field, print_rows
 from federation.client.client import PatchType
 from federation.client.http import HTTPClient
 from federation.planning.rollout.strategy import is_paused as is_workload_paused
@@ -23,6 +21,8 @@ from federation.planning.waves.report import waiting_wave
 from federation.planning.waves.templatehistory import history_resource, number_of, template_of
 from federation.planning.waves.waverecord import Phase
 from federation.plans.kinds import ServedKinds, split_target
+from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.printing import make_console, print_document, print_field, print_rows
 
 _CHANGE_CAUSE = "kubernetes.io/change-cause"
 _REVISION_LENGTH = 10

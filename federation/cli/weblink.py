@@ -3,9 +3,9 @@
 import orjson
 
 from federation.apimachinery.errors import ConfigurationError, FederationError, from_status
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 
 async def make_link(host: HTTPClient, server: str) -> str:

@@ -21,10 +21,6 @@ from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock, from_rfc3339, to_rfc3339_micro
 from federation.apimachinery.errors import ConfigurationError, Forbidden, NotFound
 from federation.apimachinery.resources import Object, Resource
-from federation.cli.terminal.decisionview import print_inputs, print_scores, print_title
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, get_json
-from federation.cli.terminal.printing import make_console, print_document, print_field, to_age
-from federation.cli.terminal.timearguments import parse_time
 from federation.cli.whydelivery import Delivery, print_delivery, read_delivery
 from federation.cli.whydiff import print_difference
 from federation.cli.whyfollowers import FederationState, FollowerPlacement, print_following, read_federation_state
@@ -34,6 +30,10 @@ from federation.plans.kinds import ServedKinds, split_target
 from federation.scheduling.decisiondiff import compare
 from federation.scheduling.explanations import is_decided, is_in_force, kept_placement
 from federation.scheduling.triggerwords import describe_deferral
+from federation.terminal.decisionview import print_inputs, print_scores, print_title
+from federation.terminal.kubeconfigcontext import KubeconfigContext, get_json
+from federation.terminal.printing import make_console, print_document, print_field, to_age
+from federation.terminal.timearguments import parse_time
 
 if TYPE_CHECKING:
     from federation.scheduling.policymatching import PolicyIndex

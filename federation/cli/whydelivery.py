@@ -12,9 +12,9 @@ from federation.apimachinery import conditions
 from federation.apimachinery.clock import SystemClock, from_rfc3339
 from federation.apimachinery.errors import ConfigurationError, Forbidden
 from federation.apimachinery.resources import Resource
-from federation.cli.terminal.kubeconfigcontext import get_json
-from federation.cli.terminal.printing import make_table, print_field, print_table, to_age
 from federation.client.http import HTTPClient
+from federation.terminal.kubeconfigcontext import get_json
+from federation.terminal.printing import make_table, print_field, print_table, to_age
 
 Delivery = Mapping[str, Any]
 """The answer of `/federation/v1/delivery`."""

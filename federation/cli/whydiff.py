@@ -8,11 +8,11 @@ from rich.table import Table
 
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock, from_rfc3339
-from federation.cli.terminal.decisionview import print_title
-from federation.cli.terminal.printing import make_console, make_table, print_field, print_table, to_age
 from federation.scheduling.decisiondiff import ClusterDifference, DecisionDiff, compare
 from federation.scheduling.explanations import ClusterRow, is_decided, kept_placement
 from federation.scheduling.triggerwords import describe_triggers
+from federation.terminal.decisionview import print_title
+from federation.terminal.printing import make_console, make_table, print_field, print_table, to_age
 
 
 def print_difference(after: Mapping[str, Any], before: Mapping[str, Any]) -> None:

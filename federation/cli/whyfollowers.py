@@ -15,13 +15,13 @@ from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECT
 from federation.apimachinery import conditions
 from federation.apimachinery.errors import Forbidden, NotFound
 from federation.apimachinery.resources import Resource
-from federation.cli.terminal.printing import print_field
 from federation.client.http import HTTPClient
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.planning.federatedobject.placements import placement_of
 from federation.planning.followers.followerplan import stored_leaders
 from federation.planning.followers.leaderplan import identity_of, may_follow
 from federation.planning.followers.orphaned import kept_for
+from federation.terminal.printing import print_field
 
 _LEADERS_SHOWN_MAX = 5
 

@@ -13,11 +13,11 @@ from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECT
 from federation.apimachinery import conditions
 from federation.apimachinery.errors import Forbidden
 from federation.apimachinery.resources import Object
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import print_rows
 from federation.client.http import HTTPClient
 from federation.planning.diagnosis.deliverystage import Stage, stage_of
 from federation.planning.federatedobject.placements import effective_placement
+from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.printing import print_rows
 
 _PAGE = 500
 _DECISIVE = (

@@ -10,10 +10,10 @@ from federation.api.resources import (
 )
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.resources import Object, Resource
-from federation.cli.terminal.decisionview import print_title
-from federation.cli.terminal.kubeconfigcontext import get_json
-from federation.cli.terminal.printing import make_console, make_table, print_document, print_field, print_table
 from federation.client.http import HTTPClient
+from federation.terminal.decisionview import print_title
+from federation.terminal.kubeconfigcontext import get_json
+from federation.terminal.printing import make_console, make_table, print_document, print_field, print_table
 
 _PATH = "/federation/v1/policyobjects"
 _POLICIES = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES, OVERRIDE_POLICIES, CLUSTER_OVERRIDE_POLICIES)

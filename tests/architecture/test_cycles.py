@@ -1,8 +1,9 @@
-"""No folder of the product imports itself through other folders, type-only imports included. A wing counts as one."""
+"""No file and no folder of the product imports itself through others, type-only imports included."""
 
 import ast
 from collections import defaultdict
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from functools import cache
 
 import pytest
 from tests.support.sources import product
@@ -10,29 +11,22 @@ from tests.support.sources import product
 pytestmark = pytest.mark.xdist_group("syntax trees")
 
 
-def _folder(module: str, *, is_package: bool) -> str:
-    folder = module if is_package else module.rpartition(".")[0]
-    return ".".join(folder.split(".")[:3]) if folder.startswith("federation.features.") else folder
-
-
-def _imports() -> dict[str, set[str]]:
-    """Return, per folder, the other folders that its modules import."""
+@cache
+def _files() -> Mapping[str, frozenset[str]]:
+    """Return, per module, the other modules that it imports."""
     modules = {}
     for source in product():
         parts = source.name.removeprefix("plugins/").removesuffix(".py").split("/")
-        is_package = parts[-1] == "__init__"
-        modules[".".join(parts[:-1] if is_package else parts)] = (source, is_package)
-    edges: dict[str, set[str]] = defaultdict(set)
-    for module, (source, is_package) in modules.items():
-        here = _folder(module, is_package=is_package)
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = source
+    edges = {}
+    for module, source in modules.items():
+        targets: set[str] = set()
         for node in ast.walk(source.tree):
-            names = []
             if isinstance(node, ast.ImportFrom) and node.module:
-                names = _named(node, modules)
+                targets.update(_named(node, modules))
             elif isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            targets = [name for name in names if name in modules]
-            edges[here] |= {_folder(name, is_package=modules[name][1]) for name in targets} - {here}
+                targets.update(alias.name for alias in node.names)
+        edges[module] = frozenset(targets & modules.keys()) - {module}
     return edges
 
 
@@ -43,19 +37,42 @@ def _named(node: ast.ImportFrom, modules: Container[str]) -> list[str]:
     return [name for name in submodules if name in modules] or [node.module]
 
 
-def _reaches(edges: dict[str, set[str]], start: str) -> set[str]:
-    seen: set[str] = set()
-    todo = list(edges[start])
-    while todo:
-        folder = todo.pop()
-        if folder not in seen:
-            seen.add(folder)
-            todo.extend(edges.get(folder, ()))
-    return seen
+def _folders() -> Mapping[str, set[str]]:
+    files = _files()
+    packages = {source.name.removeprefix("plugins/").rpartition("/")[0].replace("/", ".") for source in product()}
+    edges: dict[str, set[str]] = defaultdict(set)
+    for module, targets in files.items():
+        here = _folder(module, packages)
+        edges[here] |= {_folder(target, packages) for target in targets} - {here}
+    return edges
+
+
+def _folder(module: str, packages: Container[str]) -> str:
+    """Return the folder of a module. A wing is one room: its rules use its names, and its reconcile uses its rules."""
+    folder = module if module in packages else module.rpartition(".")[0]
+    return ".".join(folder.split(".")[:3]) if folder.startswith("federation.features.") else folder
+
+
+def _circles(edges: Mapping[str, frozenset[str] | set[str]]) -> list[str]:
+    """Return the nodes that reach themselves: what is left after all nodes without open imports are taken away."""
+    left = {node: {target for target in targets if target in edges} for node, targets in edges.items()}
+    for _ in range(2):  # from both ends: what leads into a circle, and what a circle leads to, is not part of one
+        while done := [node for node, targets in left.items() if not targets]:
+            for node in done:
+                del left[node]
+            for targets in left.values():
+                targets.difference_update(done)
+        left = {node: {other for other, targets in left.items() if node in targets} for node in left}
+    return sorted(left)
+
+
+def test_no_file_imports_itself_through_others() -> None:
+    files = _files()
+    assert len(files) > 1000
+    assert not _circles(files), "these files are part of a circle"
 
 
 def test_no_folder_imports_itself_through_others() -> None:
-    edges = _imports()
-    circles = sorted(folder for folder in list(edges) if folder in _reaches(edges, folder))
-    assert len(edges) > 30
-    assert not circles, f"these folders are part of a circle: {circles}"
+    folders = _folders()
+    assert len(folders) > 30
+    assert not _circles(folders), "these folders are part of a circle"

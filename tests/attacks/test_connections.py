@@ -32,7 +32,7 @@ from federation.apiserver.http.unsentbytes import UnsentLimits
 from federation.apiserver.http.watchresponses import _deliver, _encode_plain
 from federation.apiserver.http.websocketconnection import WebSocketConnection
 from federation.apiserver.store.watch import Watcher
-from federation.cli.execution import until_signal
+from federation.terminal.execution import until_signal
 
 POST = b"POST /ui/login HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000\r\n\r\nx"
 

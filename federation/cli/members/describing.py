@@ -10,7 +10,7 @@ from federation.cli.members.access import Member
 from federation.cli.members.description import describe
 from federation.cli.members.fanout import ask, find_members, print_problems
 from federation.cli.members.lookup import Scope, find_kind, not_found, read_items, read_one, target_of
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 _EVENTS_MAX = 50
 

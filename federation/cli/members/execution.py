@@ -22,8 +22,8 @@ from federation.cli.members.access import Member
 from federation.cli.members.fanout import PARTIAL, Answers, ask, describe_problem, find_members, print_problems
 from federation.cli.members.logs import Log, LogOptions, logs_of
 from federation.cli.members.lookup import Scope, find_kind, not_found, read_pods, target_of
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.client.streams import MemberSocket
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 _CHUNK = 32 * 1024
 Write = Callable[[int, bytes], None]

@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError, Forbidden
 from federation.cli.members.access import Member
-from federation.cli.terminal.kubeconfigcontext import get_json
 from federation.client.http import HTTPClient
+from federation.terminal.kubeconfigcontext import get_json
 
 T = TypeVar("T")
 _CLUSTERS = "/federation/v1/clusters"

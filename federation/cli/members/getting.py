@@ -11,8 +11,8 @@ from federation.cli.members.access import Member
 from federation.cli.members.fanout import Answers, ask, find_members, print_problems
 from federation.cli.members.lookup import Scope, find_kind, not_found, read_items, read_one, read_pages
 from federation.cli.members.tables import Row
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import print_columns, print_document, to_name
+from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.printing import print_columns, print_document, to_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from federation.apimachinery.resources import PODS, Object
 from federation.cli.members.access import Member
 from federation.cli.members.fanout import PARTIAL, ask, describe_problem, find_members, print_problems
 from federation.cli.members.lookup import Scope, find_kind, not_found, read_pods, target_of
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 _IDLE_S = 4 * 3600.0
 """How long a followed log may be silent; the host ends it after this time as well."""

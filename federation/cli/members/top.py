@@ -10,8 +10,8 @@ from federation.apimachinery.resources import NODES, POD_METRICS, Object, Resour
 from federation.cli.members.access import Member
 from federation.cli.members.fanout import ask, find_members, print_problems
 from federation.cli.members.lookup import Scope, not_found, read_items, read_one
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import print_columns, print_document
+from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.printing import print_columns, print_document
 
 _NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", namespaced=False)
 _MEBI = 1000 * 2**20

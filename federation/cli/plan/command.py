@@ -18,8 +18,6 @@ from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.webhookclient import WebhookClient
 from federation.cli.plan.output import print_plan
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import make_console, print_document
 from federation.client.retryingwebhookclient import RetryingWebhookClient
 from federation.plans.diffs import without_secrets
 from federation.plans.edits import Verb
@@ -35,6 +33,8 @@ from federation.plans.plugincalls import RemoteCaller
 from federation.plans.requestedchanges import RequestedChanges, resolve_changes
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.whatif.planresult import Plan, to_json
+from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.printing import make_console, print_document
 
 NOTHING_CHANGES, SOMETHING_CHANGES = 0, 1
 _POLL_S = 0.3

@@ -11,12 +11,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from federation.apimachinery.amounts import to_amount, to_count
-from federation.cli.terminal.decisionview import print_inputs, print_scores
-from federation.cli.terminal.printing import make_table, print_field, print_table, print_wrapped
 from federation.plans.diffs import to_diff
 from federation.plans.edits import describe_object
 from federation.scheduling.decisiontext import to_cost
 from federation.scheduling.whatif.planresult import Action, ClusterResource, MemberObject, MemberPlan, ObjectPlan, Plan
+from federation.terminal.decisionview import print_inputs, print_scores
+from federation.terminal.printing import make_table, print_field, print_table, print_wrapped
 
 _NAMED_MAX = 5
 """Unchanged objects to name per reason."""

@@ -19,8 +19,8 @@ from federation.apimachinery.errors import Invalid
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.client.local import LocalClient
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 POLICIES = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES, OVERRIDE_POLICIES, CLUSTER_OVERRIDE_POLICIES)
 

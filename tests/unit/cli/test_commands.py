@@ -24,13 +24,13 @@ from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES
 from federation.cli import clusterviews
 from federation.cli.commandgroups import GROUPS
 from federation.cli.main import app
-from federation.cli.terminal.printing import to_age
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
 from federation.features.types.shippedtypes import ensure_types
 from federation.journal.decisions import DecisionRecord
 from federation.planning.guard.ledger import Cause
 from federation.planning.guard.record import PastMove, past_text
+from federation.terminal.printing import to_age
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = datetime(2100, 1, 1, tzinfo=UTC)

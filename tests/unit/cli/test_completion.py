@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from federation.api.crds import crd_manifests
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.resources import CONFIGMAPS
-from federation.cli.completion import PATIENCE_VARIABLE
 from federation.cli.main import app
 from federation.client.local import LocalClient
 from federation.features.types.shippedtypes import ensure_types
+from federation.terminal.candidates import PATIENCE_VARIABLE
 
 pytestmark = pytest.mark.xdist_group("completion")
 _FEDCTL = "from federation.cli.entry import main; main()"

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from federation.apimachinery.errors import ConfigurationError
 from federation.cli import main
 from federation.cli.main import app
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 _SLOW = ("asyncio", "yaml", "rich", "aiohttp", "uvloop", "pydantic", "ssl", "sqlalchemy", "structlog", "kubernetes")
 _LATER = ("pydantic", "fastapi", "wsproto", "jinja2", "alembic", "kubernetes", "httpx", "opentelemetry")

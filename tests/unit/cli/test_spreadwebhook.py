@@ -6,7 +6,7 @@ import pytest
 
 from federation.apimachinery.errors import ConfigurationError
 from federation.cli.spreadwebhook import Addresses, parse_addresses, parse_mount
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from federation.apimachinery.errors import ConfigurationError
-from federation.cli.plan.manifests import read_manifests
+from federation.terminal.manifests import read_manifests
 
 TWO = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: b}\n"
 LAUGHS = [(chr(98 + n), ",".join([f"*{chr(97 + n)}"] * 9)) for n in range(9)]

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from federation.cli import completion
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal import candidates
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 
 def to_directory(given: str | Path) -> Path:
@@ -153,7 +153,7 @@ Context = Annotated[
     typer.Option(
         "--context",
         metavar="NAME",
-        autocompletion=completion.contexts,
+        autocompletion=candidates.contexts,
         is_eager=True,
         help="Context in the kubeconfig [its current context].",
     ),
@@ -165,14 +165,14 @@ Namespace = Annotated[
         "-n",
         "--namespace",
         metavar="NAMESPACE",
-        autocompletion=completion.namespaces,
+        autocompletion=candidates.namespaces,
         callback=_namespace,
         help=_NAMESPACE_HELP,
     ),
 ]
 GlobalNamespace = Annotated[
     str,
-    typer.Option("-n", "--namespace", metavar="NAMESPACE", autocompletion=completion.namespaces, help=_NAMESPACE_HELP),
+    typer.Option("-n", "--namespace", metavar="NAMESPACE", autocompletion=candidates.namespaces, help=_NAMESPACE_HELP),
 ]
 """The namespace before the command; the command's own option completes it."""
 AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Objects of all namespaces.")]

@@ -22,7 +22,7 @@ def execute(command: Coroutine[Any, Any, int | None]) -> None:
 
     import uvloop  # noqa: PLC0415
 
-    from federation.cli.terminal.escaping import escaped_output  # noqa: PLC0415  # it imports rich
+    from federation.terminal.escaping import escaped_output  # noqa: PLC0415  # it imports rich
 
     memory.tune_collector()
     with escaped_output(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

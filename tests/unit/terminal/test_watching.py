@@ -9,8 +9,8 @@ from pathlib import Path
 from tests.support.apiserver import Parts, api_server
 
 from federation.apimachinery.resources import CONFIGMAPS, Object
-from federation.cli.terminal.watching import Listing, print_listing
 from federation.client.local import LocalClient
+from federation.terminal.watching import Listing, print_listing
 
 
 def row(item: Object, now: datetime) -> list[str]:  # the signature of a row

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from federation.cli.terminal.printing import make_table, print_field, print_table, print_wrapped
 from federation.scheduling.decisiontext import (
     amounts_text,
     common_scores,
@@ -30,6 +29,7 @@ from federation.scheduling.decisiontext import (
 )
 from federation.scheduling.explanations import ClusterRow, in_force, is_in_force, rows
 from federation.scheduling.triggerwords import describe_deferral
+from federation.terminal.printing import make_table, print_field, print_table, print_wrapped
 
 _SAME_REJECTIONS_MAX = 10
 """Clusters to list per rejection reason; further ones are counted."""

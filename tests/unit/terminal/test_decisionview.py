@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from federation.cli.terminal.decisionview import print_scores
+from federation.terminal.decisionview import print_scores
 
 
 def test_quotas_are_printed_by_subset_and_cluster() -> None:

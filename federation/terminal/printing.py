@@ -18,7 +18,7 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 
 from federation.apimachinery.resources import Object
-from federation.cli.terminal.escaping import EscapingConsole, raw_output
+from federation.terminal.escaping import EscapingConsole, raw_output
 
 _PIPE_WIDTH = 4096
 _TEXT_WIDTH_MIN = 20

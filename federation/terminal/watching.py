@@ -9,8 +9,8 @@ from datetime import datetime
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ClusterError, Expired
 from federation.apimachinery.resources import Object, Resource
-from federation.cli.terminal.printing import print_document, print_rows, to_name
 from federation.client.client import Client, ObjectList, WatchEventType
+from federation.terminal.printing import print_document, print_rows, to_name
 
 _RETRY_S = 1.0
 """Time between a watch that ended and the next list."""

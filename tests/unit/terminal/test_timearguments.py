@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from federation.apimachinery.errors import ConfigurationError
-from federation.cli.terminal.timearguments import parse_time
+from federation.terminal.timearguments import parse_time
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 

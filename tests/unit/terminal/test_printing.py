@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from federation.cli.terminal.printing import make_console, make_table, print_field, print_table, print_wrapped
+from federation.terminal.printing import make_console, make_table, print_field, print_table, print_wrapped
 
 SAID = "label a:key:b, image [bold]x[/bold], " + "and a long tail of words that goes on and on " * 6
 

@@ -1,0 +1,5 @@
+"""What all commands of `fedctl` share: options, the run of a command, completion, kubeconfig contexts and printing.
+
+`federation/cli` has the commands of the spine; commands of leaf features are in their folders. Every command line
+imports `flags.py` and `execution.py`, so they import little.
+"""
