@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import random
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from tests.conformance.registry.conftest import Api
 from tests.support.apiserver import build
+from tests.support.stores import a_body
 from tests.unit.apiserver.conftest import connect
 
 from federation.apimachinery.clock import ManualClock
@@ -291,3 +293,57 @@ async def test_a_damaged_row_of_an_older_version_costs_one_object(tmp_path: Path
     async with an_api(tmp_path) as api:
         assert await api.names("configmaps") == ["cm-a", "cm-c"]
         await api.delete("configmaps", "cm-b")
+
+
+def _zero(page: int, rng: random.Random, pages: bytearray) -> None:
+    pages[page * 4096 : (page + 1) * 4096] = bytes(4096)
+
+
+def _fill_with_noise(page: int, rng: random.Random, pages: bytearray) -> None:
+    pages[page * 4096 : (page + 1) * 4096] = rng.randbytes(4096)
+
+
+def _flip_bytes(page: int, rng: random.Random, pages: bytearray) -> None:
+    for _ in range(8):
+        pages[page * 4096 + rng.randrange(4096)] ^= rng.randrange(1, 256)
+
+
+def _swap(page: int, rng: random.Random, pages: bytearray) -> None:
+    """Write two pages to each other's place, as a disk that loses its way."""
+    other = rng.randrange(len(pages) // 4096)
+    left, right = slice(page * 4096, (page + 1) * 4096), slice(other * 4096, (other + 1) * 4096)
+    pages[left], pages[right] = pages[right], pages[left]
+
+
+@pytest.mark.parametrize("damages", [24, pytest.param(500, marks=pytest.mark.nightly)])
+async def test_a_damaged_page_refuses_the_start_or_costs_objects_that_are_reported(
+    tmp_path: Path, damages: int
+) -> None:
+    """Objects that are missing without a word would be deleted in the members."""
+    whole, damaged = tmp_path / "whole.db", tmp_path / "state.db"
+    store = SQLStore(f"sqlite:///{whole}")
+    await store.ready()
+    for number in range(120):
+        entry = await store.create(f"/core/configmaps/default/cm-{number}", a_body("x" * (number * 7 % 900)))
+        if number % 4 == 0:
+            await store.update(entry.key, a_body("y"), entry.revision)
+    kept = {entry.key for entry in (await store.list("/")).entries}
+    await store.close()
+    pages = whole.read_bytes()
+    refused: list[str] = []
+    for seed in range(damages):
+        rng, copy = random.Random(seed), bytearray(pages)
+        damage = (_zero, _fill_with_noise, _flip_bytes, _swap)[seed % 4]
+        damage(rng.randrange(len(pages) // 4096), rng, copy)
+        damaged.write_bytes(copy)
+        store = SQLStore(f"sqlite:///{damaged}")
+        try:
+            await store.ready()
+            found = {entry.key for entry in (await store.list("/")).entries}
+            assert found == kept or store.warnings(), f"{damage.__name__}, seed {seed}: {sorted(kept - found)} are gone"
+        except (ConfigurationError, StoreUnavailable) as error:
+            refused.append(str(error))
+        finally:
+            await store.close()
+    assert len(refused) > damages // 3
+    assert not [message for message in refused if "damaged" not in message or "\n" in message]

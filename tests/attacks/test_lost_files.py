@@ -1,5 +1,11 @@
-"""A lost database or lost keys: the control plane refuses to start as if the directory were new."""
+"""A lost database or lost keys: the control plane refuses to start as if the directory were new.
 
+A database that is removed, moved or replaced under a running process: nothing is acknowledged that a restart would lose.
+"""
+
+import asyncio
+import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -7,7 +13,7 @@ import pytest
 from tests.support.stores import a_body
 
 from federation.apimachinery.clock import SystemClock
-from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.errors import ConfigurationError, StoreUnavailable
 from federation.apiserver.auth.pki import ensure_pki, has_authority
 from federation.apiserver.store.sql import SQLStore
 from federation.assembly import ControlPlane
@@ -68,3 +74,64 @@ async def test_with_new_the_start_goes_on_to_the_next_step(tmp_path: Path) -> No
     with pytest.raises(ConfigurationError, match="neither a host name nor an IP address"):
         await start(tmp_path, host="\udcff", new=True)
     assert (tmp_path / "state.db").stat().st_size
+
+
+def _remove_folder(folder: Path) -> None:
+    shutil.rmtree(folder)
+
+
+def _move_folder(folder: Path) -> None:
+    folder.rename(folder.with_name("moved"))
+
+
+def _replace_folder(folder: Path) -> None:
+    shutil.copytree(folder, folder.with_name("copy"))
+    shutil.rmtree(folder)
+    folder.with_name("copy").rename(folder)
+
+
+def _remove_file(folder: Path) -> None:
+    (folder / "state.db").unlink()
+
+
+def _replace_file(folder: Path) -> None:
+    shutil.copy(folder / "state.db", folder / "copy")
+    (folder / "copy").replace(folder / "state.db")
+
+
+def _remove_log(folder: Path) -> None:
+    (folder / "state.db-wal").unlink()
+
+
+@pytest.mark.parametrize(
+    "vanish", [_remove_folder, _move_folder, _replace_folder, _remove_file, _replace_file, _remove_log]
+)
+async def test_nothing_is_acknowledged_that_is_not_in_the_files_of_the_next_start(
+    tmp_path: Path, vanish: Callable[[Path], None]
+) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    store = SQLStore(f"sqlite:///{folder}/state.db")
+    await store.ready()
+    running = asyncio.create_task(store.run())
+    await store.create("/before", a_body())
+    vanish(folder)
+    for number in range(3):
+        with pytest.raises(StoreUnavailable, match=r"was (removed or moved|replaced) while this process uses it"):
+            await store.create(f"/after-{number}", a_body())
+    assert [entry.key for entry in (await store.list("/")).entries] == ["/before"], "reads go on"
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await store.close()
+
+
+async def test_writes_go_on_when_the_file_is_back(tmp_path: Path) -> None:
+    store = SQLStore(f"sqlite:///{tmp_path}/state.db")
+    await store.ready()
+    file = tmp_path / "state.db"
+    file.rename(tmp_path / "away")
+    with pytest.raises(StoreUnavailable, match="removed or moved"):
+        await store.create("/one", a_body())
+    (tmp_path / "away").rename(file)
+    await store.create("/two", a_body())
+    await store.close()

@@ -6,6 +6,7 @@ helper has no state, takes some 8 MB, and exits when the socket closes, also whe
 """
 
 import asyncio
+import errno
 import os
 import socket
 import subprocess
@@ -83,6 +84,8 @@ class FsyncHelper:
         code = await answer
         if code < 0:
             raise StoreUnavailable(f"the helper that syncs {self._path} has ended")
+        if code == errno.ENOENT:
+            raise StoreUnavailable(f"{self._path} was removed or moved while this process uses it; put it back")
         if code:
             raise StoreUnavailable(f"{self._path} cannot be made durable: {os.strerror(code)}; check the disk")
 

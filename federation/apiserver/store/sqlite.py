@@ -29,6 +29,7 @@ from federation.apiserver.store.diskreserve import DiskReserve
 from federation.apiserver.store.fsync import FsyncHelper
 from federation.apiserver.store.migrate import migrate
 from federation.apiserver.store.options import StoreOptions
+from federation.apiserver.store.sqlitefile import OpenFile, check_pages
 
 T = TypeVar("T")
 
@@ -96,6 +97,7 @@ class SQLiteDatabase:
         self._is_read_only = False
         self._write_lock = asyncio.Lock()
         self._lock: int | None = None
+        self._file = OpenFile(self._path, self.name)
         self._commits = 0
         self.bytes_used = 0
         writable = f"make {self._path.parent} and the files in it writable for uid {os.geteuid()}"
@@ -136,6 +138,7 @@ class SQLiteDatabase:
             while True:
                 if self._is_read_only:
                     raise StoreUnavailable(f"{self.name} is read-only until its disk has room; free space on it")
+                self._file.check()
                 try:
                     result = self._transact(work)
                     break
@@ -147,6 +150,7 @@ class SQLiteDatabase:
             self._commits += 1
             if is_durable and self._options.synchronous == "FULL":
                 await self._fsync.sync()
+            self._file.check()
             return result
 
     async def read(self, work: Callable[[Connection], T], *, is_one_statement: bool = False) -> T:
@@ -332,7 +336,10 @@ class SQLiteDatabase:
         event.listen(self._engine, "connect", self._configure)
         event.listen(self._engine, "begin", self._begin)
         try:
+            with translated(self.name, self._remedies), _driver_errors():
+                check_pages(self._driver(), self.name)
             self._transact(lambda connection: migrate(connection, self.name))
+            self._file.remember()
             if not self._is_read_only:
                 self._make_shrinkable()
             elif self._connection is not None:

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 from pathlib import Path
 
@@ -64,6 +65,35 @@ async def test_kill_9_loses_no_acknowledged_write(durable: StoreBackend, tmp_pat
         assert newest > revision
         revision = newest
         await durable.stop(store)
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("copies", [3, pytest.param(30, marks=pytest.mark.nightly)])
+async def test_copies_of_the_files_at_random_moments_have_every_acknowledged_write(tmp_path: Path, copies: int) -> None:
+    """A copy of database and log at one moment is what a crash leaves behind, or a snapshot of the disk."""
+    folder, rng = tmp_path / "state", random.Random(copies)
+    folder.mkdir()
+    with a_child(f"sqlite:///{folder}/state.db", 8, tmp_path) as child:
+        for number in range(copies):
+            await child.writes(rng.randrange(1, 300))
+            child.process.send_signal(signal.SIGSTOP)
+            taken = tmp_path / str(number)
+            taken.mkdir()
+            for name in ("state.db", "state.db-wal"):
+                shutil.copy(folder / name, taken / name)
+            acknowledged = list(child.acknowledged)
+            child.process.send_signal(signal.SIGCONT)
+            store = SQLStore(f"sqlite:///{taken}/state.db")
+            await store.ready()
+            assert store.warnings() == []
+            newest = await store.revision()
+            kept = {entry.key: entry.revision for entry in (await store.list("/")).entries}
+            assert not [(key, at) for key, at in acknowledged if kept.get(key, 0) < at]
+            async with recording(store, since=max(0, newest - 50)) as watch:
+                events = await watch.wait_for(newest)
+            assert [event.revision for event in events] == list(range(max(0, newest - 50) + 1, newest + 1))
+            await store.close()
+            shutil.rmtree(taken)
 
 
 async def test_the_syncing_helper_is_replaced_when_it_dies(tmp_path: Path) -> None:

@@ -37,10 +37,12 @@ async def test_a_cancelled_request_does_not_shift_the_answers(helper: FsyncHelpe
 
 async def test_a_disk_error_is_reported_and_the_helper_continues(helper: FsyncHelper, tmp_path: Path) -> None:
     (tmp_path / "file").unlink()
-    with pytest.raises(
-        StoreUnavailable, match="file cannot be made durable: No such file or directory; check the disk"
-    ):
+    with pytest.raises(StoreUnavailable, match="file was removed or moved while this process uses it; put it back"):
         await helper.sync()
+    (tmp_path / "file").mkdir()
+    with pytest.raises(StoreUnavailable, match="file cannot be made durable: Is a directory; check the disk"):
+        await helper.sync()
+    (tmp_path / "file").rmdir()
     (tmp_path / "file").write_bytes(b"y")
     await helper.sync()
 
