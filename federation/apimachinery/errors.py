@@ -37,6 +37,7 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     │   └── PatchError: in JSON patches
     │       └── TestFailedError: an operation that tests a value
     ├── ConfigurationError: in settings, files and arguments; final, names the field and the remedy
+    │   └── PlanForbidden: a kind that a plan needs may not be listed
     ├── PluginError: a scheduler plugin failed, or broke the protocol
     │   └── PluginFailed, UnschedulableError
     ├── WebhookFailed, ParamsError, ConditionError, MutationError: in admission, conversion; the failure policy decides

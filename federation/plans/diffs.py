@@ -9,6 +9,21 @@ from federation.apimachinery.resources import Object
 from federation.apimachinery.wellknown import LAST_APPLIED_CONFIGURATION
 from federation.scheduling.whatif.planresult import MemberPlan
 
+_OF_THE_SERVER = ("managedFields", "creationTimestamp", "generation", "resourceVersion", "selfLink", "uid")
+"""Parts of metadata that every write changes, or none."""
+
+
+def object_diff(before: Object | None, after: Object | None) -> list[str]:
+    """Return the unified diff of an object of the host, without its status and what the server writes by itself."""
+    old, new = ({} if obj is None else _of_users(obj) for obj in (before, after))
+    lines = (_yaml(_masked(old, new, "before")), _yaml(_masked(new, old, "after")))
+    return list(difflib.unified_diff(*lines, lineterm="", n=3))[2:]
+
+
+def _of_users(obj: Object) -> Object:
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in _OF_THE_SERVER}
+    return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}
+
 
 def to_diff(row: MemberPlan) -> list[str]:
     """Return the unified diff of a cluster's manifests without its two header lines."""

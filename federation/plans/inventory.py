@@ -11,8 +11,12 @@ _PAGE = 500
 """Objects per page."""
 
 
+class PlanForbidden(ConfigurationError):
+    """The user may not list a kind that plans depend on."""
+
+
 async def read_inventory(host: Client) -> ObjectSet:
-    """Return the objects; ConfigurationError names a kind that the user may not list."""
+    """Return the objects; PlanForbidden names a kind that the user may not list."""
     kinds = (*CONTEXT, *FEDERATED)
     listed = await asyncio.gather(*(_list(host, resource) for resource in kinds))
     return ObjectSet(dict(zip(kinds, listed, strict=True)))
@@ -25,7 +29,7 @@ async def _list(host: Client, resource: Resource) -> list[Object]:
         try:
             page = await host.list(resource, limit=_PAGE, continue_token=token)
         except Forbidden as error:
-            raise ConfigurationError(
+            raise PlanForbidden(
                 f"a plan has to list all {resource.group_resource}, which is forbidden: {error.message}"
             ) from error
         found += page.items

@@ -14,6 +14,7 @@ from federation.apimachinery import conditions, dotpaths
 from federation.apimachinery.clock import to_rfc3339
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.guard.record import past_move
 from federation.planning.rendering.memberobject import Renderer, RenderError
 from federation.planning.status.rolloutprogress import Progress, budget_of, progress_of
 
@@ -184,17 +185,20 @@ def delivery_to_json(
 ) -> dict[str, Any]:
     """Return the document of one object: its conditions, override policies and clusters, and its budget if divided.
 
+    `lastMove` is the placement before its last move, and when that was, if a move is recorded.
+
     A cluster has its `drift`, the autoscaler of the replicas, and until when its taints are `tolerated`, where there
     are any.
     """
     held = (federated.get("status") or {}).get("conditions") or ()
     conditions = [condition for condition in held if condition.get("type") in _CONDITIONS]
-    budget = budget_of(federated, type_)
+    budget, move = budget_of(federated, type_), past_move(federated)
     return {
         "kind": "Delivery",
         "conditions": conditions,
         "overridePolicies": _override_policies(federated),
         **({} if budget is None else {"budget": budget}),
+        **({} if move is None else {"lastMove": {"at": move.at, "placement": move.placement}}),
         "clusters": [
             _row_to_json(row, drifts.get(row.cluster), scalers.get(row.cluster, ""), tolerated.get(row.cluster))
             for row in rows

@@ -7,6 +7,7 @@ from typing import Any
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.naturalorder import natural_key
 from federation.web import objectlist
+from federation.web.ui import actionscreen
 from federation.web.ui.clustercards import by_region, concerns_of, matches, to_card
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
 
@@ -55,6 +56,11 @@ async def _load_cluster(page: Page) -> Mapping[str, Any]:
     listed = await page.api.get(objectlist.PATH, **query)
     after = listed["metadata"].get("continue", "")
     return {
+        "actions": await actionscreen.offered(
+            page, await actionscreen.to_subject(page, FEDERATED_CLUSTERS, cluster, page.now, {})
+        ),
+        "address": actionscreen.address_of(FEDERATED_CLUSTERS, "", name),
+        "done": actionscreen.done_by(page),
         "card": to_card(cluster),
         "concerns": concerns_of(cluster, page.now),
         "endpoint": (cluster.get("spec") or {}).get("apiEndpoint", ""),

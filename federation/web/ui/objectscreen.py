@@ -7,7 +7,9 @@ from typing import Any
 from federation.apimachinery.errors import ApiError
 from federation.apimachinery.resources import Resource
 from federation.planning.diagnosis.objectsummary import outcome_of
+from federation.planning.federatedobject.naming import NAME_LENGTH_MAX, bounded
 from federation.web import decisions, delivery, memberpods
+from federation.web.ui import actionscreen
 from federation.web.ui.decisionline import to_link
 from federation.web.ui.objecttree import ClusterBranch, ObjectTree, grow
 from federation.web.ui.podtroubles import tone_of, troubles_in
@@ -35,7 +37,11 @@ async def _load(page: Page) -> Mapping[str, Any]:
     text = page.query.get("q", "")
     branches = [branch for branch in tree.branches if text in branch.cluster]
     pods = await _pods(page, tree, about)
+    subject = await actionscreen.to_subject(page, resource, source, page.now, delivered)
     return {
+        "actions": await actionscreen.offered(page, subject),
+        "address": actionscreen.address_of(resource, namespace, name),
+        "done": actionscreen.done_by(page),
         "source": source,
         "kind": kind,
         "tree": tree,
@@ -45,6 +51,7 @@ async def _load(page: Page) -> Mapping[str, Any]:
         "branches_more": max(0, len(branches) - _BRANCHES),
         "pods": pods,
         "pod_tone": tone_of,
+        "merged": merged_name,
         "troubles": troubles_in({cluster: found["items"] for cluster, found in pods.items()}),
         "events": await _events(page, namespace, name, str(source["metadata"].get("uid") or "")),
     }
@@ -72,6 +79,11 @@ async def _pods(page: Page, tree: ObjectTree, about: Mapping[str, str]) -> dict[
 def is_short(branch: ClusterBranch) -> bool:
     """Return whether fewer replicas are ready in the cluster than it should have."""
     return (branch.ready or 0) < (branch.wanted or 0)
+
+
+def merged_name(cluster: str, pod: str) -> str:
+    """Return the name that a pod of a member has on the host."""
+    return bounded(f"{cluster}-{pod}", NAME_LENGTH_MAX)
 
 
 async def _events(page: Page, namespace: str, name: str, uid: str) -> Sequence[Mapping[str, Any]]:

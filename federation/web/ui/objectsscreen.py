@@ -5,6 +5,7 @@ from typing import Any
 
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS
 from federation.web import objectlist
+from federation.web.ui import actionscreen
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
 
 _FILTERS = ("namespace", "kind", "name", "cluster", "state", "cause", "sort")
@@ -28,6 +29,7 @@ async def _load(page: Page) -> Mapping[str, Any]:
     listed = await page.api.get(objectlist.PATH, **query, limit=str(PAGE_ROWS))
     after = listed["metadata"].get("continue", "")
     return {
+        "done": actionscreen.done_by(page),
         "listed": listed,
         "states": STATES,
         "next": page.link(**{"continue": after}) if after else "",

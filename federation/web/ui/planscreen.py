@@ -9,6 +9,7 @@ from typing import Any
 
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.errors import ConfigurationError, NotFound
+from federation.apimachinery.naturalorder import natural_key
 from federation.client.client import Client
 from federation.planning.clusters.taintedits import apply_edits as apply_taints
 from federation.planning.clusters.taintedits import cordoned, drained, parse_edit, uncordoned
@@ -41,7 +42,7 @@ _FIELDS = ("manifests", "namespace", "cluster", "action", "taint")
 async def _load(page: Page) -> Mapping[str, Any]:
     listed = await page.get_optional(FEDERATED_CLUSTERS.path(), {"items": []})
     return {
-        "clusters": sorted(cluster["metadata"]["name"] for cluster in listed["items"]),
+        "clusters": sorted((cluster["metadata"]["name"] for cluster in listed["items"]), key=natural_key),
         "actions": ACTIONS,
         "form": {field: page.query[field] for field in _FIELDS if page.query.get(field)},
     }
@@ -128,7 +129,7 @@ def title_of(obj: ObjectPlan) -> str:
 def _rows(obj: ObjectPlan) -> Sequence[MemberPlan]:
     """Return the clusters that change, those with most replicas first."""
     changed = [row for row in obj.rows if row.is_changed]
-    return sorted(changed, key=lambda row: (-abs(row.delta), row.cluster))[:ROWS_MAX]
+    return sorted(changed, key=lambda row: (-abs(row.delta), natural_key(row.cluster)))[:ROWS_MAX]
 
 
 def diffs_of(obj: ObjectPlan) -> list[tuple[str, list[str]]]:

@@ -34,8 +34,11 @@ class Page:
     planners: Planners
 
     def link(self, **changes: str) -> str:
-        """Return the page's own address with some parameters of the query changed; "" removes one."""
-        query = {key: value for key, value in {**self.query, **changes}.items() if value}
+        """Return the page's own address with some parameters of the query changed; "" removes one.
+
+        `done`, what led to the page, is told once.
+        """
+        query = {key: value for key, value in {**self.query, **changes}.items() if value and key != "done"}
         return f"{self.path}?{urlencode(query)}" if query else self.path
 
     async def may(self, verb: str, resource: Resource, namespace: str = "", name: str = "") -> bool:

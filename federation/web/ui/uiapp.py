@@ -18,6 +18,7 @@ from federation.apiserver.http.asgi import ASGIApp, Receive, Scope, Send
 from federation.apiserver.http.nonresource import SERVER, Mount
 from federation.plans.planner import Planners
 from federation.web.ui import (
+    actionscreen,
     attention,
     capacityscreen,
     decisionscreen,
@@ -30,6 +31,7 @@ from federation.web.ui import (
     objectscreen,
     objectsscreen,
     planscreen,
+    podscreen,
     rolloutscreens,
 )
 from federation.web.ui.credentials import Sealer, Session
@@ -54,6 +56,9 @@ SCREENS = (
     decisionscreen.SCREEN,
     diffscreen.SCREEN,
     rolloutscreens.ROLLOUT_SCREEN,
+    actionscreen.SCREEN,
+    podscreen.SCREEN,
+    podscreen.LOGS_SCREEN,
 )
 """All screens; those that are listed are in the navigation in this order."""
 _STATIC_AGE = "public, max-age=3600"
@@ -159,6 +164,8 @@ async def _show(
         found = await screen.load(page)
     except Unauthorized:
         return login.to_login(request, is_over=True)
+    except ConfigurationError as error:
+        return _problem(session, 400, "That is not possible", problem_of(error))
     except ApiError as error:
         titles = {403: "You lack the permission for this page", 404: "It does not exist"}
         title = titles.get(error.code, "The control plane could not answer")
