@@ -17,7 +17,7 @@ _NAME_MAX = 317
 _LABELS_MAX = 512
 _TAINTS_MAX = 128
 _RESOURCES_MAX = 128
-_ALLOCATED = ("f:clusterIP", "f:clusterIPs", "f:healthCheckNodePort")
+_ALLOCATED = ("f:clusterIP", "f:clusterIPs", "f:healthCheckNodePort", "f:ipFamilies", "f:ipFamilyPolicy")
 
 
 def drop_managed_fields(obj: Object) -> Object:

@@ -131,6 +131,19 @@ def test_a_job_is_resumed_when_nothing_is_said_about_suspend_any_more(servers: t
         assert api.apply("jobs", resumed, names.FIELD_MANAGER, force=True)["spec"]["suspend"] is False
 
 
+def test_a_service_keeps_its_families_when_the_host_does_not_send_its_own_any_more(servers: tuple[Api, Api]) -> None:
+    kind = ("v1", "Service", "services")
+    families = {"ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}
+    spec = {"type": "ClusterIP", "selector": {"app": "web"}, "ports": [{"port": 80, "protocol": "TCP"}]}
+    for api in servers:
+        before = api.apply("services", _whole(kind, "families", {"spec": {**spec, **families}}), names.FIELD_MANAGER)
+        changed = _whole(kind, "families", {"spec": {**spec, "selector": {"app": "other"}}})
+        after = api.apply("services", changed, names.FIELD_MANAGER, force=True)
+        assert after["spec"]["selector"] == {"app": "other"}
+        for field in (*families, "clusterIP", "clusterIPs"):
+            assert after["spec"][field] == before["spec"][field]
+
+
 def _whole(kind: tuple[str, str, str], name: str, desired: Object) -> Object:
     metadata = {**desired.get("metadata", {}), "name": name}
     return {**desired, "apiVersion": kind[0], "kind": kind[1], "metadata": metadata}

@@ -1,8 +1,8 @@
-"""Fields of a Service that the host's API server allocates: addresses and node ports. Pure.
+"""Fields of a Service that the host's API server allocates: addresses, their families, and node ports. Pure.
 
-A member has its own networks, so a value that the host allocated must not travel. One that a user wrote does. The
-managed fields of the source tell them apart: an API server records what a request contains, not what it allocates.
-`runtime/transforms.py` keeps that part of the managed fields in caches.
+A member has its own networks, so a value that the host allocated must not travel: a member with IPv6 only refuses the
+family of a host with IPv4. One that a user wrote does. The managed fields of the source tell them apart: an API server
+records what a request contains, not what it allocates. `runtime/transforms.py` keeps that part of them in caches.
 
 Reference: docs/reference/federation.md.
 """
@@ -17,7 +17,15 @@ from federation.apimachinery.resources import Object
 CLUSTER_IP = "spec.clusterIP"
 CLUSTER_IPS = "spec.clusterIPs"
 HEALTH_CHECK_NODE_PORT = "spec.healthCheckNodePort"
-_FIELDS = {"f:clusterIP": CLUSTER_IP, "f:clusterIPs": CLUSTER_IPS, "f:healthCheckNodePort": HEALTH_CHECK_NODE_PORT}
+IP_FAMILIES = "spec.ipFamilies"
+IP_FAMILY_POLICY = "spec.ipFamilyPolicy"
+_FIELDS = {
+    "f:clusterIP": CLUSTER_IP,
+    "f:clusterIPs": CLUSTER_IPS,
+    "f:healthCheckNodePort": HEALTH_CHECK_NODE_PORT,
+    "f:ipFamilies": IP_FAMILIES,
+    "f:ipFamilyPolicy": IP_FAMILY_POLICY,
+}
 _HEADLESS = "None"
 
 
@@ -42,8 +50,9 @@ def without_unwritten(spec: Mapping[str, Any], written: frozenset[str]) -> Objec
     if spec.get("clusterIP") != _HEADLESS and not written & {CLUSTER_IP, CLUSTER_IPS}:
         for key in ("clusterIP", "clusterIPs"):
             kept.pop(key, None)
-    if HEALTH_CHECK_NODE_PORT not in written:
-        kept.pop("healthCheckNodePort", None)
+    for path in (HEALTH_CHECK_NODE_PORT, IP_FAMILIES, IP_FAMILY_POLICY):
+        if path not in written:
+            kept.pop(path.removeprefix("spec."), None)
     ports = spec.get("ports")
     if isinstance(ports, list) and any(_is_unwritten(port, written) for port in ports):
         kept["ports"] = [

@@ -31,6 +31,8 @@ def a_service(*managed: dict[str, Any], **spec: Any) -> dict[str, Any]:
         "clusterIP": "10.96.0.7",
         "clusterIPs": ["10.96.0.7"],
         "healthCheckNodePort": 32000,
+        "ipFamilies": ["IPv4"],
+        "ipFamilyPolicy": "SingleStack",
         "ports": [{**HTTP, "nodePort": 30080}, {**HTTPS, "nodePort": 30443}],
     }
     metadata = {"name": "web", "namespace": "default", "uid": "u", "resourceVersion": "7", "managedFields": [*managed]}
@@ -59,6 +61,9 @@ def test_what_a_user_wrote_travels_and_nothing_else() -> None:
         "ports": [HTTP, {**HTTPS, "nodePort": 30443}],
     }
     assert rendered(a_service(entry("clusterIP")))["clusterIP"] == "10.96.0.7"
+    dual = a_service(entry("ipFamilyPolicy"), ipFamilyPolicy="PreferDualStack")
+    assert rendered(dual) == {"type": "LoadBalancer", "ports": [HTTP, HTTPS], "ipFamilyPolicy": "PreferDualStack"}
+    assert rendered(a_service(entry("ipFamilies")))["ipFamilies"] == ["IPv4"]
 
 
 def test_a_headless_service_stays_headless() -> None:
