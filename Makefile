@@ -4,9 +4,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # What `fedctl` needs, without tests and tools.
 BASE_STAMP := $(VENV)/.installed-base
-# The first installed interpreter that is at least 3.11.
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do command -v $$p >/dev/null && \
-	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && { echo $$p; break; }; done)
+# The interpreter of the environment; by default the one that tools/interpreter.py finds.
+PYTHON ?=
 # Three on two cores, because tests of real processes wait for clocks and timeouts.
 WORKERS ?= 3
 # Without bytecode files each start of a process compiles all modules, for two seconds.
@@ -22,10 +21,11 @@ help: ## Print the targets
 
 env: $(STAMP) ## Create the virtual environment with the versions in constraints.txt
 $(STAMP) $(BASE_STAMP): pyproject.toml constraints.txt
-	@test -n "$(PYTHON)" || { echo "make: no Python >= 3.11 found; install one or run: make PYTHON=/path/to/python3"; exit 1; }
 	@# An environment without pip is what an interrupted creation leaves; uv needs none.
-	@{ test -x $(BIN)/python && { command -v uv || $(BIN)/python -m pip --version; }; } >/dev/null 2>&1 || \
-		$(PYTHON) -m venv --clear $(VENV)
+	@{ test -x $(BIN)/python && { command -v uv || $(BIN)/python -m pip --version; }; } >/dev/null 2>&1 || { \
+		python="$(PYTHON)"; test -n "$$python" || python=$$(python3 tools/interpreter.py) || \
+			{ echo "make: no suitable Python found; install one or run: make PYTHON=/path/to/python3"; exit 1; }; \
+		"$$python" -m venv --clear $(VENV); }
 	@echo "Installing into $(VENV) (once) ..."
 	@$(BIN)/python tools/install.py $(if $(filter $(STAMP),$@),test)
 	@touch $@

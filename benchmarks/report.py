@@ -5,6 +5,7 @@
 
 import json
 import os
+import platform
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,11 @@ def print_report(name: str, parameters: Results, results: Results, goals: Goals 
             verdict = "met" if is_met(results[key], sign, limit) else "MISSED"
             print(f"{key:28}{results[key]:14,.1f}   goal {sign} {limit:<8,g} {verdict}")
     rounded = {key: round(value, 4) if isinstance(value, float) else value for key, value in results.items()}
-    line = {"name": name, "parameters": {**parameters, "cores": os.cpu_count() or 0}, "results": rounded}
+    line = {
+        "name": name,
+        "parameters": {**parameters, "cores": os.cpu_count() or 0, "python": platform.python_version()},
+        "results": rounded,
+    }
     print(json.dumps(line), flush=True)
 
 
