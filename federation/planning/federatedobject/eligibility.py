@@ -18,15 +18,16 @@ def exclusion(source: Mapping[str, Any]) -> str:
     if (metadata.get("annotations") or {}).get(names.NO_FEDERATED_RESOURCE):
         return f"it has the annotation {names.NO_FEDERATED_RESOURCE}"
     kind, name = source.get("kind", ""), metadata.get("name", "")
-    namespace = name if kind == "Namespace" else metadata.get("namespace", "")
-    if namespace == names.SYSTEM_NAMESPACE or namespace.startswith("kube-"):
-        return "its namespace belongs to the system"
     labels = metadata.get("labels") or {}
+    namespace = name if kind == "Namespace" else metadata.get("namespace", "")
+    is_chosen = kind != "Namespace" and any(label in labels for label in _PROPAGATION_LABELS)
+    if namespace == names.SYSTEM_NAMESPACE or (namespace.startswith("kube-") and not is_chosen):
+        return "its namespace belongs to the system"
     if kind == "HorizontalPodAutoscaler" and labels.get(names.HPA_MODE) == names.HPA_CENTRALIZED:
         return "it acts on the host"
     if names.BOOTSTRAPPING_LABEL in labels or _is_made_by_kubernetes(source, kind, namespace, name):
         return "every Kubernetes cluster makes its own"
-    if controller_of(source) is not None and not any(label in labels for label in _PROPAGATION_LABELS):
+    if controller_of(source) is not None and not is_chosen:
         return "another object's controller makes it"
     return ""
 

@@ -92,7 +92,13 @@ def _clean(cluster: Cluster) -> None:
     kubectl("delete", workloads, "-n", "default", "--all", "--wait=false")
     kinds = "configmaps,secrets,services,serviceaccounts"
     kubectl("delete", kinds, "-n", "default", "-l", MANAGED, "--wait=false")
-    kubectl("delete", "customresourcedefinitions,clusterroles,clusterrolebindings", "-l", MANAGED, "--wait=false")
+    cluster_wide = (
+        "validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies,"
+        "validatingadmissionpolicybindings,apiservices,ingressclasses,priorityclasses,"
+        "customresourcedefinitions,clusterroles,clusterrolebindings"
+    )
+    kubectl("delete", cluster_wide, "-l", MANAGED, "--wait=false")
+    kubectl("delete", "roles,rolebindings", "-n", "kube-system", "-l", MANAGED, "--wait=false")
     if foreign:
         kubectl("delete", "namespaces", *foreign, "--wait=false")
     eventually(
