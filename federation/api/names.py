@@ -413,6 +413,7 @@ REASON_MEMBER_STATUS_INVALID = "MemberStatusInvalid"
 EVENT_FAILED_INFER_FOLLOWERS = "FailedInferFollowers"
 EVENT_FAILED_UPDATE_FOLLOWER = "FailedUpdateFollower"
 EVENT_FOLLOWER_MISSING = "FollowerMissing"
+EVENT_SERVICE_NOT_READY = "ServiceNotReady"
 
 # Objects that every Kubernetes cluster creates itself; they are not federated
 BOOTSTRAPPING_LABEL = "kubernetes.io/bootstrapping"

@@ -17,6 +17,7 @@ from federation.apimachinery.resources import (
     FLOW_SCHEMAS,
     INGRESS_CLASSES,
     PRIORITY_LEVELS,
+    ROLE_BINDINGS,
     VALIDATING_WEBHOOKS,
     Object,
     Resource,
@@ -189,3 +190,27 @@ async def test_flow_schemas_and_api_services_of_members_leave_the_host_alone() -
         delivered = {obj["spec"]["template"]["metadata"]["name"] for obj in federated}
         assert {"v1beta1.external.metrics.k8s.io", "nginx", "slow"} <= delivered
         assert not delivered & {"v1.apps", "exempt", "catch-all", "system"}
+
+
+def a_binding(name: str, **labels: str) -> Object:
+    """Return a binding in `kube-system`, such as operators bring to read the authentication configuration."""
+    subject = {"kind": "ServiceAccount", "name": "operator", "namespace": "default"}
+    return {
+        "apiVersion": ROLE_BINDINGS.api_version,
+        "kind": ROLE_BINDINGS.kind,
+        "metadata": {"name": name, "namespace": "kube-system", "labels": labels},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "operator"},
+        "subjects": [subject],
+    }
+
+
+async def test_in_system_namespaces_only_what_names_a_policy_is_delivered() -> None:
+    async with a_world(members=("east",)) as world:
+        await world.create(CLUSTER_PROPAGATION_POLICIES, operators(ROLE_BINDINGS))
+        await world.settle()
+        await world.create(ROLE_BINDINGS, a_binding("chosen", **LABELLED))
+        await world.create(ROLE_BINDINGS, a_binding("selected"))
+        await world.settle()
+        east = world.members["east"]
+        assert await east.find(ROLE_BINDINGS, "chosen", "kube-system") is not None
+        assert await east.find(ROLE_BINDINGS, "selected", "kube-system") is None

@@ -13,6 +13,7 @@ from typing import Any
 from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
+from federation.delivery.host.servicewait import ServiceReadiness
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.propagation import BRIEF_S
 from federation.delivery.rules.memberrecord import MemberKey
@@ -56,6 +57,7 @@ class FollowerReadiness:
         self._clock = clock
         self._wait_s = wait_s
         self._enqueue = enqueue
+        self._services = ServiceReadiness(objects, member_objects, recorder, clock)
         self._since_s: dict[Key, dict[MemberKey, float]] = {}
         self._release_since_s: dict[Key, float] = {}
         self._waiting: dict[Identity, set[Key]] = {}
@@ -64,6 +66,8 @@ class FollowerReadiness:
         self, key: Key, federated: Object, cluster: str, desired: Mapping[str, Any], live: Object | None
     ) -> Wait | None:
         """Return the wait of a workload's write to a cluster, None when it may be written now."""
+        if live is None and (waits := self._services.wait(key, federated, cluster, desired)) is not None:
+            return Wait(*waits, is_brief=False)
         needs = self._with_secrets(federated, cluster, desired, live)
         missing = {
             follower: reference
@@ -154,6 +158,7 @@ class FollowerReadiness:
 
     def forget(self, key: Key) -> None:
         """Discard the state of a deleted workload."""
+        self._services.forget(key)
         self._since_s.pop(key, None)
         self._release_since_s.pop(key, None)
 
