@@ -5,6 +5,7 @@ that run in this process; others fail with a message that says so. `apiserver/ad
 `apiserver/semantics/conversion` interpret the responses.
 """
 
+import asyncio
 import base64
 import binascii
 from collections.abc import Awaitable, Callable, Mapping
@@ -34,6 +35,8 @@ class WebhookCaller(Protocol):
 
 Answer = Callable[[str, Object], Awaitable[Any]]
 """Answers a review that was sent to a path; ApiError when it refuses to."""
+AnswerAny = Callable[[str, str, Object], Awaitable[Any]]
+"""Answers a review that was sent to a service, given by namespace and name; ApiError when it refuses to."""
 
 
 class ServiceNetwork:
@@ -42,21 +45,34 @@ class ServiceNetwork:
     def __init__(self, outside: WebhookCaller | None = None) -> None:
         self._outside = outside
         self._services: dict[tuple[str, str], Answer] = {}
+        self._others: AnswerAny | None = None
 
     def add(self, namespace: str, name: str, answer: Answer) -> None:
         """Answer calls to a service of the cluster."""
         self._services[namespace, name] = answer
 
+    def add_others(self, answer: AnswerAny) -> None:
+        """Answer calls to all services that were not added."""
+        self._others = answer
+
     async def call(self, client_config: Mapping[str, Any], review: Object, *, timeout_s: float) -> Any:
         """Send the review and return the parsed response; WebhookFailed when there is none."""
         service = client_config.get("service") or {}
-        answer = self._services.get((str(service.get("namespace")), str(service.get("name"))))
-        if answer is None:
+        namespace, name = str(service.get("namespace")), str(service.get("name"))
+        answer = self._services.get((namespace, name))
+        others = self._others if service else None
+        if answer is None and others is None:
             if self._outside is None:
                 raise WebhookFailed("this API server was started without a way to call webhooks")
             return await self._outside.call(client_config, review, timeout_s=timeout_s)
         try:
-            return await answer(str(service.get("path") or "/"), review)
+            if answer is not None:
+                return await answer(str(service.get("path") or "/"), review)
+            assert others is not None
+            async with asyncio.timeout(timeout_s):
+                return await others(namespace, name, review)
+        except TimeoutError as error:
+            raise WebhookFailed(f"service {namespace}/{name} did not answer within {timeout_s:g} s") from error
         except ApiError as error:
             raise WebhookFailed(error.message) from error
 

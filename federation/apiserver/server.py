@@ -17,7 +17,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
 from federation.apimachinery.tasks import Supervisor
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
-from federation.apimachinery.webhooks import REVIEW_BYTES_MAX, Answer, HTTPWebhookCaller, ServiceNetwork
+from federation.apimachinery.webhooks import REVIEW_BYTES_MAX, Answer, AnswerAny, HTTPWebhookCaller, ServiceNetwork
 from federation.apiserver.aggregation.aggregator import Aggregator
 from federation.apiserver.audit.auditoptions import AuditOptions
 from federation.apiserver.audit.auditpolicy import load
@@ -142,6 +142,10 @@ class APIServer:
     def add_service(self, namespace: str, name: str, answer: Answer) -> None:
         """Answer webhook calls to a service of the cluster in this process."""
         self._network.add(namespace, name, answer)
+
+    def add_other_services(self, answer: AnswerAny) -> None:
+        """Answer webhook calls to all other services of the cluster in this process."""
+        self._network.add_others(answer)
 
     def set_pod_locations(self, locate: Locate) -> None:
         """Name the clusters of pods that are not here when `kubectl logs` asks for them. Call it before `run`."""

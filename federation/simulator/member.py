@@ -25,6 +25,7 @@ from federation.simulator.network import Network
 from federation.simulator.nodemetrics import NodeMetricsReader
 from federation.simulator.options import MemberOptions
 from federation.simulator.podconnections import PodExec, PodLogs, PodPorts
+from federation.simulator.podwebhooks import PodWebhooks
 from federation.simulator.workloads import Workloads
 from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
 from federation.spread.configurations import definitions
@@ -72,6 +73,7 @@ class SimulatedMember:
         """A client with all rights in the member."""
         own = LocalClient(self._server.registry, user_agent="metrics-server")
         self._server.read_from(NODE_METRICS, NodeMetricsReader(own, clock))
+        self._server.add_other_services(PodWebhooks(own).answer)
         self._workloads = Workloads(self._server.registry, options, clock)
         self._spreads: WorkloadSpreads | None = None
         self._uniteds: UnitedDeploymentService | None = None

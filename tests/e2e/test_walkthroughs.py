@@ -13,9 +13,11 @@ from tests.support.pages import Shell, check_command, prepare, sessions, shows
 from tests.support.sources import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow("executes pages")]
-PAGES = ("failover.md", "rollout.md", "faq.md", "gitops.md", "migration-karmada.md")
+PAGES = ("failover.md", "rollout.md", "faq.md", "gitops.md", "migration-karmada.md", "operators.md")
 READS = (
     *("kubectl get", "kubectl --kubeconfig faq-demo/members/member-1.kubeconfig get", "kubectl logs"),
+    "kubectl --kubeconfig operators-demo/members/member-1.kubeconfig get",
+    "kubectl --kubeconfig operators-demo/members/member-3.kubeconfig get",
     *("kubectl auth", "kubectl --kubeconfig deployer.kubeconfig get"),
     *("fedctl why", "env -u KUBECONFIG fedctl why", "fedctl clusters", "fedctl doctor", "fedctl holds"),
     *("fedctl leftovers", "fedctl sim status", "fedctl rollout status"),
