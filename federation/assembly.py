@@ -39,7 +39,7 @@ from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool
 from federation.componentoptions import journal_options, pool_options, registration_options
 from federation.controllers.federate.controller import first_finalizers, host_effects
-from federation.features.catalogue import start_features
+from federation.features.catalogue import feature_views, start_features
 from federation.hosting.admissionplugins import admission_plugins
 from federation.hosting.roles import HOST_RBAC
 from federation.journal.sqljournal import SQLJournal
@@ -207,7 +207,6 @@ class ControlPlane:
         from federation.web.delivery import DeliveryView
         from federation.web.objectlist import ObjectListView
         from federation.web.policyobjects import PolicyView
-        from federation.web.shardtopology import TopologyView
 
         wiring = self._wiring
         delivery = DeliveryView(
@@ -218,9 +217,9 @@ class ControlPlane:
             self._server.registry.kinds,
             delivery,
             PolicyView(wiring.objects, wiring.policy_usage),
-            TopologyView(wiring.informers, wiring.members),
             ObjectListView(wiring.objects, wiring.informers, delivery, self._clock),
             HeadroomView(wiring.objects, wiring.informers),
+            feature_views(wiring.host),
         )
 
     def _ui(self) -> Mount:

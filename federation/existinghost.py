@@ -33,7 +33,7 @@ from federation.client.kubeconfig import in_cluster, load_kubeconfig
 from federation.client.pool import ClusterPool
 from federation.componentoptions import journal_options, pool_options
 from federation.controllers.federate.controller import first_finalizers
-from federation.features.catalogue import start_features
+from federation.features.catalogue import feature_views, start_features
 from federation.hosting import installation, reachability
 from federation.hosting.access import HostAccess
 from federation.hosting.admissionplugins import admission_plugins
@@ -54,7 +54,6 @@ from federation.web import application
 from federation.web.clusterheadroom import HeadroomView
 from federation.web.delivery import DeliveryView
 from federation.web.policyobjects import PolicyView
-from federation.web.shardtopology import TopologyView
 from federation.wiring import Run, Wiring
 
 _log = structlog.get_logger(__name__)
@@ -119,9 +118,9 @@ class ExistingHost:
         )
         view = DeliveryView(wiring.objects, wiring.informers, wiring.members, wiring.member_records, wiring.tolerated)
         policies = PolicyView(wiring.objects, wiring.policy_usage)
-        spread = TopologyView(wiring.informers, wiring.members)
+        views = feature_views(wiring.host)
         headroom = HeadroomView(wiring.objects, wiring.informers)
-        mount = application.mount(self._journal, self._kinds, view, policies, spread, headroom=headroom)
+        mount = application.mount(self._journal, self._kinds, view, policies, headroom=headroom, views=views)
         self._traces = Traces(settings.otlp_endpoint, clock, __version__)
         self._traces.follow(wiring.objects, wiring.informers, self._leadership.may_act)
         self._endpoint = Endpoint(self._admission.answer, mount, self._access, wiring.unsynced)

@@ -34,7 +34,6 @@ from federation.controllers.rollout.httpgate import GateTransport
 from federation.controllers.schedule.controller import ScheduleController
 from federation.controllers.statusaggregate.controller import StatusAggregateController
 from federation.controllers.statuscollect.controller import StatusCollectController
-from federation.controllers.topologyspread.controller import TopologySpreadController
 from federation.controllers.ttlafterfinished.controller import TTLAfterFinishedController
 from federation.controllers.workloadspread.controller import WorkloadSpreadController
 from federation.delivery.controller import SyncController
@@ -42,7 +41,7 @@ from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.featureapi.feature import Loop
 from federation.featureapi.surroundings import Surroundings
-from federation.features.catalogue import FEATURES
+from federation.features.catalogue import FEATURES, feature_holds
 from federation.journal.decisions import Journal
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
@@ -160,7 +159,14 @@ class Wiring:
                 options=NamespaceOptions(exclude_regexp=settings.namespace_exclude_regexp),
             ),
             "federate": FederateController(
-                client, objects, informers, recorder, self.policy_selection, schedule.create_placed, clock=clock
+                client,
+                objects,
+                informers,
+                recorder,
+                self.policy_selection,
+                schedule.create_placed,
+                feature_holds(self.host),
+                clock=clock,
             ),
             "schedule": schedule,
             "override": OverrideController(
@@ -195,7 +201,6 @@ class Wiring:
                 client, objects, informers, members, compile_status_rule, clock=clock
             ),
             "ttlafterfinished": TTLAfterFinishedController(client, objects, clock=clock),
-            "topologyspread": TopologySpreadController(client, informers, members, recorder, clock=clock),
             "workloadspreads": WorkloadSpreadController(
                 client, objects, informers, members, recorder, PatchCheck(SPREAD_RULES), clock=clock
             ),

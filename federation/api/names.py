@@ -457,26 +457,6 @@ EVENT_RETURNED = "Returned"
 # Event reasons of the automigration controller
 EVENT_AUTO_MIGRATION_INFO_UPDATED = "AutoMigrationInfoUpdated"
 
-# Conditions, reasons and events of a TopologySpreadPlan
-TOPOLOGY_FIELD_MANAGER = "federation-topology"
-"""The field manager of the constraints in StatefulSets of the host."""
-PLANNED = "Planned"
-CONSTRAINTS_APPLIED = "ConstraintsApplied"
-SPREAD_SATISFIED = "SpreadSatisfied"
-REASON_PLANNED = "Planned"
-REASON_INVALID_SPEC = "InvalidSpec"
-REASON_NO_SHARDS = "NoShards"
-REASON_REFUSED = "Refused"
-REASON_DEADLOCK_POSSIBLE = "DeadlockPossible"
-REASON_UNDECIDED = "Undecided"
-REASON_CACHES_INCOMPLETE = "CachesIncomplete"
-REASON_CONSTRAINTS_APPLIED = "ConstraintsApplied"
-REASON_APPLY_REFUSED = "ApplyRefused"
-REASON_NO_VIOLATIONS = "NoViolations"
-REASON_VIOLATIONS = "Violations"
-EVENT_SPREAD_VIOLATION = "SpreadViolation"
-EVENT_SPREAD_VIOLATION_CLEARED = "SpreadViolationCleared"
-
 # Condition of source objects whose clusters do not all answer
 STATUS_STALE = "StatusStale"
 REASON_CLUSTERS_DO_NOT_ANSWER = "ClustersDoNotAnswer"

@@ -18,7 +18,6 @@ from federation.apimachinery.errors import ApiError, FederationError
 from federation.cli import (
     agentcommands,
     clustercommands,
-    convert,
     databasecommands,
     deliverycommands,
     holdcommands,
@@ -31,9 +30,9 @@ from federation.cli import (
     simcommands,
     spreadcommands,
     taintcommands,
-    topologycommands,
 )
 from federation.cli.commandgroups import Grouped
+from federation.features.catalogue import FEATURES
 from federation.terminal import candidates, flags
 from federation.terminal.execution import execute as _execute
 from federation.terminal.execution import fail as _fail
@@ -283,7 +282,6 @@ def why_command(
 
 app.command("render")(deliverycommands.render_command)
 app.command("diff")(deliverycommands.diff_command)
-app.command("convert")(convert.convert_command)
 app.command("import")(deliverycommands.import_command)
 app.command("adopt")(deliverycommands.adopt_command)
 
@@ -291,9 +289,14 @@ app.command("adopt")(deliverycommands.adopt_command)
 app.command("plan")(plancommands.plan_command)
 app.command("rebalance")(plancommands.rebalance_command)
 app.command("apply-plan")(plancommands.apply_plan_command)
-app.add_typer(topologycommands.app, name="topology")
 app.add_typer(rolloutcommands.app, name="rollout")
 app.add_typer(simcommands.app, name="sim")
+for _feature in FEATURES:
+    for _name, _command in _feature.commands().items():
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, name=_name)
+        else:
+            app.command(_name)(_command)
 
 
 @app.command("kubeconfig")

@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING, Protocol
 from federation.apimachinery.resources import Resource
 
 if TYPE_CHECKING:
+    import typer
+
     from federation.admission.hostreader import HostReader
     from federation.api.v1alpha1.base import Kind
     from federation.apiserver.admission.plugins import AdmissionPlugin
     from federation.client.client import Client
     from federation.featureapi.surroundings import Surroundings
+    from federation.runtime.host import Host
+    from federation.runtime.sourceholds import SourceHold
+    from federation.web.view import View
+
+    Command = typer.Typer | Callable[..., None]
+    """A group of commands, or one command, of `fedctl`."""
 
 
 class Loop(Protocol):
@@ -49,6 +57,20 @@ def _no_controllers(surroundings: "Surroundings") -> Mapping[str, Loop]:
     return {}
 
 
+def _no_holds(host: "Host") -> Sequence["SourceHold"]:
+    del host
+    return ()
+
+
+def _no_views(host: "Host") -> Sequence["View"]:
+    del host
+    return ()
+
+
+def _no_commands() -> Mapping[str, "Command"]:
+    return {}
+
+
 def _no_admission(host: "HostReader") -> Sequence["AdmissionPlugin"]:
     del host
     return ()
@@ -70,5 +92,11 @@ class Feature:
     The second argument is whether the host is an API server that is not embedded."""
     controllers: Callable[["Surroundings"], Mapping[str, Loop]] = _no_controllers
     """Return its controllers by name. The process that leads runs them."""
+    holds: Callable[["Host"], Sequence["SourceHold"]] = _no_holds
+    """Return what keeps new objects from being federated before the feature has written into them."""
     admission: Callable[["HostReader"], Sequence["AdmissionPlugin"]] = _no_admission
     """Return its admission plugins. A resource has at most one."""
+    views: Callable[["Host"], Sequence["View"]] = _no_views
+    """Return what it serves below `/federation/v1`."""
+    commands: Callable[[], Mapping[str, "Command"]] = _no_commands
+    """Return its commands of `fedctl` by name; `cli/commandgroups.py` lists the name in the help."""

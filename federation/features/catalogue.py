@@ -3,16 +3,30 @@
 from typing import TYPE_CHECKING
 
 from federation.featureapi.feature import Feature
-from federation.features import autoscaling, cronfederatedhpa, kubefed, services, types, uniteddeployment
+from federation.features import (
+    autoscaling,
+    convert,
+    cronfederatedhpa,
+    kubefed,
+    services,
+    topologyspread,
+    types,
+    uniteddeployment,
+)
 
 if TYPE_CHECKING:
     from federation.client.client import Client
+    from federation.runtime.host import Host
+    from federation.runtime.sourceholds import SourceHold
+    from federation.web.view import View
 
 FEATURES: tuple[Feature, ...] = (
     autoscaling.FEATURE,
+    convert.FEATURE,
     cronfederatedhpa.FEATURE,
     kubefed.FEATURE,
     services.FEATURE,
+    topologyspread.FEATURE,
     types.FEATURE,
     uniteddeployment.FEATURE,
 )
@@ -22,3 +36,13 @@ async def start_features(client: "Client", *, has_existing_host: bool) -> None:
     """Create on the host what the features need before controllers run."""
     for feature in FEATURES:
         await feature.start(client, has_existing_host)
+
+
+def feature_holds(host: "Host") -> list["SourceHold"]:
+    """Return what holds new objects of the host until the features have written into them."""
+    return [hold for feature in FEATURES for hold in feature.holds(host)]
+
+
+def feature_views(host: "Host") -> list["View"]:
+    """Return what the features serve below `/federation/v1`."""
+    return [view for feature in FEATURES for view in feature.views(host)]

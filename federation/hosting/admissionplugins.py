@@ -11,7 +11,6 @@ from federation.admission.federatedspreads import WorkloadSpreadAdmission
 from federation.admission.hostreader import HostReader
 from federation.admission.placementholds import PlacementHoldAdmission
 from federation.admission.policyselectors import PolicyAdmission
-from federation.api.resources import TOPOLOGY_SPREAD_PLANS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.effect import EffectOf
 from federation.apimachinery.publicaddresses import Network
@@ -40,7 +39,6 @@ def admission_plugins(
         PlacementHoldAdmission(clock),
         AuthorAdmission(PolicyAdmission(find, host.list_objects, gate_networks, effect_of)),
         DividedNumbersAdmission(host.list_objects, AutoscalerAdmission(host.list_objects)),
-        AuthorAdmission(resources=[TOPOLOGY_SPREAD_PLANS.group_resource]),
         WorkloadSpreadAdmission(find, host.list_objects, host.read_object, spread_rules),
         *chain.from_iterable(feature.admission(host) for feature in FEATURES),
     ]

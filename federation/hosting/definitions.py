@@ -29,7 +29,6 @@ from federation.api.v1alpha1.propagatedversion import ClusterPropagatedVersion, 
 from federation.api.v1alpha1.propagationpolicy import ClusterPropagationPolicy, PropagationPolicy
 from federation.api.v1alpha1.schedulerpluginwebhookconfiguration import SchedulerPluginWebhookConfiguration
 from federation.api.v1alpha1.schedulingprofile import SchedulingProfile
-from federation.api.v1alpha1.topologyspreadplan import TopologySpreadPlan
 from federation.features.catalogue import FEATURES
 
 KINDS: tuple[type[Kind], ...] = (
@@ -54,7 +53,6 @@ KINDS: tuple[type[Kind], ...] = (
     SchedulerPluginWebhookConfiguration,
     SchedulingProfile,
     StatefulSet,
-    TopologySpreadPlan,
     WorkloadSpread,
     *chain.from_iterable(feature.kinds() for feature in FEATURES),
 )

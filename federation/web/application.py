@@ -4,7 +4,7 @@ The API server mounts it and authenticates its requests. Requests for decisions 
 need the right to read the object that they are about. Other paths are authorized as non-resource URLs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -25,14 +25,13 @@ from federation.web import (
     namespaceclusters,
     objectlist,
     policyobjects,
-    shardtopology,
 )
 from federation.web.clusterheadroom import HeadroomView
 from federation.web.delivery import DeliveryView
 from federation.web.objectlist import ObjectListView
 from federation.web.policyobjects import PolicyView
 from federation.web.requests import ServedKinds, json_response
-from federation.web.shardtopology import TopologyView
+from federation.web.view import View
 
 
 def mount(
@@ -40,11 +39,14 @@ def mount(
     kinds: ServedKinds,
     view: DeliveryView | None = None,
     policies: PolicyView | None = None,
-    spread: TopologyView | None = None,
     listed: ObjectListView | None = None,
     headroom: HeadroomView | None = None,
+    views: Sequence[View] = (),
 ) -> Mount:
-    """Return the app as the API server mounts it below `/federation/`; without views it serves the journal only."""
+    """Return the app as the API server mounts it below `/federation/`; without views it serves the journal only.
+
+    `views` are those of leaf features.
+    """
     web = FastAPI(title="federation", docs_url=None, redoc_url=None, openapi_url="/federation/v1/openapi.json")
     decisions.add_routes(web, journal, kinds, listed)
     paths = {decisions.DECISIONS_PATH}
@@ -58,15 +60,15 @@ def mount(
     if policies is not None:
         policyobjects.add_routes(web, policies)
         paths.add(policyobjects.PATH)
-    if spread is not None:
-        shardtopology.add_routes(web, spread)
-        paths.add(shardtopology.PATH)
     if listed is not None:
         objectlist.add_routes(web, listed)
         paths.add(objectlist.PATH)
     if headroom is not None:
         clusterheadroom.add_routes(web, headroom)
         paths.add(clusterheadroom.PATH)
+    for each in views:
+        each.add_routes(web)
+        paths |= each.paths
     _add_error_handlers(web)
     return Mount(web, ("/federation/v1",), frozenset(paths))
 

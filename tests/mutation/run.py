@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 AREAS = {
     "scheduling": ["federation/scheduling"],
     "planning": ["federation/planning"],
+    "features": ["federation/features"],
     "delivery": ["federation/delivery", "federation/guard"],
     "store": ["federation/apiserver/store"],
     "auth": ["federation/apiserver/auth"],

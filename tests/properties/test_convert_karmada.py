@@ -12,9 +12,9 @@ from tests.support.generated import examples
 from federation.api.v1alpha1.overridepolicy import OverridePolicySpec
 from federation.api.v1alpha1.propagationpolicy import PropagationPolicySpec
 from federation.apimachinery.errors import ConfigurationError
+from federation.features.convert.rules.karmada import convert
+from federation.features.convert.rules.model import Conversion
 from federation.features.cronfederatedhpa.model import CronFederatedHPASpec
-from federation.planning.convert.karmada import convert
-from federation.planning.convert.model import Conversion
 
 Path = tuple[str | int, ...]
 NAMES = st.sampled_from(["a", "b", "c", "d"])

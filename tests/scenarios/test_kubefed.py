@@ -10,7 +10,7 @@ from federation.api.kubefedkinds import FEDERATED_KINDS, REPLICA_PREFERENCES
 from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, PODS, Object, Resource
 from federation.client.client import PatchType
-from federation.planning.convert.kubefed import convert
+from federation.features.convert.rules.kubefed import convert
 
 LABELS = {name: {"shop": "yes"} for name in ("east", "north", "west")}
 FEDERATED_DEPLOYMENTS = FEDERATED_KINDS["FederatedDeployment"].resource

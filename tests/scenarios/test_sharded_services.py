@@ -21,6 +21,16 @@ from federation.api.resources import PROPAGATION_POLICIES, TOPOLOGY_SPREAD_PLANS
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import NODES, PODS, STATEFUL_SETS, Object
 from federation.client.client import PatchType
+from federation.features.topologyspread.names import (
+    CONSTRAINTS_APPLIED,
+    EVENT_SPREAD_VIOLATION,
+    EVENT_SPREAD_VIOLATION_CLEARED,
+    PLANNED,
+    REASON_APPLY_REFUSED,
+    REASON_PLANNED,
+    REASON_REFUSED,
+    TOPOLOGY_FIELD_MANAGER,
+)
 
 FOLDER = ROOT / "examples" / "seeds" / "002"
 NAME = "rediscluster-3az-6379"
@@ -116,14 +126,14 @@ async def create(world: World, *, nodes: int = 2, **spec: Any) -> None:
 
 
 async def planned(world: World) -> str:
-    held = conditions.find((await plan_status(world)).get("conditions"), names.PLANNED) or {}
+    held = conditions.find((await plan_status(world)).get("conditions"), PLANNED) or {}
     return str(held.get("reason", ""))
 
 
 async def test_the_deadlock_of_document_002_is_found_and_avoided_before_any_pod_runs() -> None:
     async with a_world(members=("east",)) as world:
         await create(world)
-        await world.until_equal(lambda: planned(world), names.REASON_PLANNED)
+        await world.until_equal(lambda: planned(world), REASON_PLANNED)
         status = await plan_status(world)
         assert status["limits"] == {"node": 1, "zone": 2}
         assert status["verdict"]["avoidance"] == "Pinned"
@@ -137,7 +147,7 @@ async def test_the_deadlock_of_document_002_is_found_and_avoided_before_any_pod_
         assert [len(each["zones"]) for each in constraints] == [2, 2, 2]
         shard = await world.user.get(STATEFUL_SETS, f"{NAME}-2", "default")
         owners = {entry["manager"] for entry in shard["metadata"]["managedFields"]}
-        assert names.TOPOLOGY_FIELD_MANAGER in owners
+        assert TOPOLOGY_FIELD_MANAGER in owners
         assert await changes_of_a_restart(world) == []
 
 
@@ -166,8 +176,8 @@ async def test_shards_stay_apart_while_a_node_and_a_zone_fail_and_return() -> No
         assert by_zone(await until_placed(world, 6)) == by_zone(before)
         await until_rules(world)
 
-        events = [message for reason, message in await world.events() if reason == names.EVENT_SPREAD_VIOLATION]
-        cleared = [m for reason, m in await world.events() if reason == names.EVENT_SPREAD_VIOLATION_CLEARED]
+        events = [message for reason, message in await world.events() if reason == EVENT_SPREAD_VIOLATION]
+        cleared = [m for reason, m in await world.events() if reason == EVENT_SPREAD_VIOLATION_CLEARED]
         assert len([message for message in events if message.startswith("V5")]) == 1
         assert len([message for message in cleared if message.startswith("V5")]) == 1
 
@@ -197,7 +207,7 @@ async def test_modes_raise_max_skew_or_refuse_too_few_nodes(mode: str) -> None:
         await create(world, nodes=2 if mode == "Relaxed" else 1, mode=mode)
         for shard in manifests("shards.yaml"):
             await world.create(STATEFUL_SETS, shard)
-        wanted = names.REASON_PLANNED if mode == "Relaxed" else names.REASON_REFUSED
+        wanted = REASON_PLANNED if mode == "Relaxed" else REASON_REFUSED
         await world.until_equal(lambda: planned(world), wanted)
         await world.settle()
         spec = (await world.user.get(STATEFUL_SETS, f"{NAME}-0", "default"))["spec"]["template"]["spec"]
@@ -228,10 +238,10 @@ async def test_constraints_of_a_user_are_not_overwritten() -> None:
         )
 
         async def look() -> str:
-            held = conditions.find((await plan_status(world)).get("conditions"), names.CONSTRAINTS_APPLIED) or {}
+            held = conditions.find((await plan_status(world)).get("conditions"), CONSTRAINTS_APPLIED) or {}
             return str(held.get("reason", ""))
 
-        await world.until_equal(look, names.REASON_APPLY_REFUSED)
+        await world.until_equal(look, REASON_APPLY_REFUSED)
         kept = await world.user.get(STATEFUL_SETS, own["metadata"]["name"], "default")
         assert kept["spec"]["template"]["spec"]["affinity"] == {"nodeAffinity": required}
 
@@ -246,7 +256,7 @@ async def test_shards_are_assigned_to_clusters_with_one_zone_each() -> None:
             await world.create(PROPAGATION_POLICIES, policy)
         for plan in manifests("plan.yaml"):
             await world.create(TOPOLOGY_SPREAD_PLANS, plan)
-        await world.until_equal(lambda: planned(world), names.REASON_PLANNED)
+        await world.until_equal(lambda: planned(world), REASON_PLANNED)
         for shard in manifests("shards.yaml"):
             await world.create(STATEFUL_SETS, shard)
 
@@ -304,7 +314,7 @@ async def test_placements_of_a_user_are_kept_and_reported_if_they_contradict_the
             await add_nodes(world.members[cluster], {zone: 3})
         for plan in manifests("plan.yaml", zones=[{"name": "zoneA"}, {"name": "zoneB"}]):
             await world.create(TOPOLOGY_SPREAD_PLANS, plan)
-        await world.until_equal(lambda: planned(world), names.REASON_PLANNED)
+        await world.until_equal(lambda: planned(world), REASON_PLANNED)
         first, second, third = manifests("shards.yaml")
         kept = json.dumps([{"cluster": "east"}])
         weighted = json.dumps([{"cluster": name, "preferences": {"weight": 1}} for name in ("east", "north")])
@@ -405,7 +415,7 @@ async def until_complete(world: World, shards: int) -> dict[str, str]:
 
 async def _is_planned(world: World, shards: int) -> bool:
     status = await plan_status(world)
-    return bool(status.get("shards") == shards and await planned(world) == names.REASON_PLANNED)
+    return bool(status.get("shards") == shards and await planned(world) == REASON_PLANNED)
 
 
 async def test_new_shards_change_the_constraints_in_every_cluster() -> None:
@@ -478,7 +488,7 @@ async def test_explicit_limits_and_a_custom_domain_are_used() -> None:
         own = {"zoneKey": rack, "zones": racks, "maxPodsPerNode": 2, "maxPodsPerZone": 3}
         for plan in manifests("plan.yaml", **own):
             await world.create(TOPOLOGY_SPREAD_PLANS, plan)
-        await world.until_equal(lambda: planned(world), names.REASON_PLANNED)
+        await world.until_equal(lambda: planned(world), REASON_PLANNED)
         assert (await plan_status(world))["limits"] == {"node": 2, "zone": 3}
         for shard in manifests("shards.yaml"):
             await world.create(STATEFUL_SETS, shard)

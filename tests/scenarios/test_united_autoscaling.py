@@ -19,7 +19,7 @@ from tests.support.world import World, a_world
 from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, NODES, POD_METRICS, PODS, Object
-from federation.cli.convert import convert
+from federation.features.convert.command import convert
 
 SEED = ROOT / "examples" / "seeds" / "001"
 SCALERS = HORIZONTAL_POD_AUTOSCALERS

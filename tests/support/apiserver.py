@@ -7,7 +7,7 @@ own event loop (uvloop, as in production), so that tests may block, run kubectl,
 import asyncio
 import functools
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -48,10 +48,10 @@ from federation.web.clusterheadroom import HeadroomView
 from federation.web.delivery import DeliveryView
 from federation.web.objectlist import ObjectListView
 from federation.web.policyobjects import PolicyView
-from federation.web.shardtopology import TopologyView
 from federation.web.ui import uiapp
 from federation.web.ui.oidclogin import OIDCLogin
 from federation.web.ui.oidcoptions import OIDCLoginOptions
+from federation.web.view import View
 from tests.support.memoryjournal import MemoryJournal
 
 T = TypeVar("T")
@@ -101,9 +101,9 @@ def build(
     registry: Registry | None = None,
     view: DeliveryView | None = None,
     policies: PolicyView | None = None,
-    spread: TopologyView | None = None,
     listed: ObjectListView | None = None,
     headroom: HeadroomView | None = None,
+    views: Sequence[View] = (),
     connectors: dict[tuple[str, str, str, str], Connector] | None = None,
     oidc: OIDCOptions | None = None,
     client_secret: str = "",
@@ -111,7 +111,7 @@ def build(
     """Build a server without starting it, over a given registry or its own. Call it in a running event loop.
 
     With a `view` it also serves the delivery of objects, with `policies` the objects of policies, with
-    `spread` sharded services, with `listed` the list of objects, with `headroom` the capacity. The web UI is always there.
+    `listed` the list of objects, with `headroom` the capacity, with `views` more. The web UI is always there.
     With `oidc` it accepts ID tokens, and the UI lets users log in at the issuer.
     """
     clock = SystemClock()
@@ -132,7 +132,7 @@ def build(
     authorizer = RBACAuthorizer(registry, clock=clock, implied=HOST_RBAC.implied)
     journal, planners = MemoryJournal(), Planners(_plugins(), None, clock)
     mounts = {
-        "federation": application.mount(journal, registry.kinds, view, policies, spread, listed, headroom),
+        "federation": application.mount(journal, registry.kinds, view, policies, listed, headroom, views),
         "ui": uiapp.mount(pki.token_key.read_bytes, clock, planners, login),
     }
     aggregator = Aggregator(registry, identity=pki.front_proxy.read, clock=clock)

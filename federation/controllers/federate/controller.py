@@ -5,12 +5,12 @@ updates; they are dropped here, before anything is queued.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.api.resources import CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES, TOPOLOGY_SPREAD_PLANS
+from federation.api.resources import CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.effect import Effect, EffectOf
 from federation.apimachinery.finalizers import has_finalizer
@@ -21,12 +21,12 @@ from federation.controllers.federate.reconcile import WRITER, CreatePlaced, Reco
 from federation.planning.federatedobject import builder, changes, eligibility
 from federation.planning.federatedobject.hosteffect import effect_on_host
 from federation.planning.overrides.policymatching import Bindings, idle_controllers
-from federation.planning.shardtopology.observation import awaits_constraints
 from federation.runtime.controller import Controller, ControllerOptions
 from federation.runtime.events import Recorder
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
+from federation.runtime.sourceholds import SourceHold
 from federation.runtime.sourceinformers import SourceInformers
 
 _TRIGGERS = Triggers(
@@ -61,6 +61,7 @@ class FederateController:
         recorder: Recorder,
         selection: PolicySelection,
         create_placed: CreatePlaced,
+        holds: Sequence[SourceHold],
         *,
         clock: Clock,
         options: FederateOptions | None = None,
@@ -73,7 +74,7 @@ class FederateController:
         self._deleted: set[SourceKey] = set()
         self._bindings = Bindings()
         self._policies = [informers.for_resource(OVERRIDE_POLICIES), informers.for_resource(CLUSTER_OVERRIDE_POLICIES)]
-        self._spread_plans = informers.for_resource(TOPOLOGY_SPREAD_PLANS)
+        self._holds = holds
         reconciler = Reconciler(
             client,
             objects,
@@ -84,9 +85,7 @@ class FederateController:
             # A policy that appears right now may be missed here; the override controller finds every federated object
             # that the policy selects, so the object may be propagated once without its overrides, and no more.
             idle=lambda source, federated: idle_controllers(self._bindings, source, federated),
-            waits=lambda source: awaits_constraints(
-                source, self._spread_plans.list(source["metadata"].get("namespace", "")), clock.now()
-            ),
+            waits=lambda source: any(hold.holds(source) for hold in holds),
             create_placed=create_placed,
         )
         self.controller: Controller[SourceKey] = Controller(
@@ -106,7 +105,7 @@ class FederateController:
         self._objects.subscribe(self._on_placed, _PLACED)
         stop = self._types.add_listener(self._sources.follow, self._sources.unfollow)
         try:
-            synced = (informer.wait_synced() for informer in (*self._policies, self._spread_plans))
+            synced = [*(each.wait_synced() for each in self._policies), *(each.wait_synced() for each in self._holds)]
             await asyncio.gather(self._objects.wait_synced(), self._selection.wait_synced(), *synced)
             await self.controller.run()
         finally:

@@ -12,13 +12,27 @@ from typing import Any
 
 from tests.support.vectors import each_case, filled, load
 
-from federation.planning.shardtopology.assignment import Zones
-from federation.planning.shardtopology.check import Distribution, Node, Pod, check
-from federation.planning.shardtopology.constraints import ZONE_KEYS, Labels, build_constraints, has_constraints
-from federation.planning.shardtopology.feasibility import feasible_nodes
-from federation.planning.shardtopology.planner import Outcome, Plan, plan_service, run, search_from, search_unpinned
-from federation.planning.shardtopology.search import SearchResult, Shard, State, Verdict
-from federation.planning.shardtopology.shardedservice import Limits, Service, Skews, Zone, compute_limits, limits_of
+from federation.features.topologyspread.rules.assignment import Zones
+from federation.features.topologyspread.rules.check import Distribution, Node, Pod, check
+from federation.features.topologyspread.rules.constraints import ZONE_KEYS, Labels, build_constraints, has_constraints
+from federation.features.topologyspread.rules.feasibility import feasible_nodes
+from federation.features.topologyspread.rules.planner import (
+    Outcome,
+    Plan,
+    plan_service,
+    run,
+    search_from,
+    search_unpinned,
+)
+from federation.features.topologyspread.rules.search import SearchResult, Shard, State, Verdict
+from federation.features.topologyspread.rules.shardedservice import (
+    Limits,
+    Service,
+    Skews,
+    Zone,
+    compute_limits,
+    limits_of,
+)
 
 CASES = load("seeds-002-redis-topology-spread")
 HOSTNAME = "kubernetes.io/hostname"

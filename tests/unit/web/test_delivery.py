@@ -17,12 +17,12 @@ from federation.api.resources import OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS, SECRETS
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.identity import Attributes, User
+from federation.features.catalogue import feature_views
 from federation.hosting.roles import HOST_RBAC
 from federation.web.clusterheadroom import HeadroomView
 from federation.web.delivery import DeliveryView
 from federation.web.objectlist import ObjectListView
 from federation.web.policyobjects import PolicyView
-from federation.web.shardtopology import TopologyView
 
 URL = "/federation/v1/delivery?group=apps&kind=Deployment&namespace=default&name=web"
 
@@ -33,7 +33,6 @@ async def served(world: World, directory: Path) -> AsyncIterator[tuple[Parts, ht
     plane = world.plane
     view = DeliveryView(plane.objects, plane.informers, plane.members, plane.member_records, plane.tolerated)
     policies = PolicyView(plane.objects, plane.policy_usage)
-    spread = TopologyView(plane.informers, plane.members)
     listed = ObjectListView(plane.objects, plane.informers, view)
     parts = build(
         directory,
@@ -41,7 +40,7 @@ async def served(world: World, directory: Path) -> AsyncIterator[tuple[Parts, ht
         registry=world.registry,
         view=view,
         policies=policies,
-        spread=spread,
+        views=feature_views(plane.host),
         listed=listed,
         headroom=HeadroomView(plane.objects, plane.informers),
     )

@@ -1,0 +1,17 @@
+"""`fedctl convert`: manifests of Karmada, KubeFed and removed API versions as ours (docs/reference/fedctl.md).
+
+`command.py` reads and prints, `rules/` has a module per source.
+"""
+
+from collections.abc import Callable, Mapping
+
+from federation.featureapi.feature import Feature
+
+
+def _commands() -> Mapping[str, Callable[..., None]]:
+    from federation.features.convert.command import convert_command
+
+    return {"convert": convert_command}
+
+
+FEATURE = Feature("convert", page="fedctl.md", commands=_commands)

@@ -1,0 +1,96 @@
+"""Karmada's policies, autoscalers, quotas and interpreters as ours. Pure.
+
+Override policies come first, because they hold for the first delivery; then policies; then the objects themselves.
+Kinds that Karmada's controllers write are left out with a note. Names, labels and annotations stay, but for those of
+Karmada and of the API server: `kubectl get -o yaml` of Karmada's API can be converted, too.
+
+docs/migration-karmada.md has the table of all fields.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from federation.api.resources import (
+    CLUSTER_OVERRIDE_POLICIES,
+    CLUSTER_PROPAGATION_POLICIES,
+    CRON_AUTOSCALERS,
+    FEDERATED_RESOURCE_QUOTAS,
+    OVERRIDE_POLICIES,
+    PROPAGATION_POLICIES,
+)
+from federation.apimachinery.resources import CRDS, HORIZONTAL_POD_AUTOSCALERS, Object, Resource
+from federation.features.convert.rules.fieldreader import FieldReader, to_title
+from federation.features.convert.rules.karmadaautoscaling import autoscaler_labels, to_autoscaler_spec, to_cron_spec
+from federation.features.convert.rules.karmadainterpreters import to_type_config
+from federation.features.convert.rules.karmadametadata import to_metadata, to_plain
+from federation.features.convert.rules.karmadaoverrides import to_override_spec
+from federation.features.convert.rules.karmadapropagation import to_policy_spec
+from federation.features.convert.rules.karmadaquotas import to_quota_spec
+from federation.features.convert.rules.model import Conversion, Note
+from federation.planning.federatedobject.previoushosts import KARMADA_DOMAIN, in_domain
+
+_SPECS: dict[str, tuple[Resource, Callable[[FieldReader, str], Object]]] = {
+    "PropagationPolicy": (PROPAGATION_POLICIES, to_policy_spec),
+    "ClusterPropagationPolicy": (CLUSTER_PROPAGATION_POLICIES, to_policy_spec),
+    "OverridePolicy": (OVERRIDE_POLICIES, to_override_spec),
+    "ClusterOverridePolicy": (CLUSTER_OVERRIDE_POLICIES, to_override_spec),
+    "FederatedHPA": (HORIZONTAL_POD_AUTOSCALERS, lambda spec, _: to_autoscaler_spec(spec)),
+    "FederatedResourceQuota": (FEDERATED_RESOURCE_QUOTAS, lambda spec, _: to_quota_spec(spec)),
+    "CronFederatedHPA": (CRON_AUTOSCALERS, lambda spec, _: to_cron_spec(spec)),
+}
+_WITHOUT = {
+    "Cluster": "join the cluster: fedctl join NAME --kubeconfig FILE",
+    "Work": "members are written directly; apply the object itself",
+    "ResourceBinding": "the placement is in the FederatedObject, which the control plane writes",
+    "ClusterResourceBinding": "the placement is in the ClusterFederatedObject, which the control plane writes",
+    "ClusterTaintPolicy": "taint the cluster: fedctl taint NAME KEY=VALUE:EFFECT",
+    "MultiClusterService": "apply a ServiceExport and a ServiceImport of the Service's name",
+    "MultiClusterIngress": "apply an Ingress with a policy that places it",
+    "WorkloadRebalancer": "divide the replicas again with: fedctl rebalance KIND/NAME",
+}
+"""Kinds that are left out, and what to do instead."""
+
+
+def convert(manifests: Sequence[dict[str, Any]]) -> Conversion:
+    """Return the manifests with Karmada's kinds converted; ConfigurationError for a field of the wrong type."""
+    notes: list[Note] = []
+    definitions = [each for each in manifests if each.get("kind") == CRDS.kind]
+    overrides: list[Object] = []
+    policies: list[Object] = []
+    others: list[Object] = []
+    for manifest in manifests:
+        if not _is_karmadas(manifest):
+            others.append(to_plain(manifest, notes))
+            continue
+        converted = _convert_one(manifest, definitions, notes)
+        if converted is None:
+            continue
+        kind = converted["kind"]
+        (overrides if "Override" in kind else policies if "Policy" in kind else others).append(converted)
+    return Conversion([*overrides, *policies, *others], notes)
+
+
+def _is_karmadas(manifest: Mapping[str, Any]) -> bool:
+    return in_domain(str(manifest.get("apiVersion") or ""), KARMADA_DOMAIN)
+
+
+def _convert_one(manifest: Object, definitions: Sequence[Object], notes: list[Note]) -> Object | None:
+    title, kind = to_title(manifest), str(manifest.get("kind") or "")
+    reader = FieldReader(manifest, title, notes)
+    for key in ("apiVersion", "kind", "status"):
+        reader.any(key)
+    if kind == "ResourceInterpreterCustomization":
+        reader.any("metadata")
+        converted = to_type_config(reader.child("spec"), definitions)
+        reader.finish()
+        return converted
+    if kind not in _SPECS:
+        notes.append(Note(title, "kind", f"left out: {_WITHOUT.get(kind, 'it has no counterpart')}"))
+        return None
+    resource, to_spec = _SPECS[kind]
+    metadata = to_metadata(reader.child("metadata"))
+    if kind == "FederatedHPA":
+        metadata["labels"] = {**metadata.get("labels", {}), **autoscaler_labels()}
+    spec = to_spec(reader.child("spec"), metadata.get("namespace", ""))
+    reader.finish()
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}

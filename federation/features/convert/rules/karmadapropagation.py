@@ -1,0 +1,212 @@
+"""Karmada's PropagationPolicy and ClusterPropagationPolicy as ours. Pure.
+
+Static weights are taken over as they are. What has another meaning here is noted, with what to use instead.
+"""
+
+from collections.abc import Iterable
+
+from federation.api import names
+from federation.apimachinery.resources import Object
+from federation.features.convert.rules.fieldreader import FieldReader
+from federation.features.convert.rules.karmadaselection import (
+    FIELD_LABELS,
+    ClusterChoice,
+    to_cluster_choice,
+    to_resource_selectors,
+)
+
+_TAINTS = {
+    "cluster.karmada.io/not-ready": names.TAINT_NOT_READY,
+    "cluster.karmada.io/unreachable": names.TAINT_UNREACHABLE,
+}
+_UNSCHEDULABLE_S = 300
+"""Karmada's default of failover.application.decisionConditions.tolerationSeconds."""
+_DROPPED: tuple[tuple[str, str, tuple[object, ...]], ...] = (
+    (
+        "priority",
+        f"policies have no priority; label an object that two of them select: {names.PROPAGATION_POLICY_LABEL}=NAME",
+        (0,),
+    ),
+    ("preemption", "a policy takes over objects only by their label, or when the other policy is deleted", ("Never",)),
+    ("dependentOverrides", "apply override policies before the objects; they are printed first", ([],)),
+    ("conflictResolution", "take over objects that exist in members with: fedctl adopt KIND/NAME", ("Abort",)),
+    ("activationPreference", "new placements take effect at once; see them before with: fedctl plan -f FILE", ("",)),
+    (
+        "preserveResourcesOnDeletion",
+        f"annotate the objects with {names.ORPHAN}: all, or delete them with --cascade=orphan",
+        (False,),
+    ),
+    ("suspension", "deliveries cannot be suspended; fedctl rollout pause stops a rollout", ({},)),
+    (
+        "schedulePriority",
+        "has no counterpart by name of a PriorityClass; give the number in spec.schedulingPriority",
+        ({},),
+    ),
+    (
+        "schedulerName",
+        "there is one scheduler; describe the difference in a SchedulingProfile, named in spec.schedulingProfile",
+        ("", "default-scheduler"),
+    ),
+)
+"""Fields without a counterpart: name, what to do instead, and values that mean the same as their absence."""
+
+
+def to_policy_spec(spec: FieldReader, namespace: str) -> Object:
+    """Return the spec of our policy; `namespace` is empty for a ClusterPropagationPolicy."""
+    placement = spec.child("placement")
+    choice = _choice(placement)
+    division = _division(placement, choice)
+    follows = [spec.flag("propagateDeps"), spec.flag("association")]
+    converted: Object = {
+        "resourceSelectors": to_resource_selectors(spec, namespace),
+        **division,
+        **choice.selection(),
+        "tolerations": [_toleration(each) for each in placement.children("clusterTolerations")],
+        "maxClusters": _max_clusters(placement.children("spreadConstraints")),
+        "disableFollowerScheduling": not any(follows) or None,
+        **_failover(spec.child("failover"), is_divided=division["schedulingMode"] == "Divide"),
+    }
+    placement.drop(
+        "workloadAffinity", "workloads do not attract or repel each other across clusters; name the clusters"
+    )
+    for key, message, same in _DROPPED:
+        spec.drop(key, message, unless=same)
+    return {key: value for key, value in converted.items() if value not in (None, [], {})}
+
+
+def _choice(placement: FieldReader) -> ClusterChoice:
+    groups = placement.children("clusterAffinities")
+    if not groups:
+        return to_cluster_choice(placement.child("clusterAffinity"))
+    first, *others = groups
+    first.text("affinityName")
+    for group in others:
+        group.text("affinityName")
+        to_cluster_choice(group)
+        group.note(
+            "",
+            "there are no ordered groups of clusters, only the first is converted; for a divided workload use"
+            " replicasStrategy: Binpack with preferences.priority over the clusters of all groups",
+        )
+    return to_cluster_choice(first)
+
+
+def _division(placement: FieldReader, choice: ClusterChoice) -> Object:
+    """Return schedulingMode, replicasStrategy and placement; the entry "*" stands for clusters without an entry."""
+    strategy = placement.child("replicaScheduling")
+    default = "Divided" if placement.has("replicaScheduling") else "Duplicated"
+    plain = [{"cluster": name} for name in choice.names]
+    if strategy.one_of("replicaSchedulingType", ("Duplicated", "Divided"), default) == "Duplicated":
+        for key in ("replicaDivisionPreference", "weightPreference"):
+            strategy.drop(key, "has no effect with replicaSchedulingType: Duplicated", unless=({},))
+        return {"schedulingMode": "Duplicate", "placement": plain}
+    if strategy.one_of("replicaDivisionPreference", ("Aggregated", "Weighted"), "Weighted") == "Aggregated":
+        strategy.drop("weightPreference", "has no effect with replicaDivisionPreference: Aggregated")
+        return {"schedulingMode": "Divide", "replicasStrategy": "Binpack", "placement": plain}
+    weights = strategy.child("weightPreference")
+    if weights.has("dynamicWeight"):
+        weights.one_of("dynamicWeight", ("AvailableReplicas",))
+        weights.drop("staticWeightList", "has no effect beside dynamicWeight")
+        return {"schedulingMode": "Divide", "placement": plain}
+    found = _static_weights(weights)
+    weighted = {name: weight for name, weight in found.items() if not choice.names or name in choice.names}
+    if others := sorted(found.keys() - weighted.keys()):
+        weights.note("staticWeightList", f"{', '.join(others)}: not among the clusters of the policy")
+    if not weighted:
+        weighted = dict.fromkeys(choice.names or ("*",), 1)
+    listed = choice.names or list(dict.fromkeys((*weighted, "*")))
+    return {
+        "schedulingMode": "Divide",
+        "placement": [
+            {"cluster": name, **({"preferences": {"weight": weighted[name]}} if name in weighted else {})}
+            for name in listed
+        ],
+    }
+
+
+def _static_weights(weights: FieldReader) -> dict[str, int]:
+    """Return the weight of each named cluster; the highest counts if several entries match, as in Karmada."""
+    found: dict[str, int] = {}
+    for entry in weights.children("staticWeightList"):
+        target = to_cluster_choice(entry.child("targetCluster"))
+        weight = entry.number("weight", 0) or 0
+        if not target.names or target.selection():
+            entry.note(
+                "targetCluster",
+                "a weight belongs to a cluster by its name; list the clusters in spec.placement with"
+                f" preferences.weight: {weight}",
+            )
+        for name in target.names:
+            found[name] = max(weight, found.get(name, 0))
+    return found
+
+
+def _max_clusters(constraints: Iterable[FieldReader]) -> int | None:
+    found = None
+    for constraint in constraints:
+        label = constraint.text("spreadByLabel")
+        by = constraint.one_of("spreadByField", ("cluster", *FIELD_LABELS), "region" if label else "cluster")
+        if by == "cluster":
+            constraint.drop("spreadByLabel", "has no effect beside spreadByField", unless=("",))
+            found = constraint.number("maxGroups") or found
+            constraint.drop("minGroups", "a minimum of clusters has no counterpart", unless=(0, 1))
+            continue
+        key = label or FIELD_LABELS[by]
+        constraint.any("maxGroups")
+        constraint.any("minGroups")
+        constraint.note(
+            "",
+            f"groups of clusters are not counted; spec.topologySpread with topologyKey: {key}, maxSkew and minDomains"
+            " spreads evenly over them",
+        )
+    return found
+
+
+def _toleration(toleration: FieldReader) -> Object:
+    fields = ("key", "operator", "value", "effect")
+    converted: Object = {key: value for key in fields if (value := toleration.text(key))}
+    if (seconds := toleration.number("tolerationSeconds")) is not None:
+        converted["tolerationSeconds"] = seconds
+    key = converted.get("key", "")
+    if key in _TAINTS:
+        converted["key"] = _TAINTS[key]
+    elif key.partition("/")[0].endswith("karmada.io"):
+        toleration.note("key", f"no cluster has the taint {key} here")
+    return converted
+
+
+def _failover(failover: FieldReader, *, is_divided: bool) -> Object:
+    converted: Object = {}
+    if failover.has("cluster"):
+        cluster = failover.child("cluster")
+        converted["failover"] = {"mode": "Auto"}
+        if (seconds := cluster.number("tolerationSeconds")) is not None:
+            converted["failover"]["graceSeconds"] = seconds
+        cluster.drop("purgeMode", "replicas leave a lost cluster as soon as others replace them")
+        _drop_state(cluster)
+    if not failover.has("application"):
+        return converted
+    application = failover.child("application")
+    if not is_divided:
+        application.note("", "replicas that cannot be scheduled move only if the workload is divided")
+        application.any("decisionConditions")
+        application.any("purgeMode")
+    else:
+        seconds = application.child("decisionConditions").number("tolerationSeconds", _UNSCHEDULABLE_S)
+        converted["autoMigration"] = {"when": {"podUnschedulableFor": f"{seconds}s"}}
+        application.note("", "replicas move when they cannot be scheduled, not when they are unhealthy")
+        if application.text("purgeMode") == "Never":
+            converted["autoMigration"]["keepUnschedulableReplicas"] = True
+        else:
+            application.drop(
+                "purgeMode",
+                "replicas that cannot be scheduled are replaced at once",
+                unless=("Immediately", "Directly"),
+            )
+    application.drop("gracePeriodSeconds", "replicas that cannot be scheduled are replaced at once")
+    _drop_state(application)
+    return converted
+
+
+def _drop_state(behavior: FieldReader) -> None:
+    behavior.drop("statePreservation", "no part of the status is passed on to the next cluster")

@@ -1,1 +1,0 @@
-"""What several packages read from the caches of members."""
