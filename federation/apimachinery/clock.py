@@ -11,6 +11,9 @@ import time
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+CLOCKS_DIFFER_S = 60.0
+"""How far clocks of two machines may differ without being wrong."""
+
 
 class Clock(Protocol):
     """Time for acting code."""
@@ -100,6 +103,14 @@ def to_rfc3339(moment: datetime) -> str:
 def to_rfc3339_micro(moment: datetime) -> str:
     """Return the text of a Kubernetes `MicroTime`, as in Leases and Events."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def is_ahead(moment: datetime, now: datetime) -> bool:
+    """Return whether a time that was stored as the past was written by a process whose clock was ahead.
+
+    What counts from such a time would wait for as long as the clock was ahead: a year, if its year was wrong.
+    """
+    return (moment - now).total_seconds() > CLOCKS_DIFFER_S
 
 
 def from_rfc3339(text: str) -> datetime:

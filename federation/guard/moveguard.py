@@ -108,7 +108,8 @@ class MoveGuard:
         past = past_move(federated) if self._annotation == names.HELD_PLACEMENT else None
         if past is not None and not past.hold:
             with contextlib.suppress(ValueError):  # somebody edited the annotation
-                self._ledger.record(key_of(federated), past.causes, from_rfc3339(past.at).timestamp())
+                at = min(from_rfc3339(past.at), self._clock.now())  # a clock that was ahead may have written it
+                self._ledger.record(key_of(federated), past.causes, at.timestamp())
 
     def withdraw(self, key: Key) -> None:
         """Forget the move of an object that stays where it is, or is gone."""

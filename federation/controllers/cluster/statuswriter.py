@@ -14,7 +14,7 @@ from typing import Any
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import Clock, from_rfc3339, to_rfc3339
+from federation.apimachinery.clock import Clock, from_rfc3339, is_ahead, to_rfc3339
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.planning.clusters.health import Verdict
@@ -59,7 +59,8 @@ def plan_conditions(
 ) -> list[dict[str, Any]] | None:
     """Return the complete next list of conditions, None if nothing changes.
 
-    A probe time older than `refresh_s` is refreshed even if nothing else changes.
+    A probe time older than `refresh_s` is refreshed even if nothing else changes. Times that are ahead of `now` were
+    written by a process with a wrong clock, and are `now` from here on.
     """
     held = list(present or ())
     changed = False
@@ -70,7 +71,7 @@ def plan_conditions(
         if is_same and old is not None and not _is_stale(old, now, refresh_s):
             continue
         changed, stamp = True, to_rfc3339(now)
-        is_transition = old is None or old.get("status") != want.status
+        is_transition = old is None or old.get("status") != want.status or _is_wrong(old.get("lastTransitionTime"), now)
         entry = {
             "type": want.type,
             "status": want.status,
@@ -85,9 +86,18 @@ def plan_conditions(
 
 def _is_stale(condition: Mapping[str, Any], now: datetime, refresh_s: float) -> bool:
     try:
-        return (now - from_rfc3339(str(condition.get("lastProbeTime", "")))).total_seconds() >= refresh_s
+        probed_at = from_rfc3339(str(condition.get("lastProbeTime", "")))
     except ValueError:
         return True
+    is_wrong = is_ahead(probed_at, now) or _is_wrong(condition.get("lastTransitionTime"), now)
+    return is_wrong or (now - probed_at).total_seconds() >= refresh_s
+
+
+def _is_wrong(text: Any, now: datetime) -> bool:
+    try:
+        return is_ahead(from_rfc3339(str(text)), now)
+    except ValueError:
+        return False
 
 
 class Publisher:

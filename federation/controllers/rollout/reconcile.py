@@ -87,7 +87,7 @@ class Reconciler:
             self._objects.defer(key, writer=WRITER)
             return DONE  # Its overrides do not match its template yet.
         before = (rollout or {}).get("status")
-        record, stored = record_of(before), templates_of(before)
+        record, stored = record_of(before, self._clock.now()), templates_of(before)
         settled = settled_of(before)
         observation = self._explain(
             key, record, self._observer.observe(federated, type_, rules, record, stored, settled)

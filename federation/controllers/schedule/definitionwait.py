@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from federation.api import names
-from federation.apimachinery.clock import Clock, from_rfc3339
+from federation.apimachinery.clock import Clock, from_rfc3339, is_ahead
 from federation.apimachinery.resources import CRDS, Object
 from federation.controllers.schedule.decider import AttemptContext
 from federation.planning.federatedobject.placements import effective_placement
@@ -66,5 +66,8 @@ class DefinitionWait:
         return None
 
     def _until(self, *objects: Object) -> datetime:
-        created = (each["metadata"].get("creationTimestamp") for each in objects)
-        return max(from_rfc3339(at) if at else self._clock.now() for at in created) + WAIT_MAX
+        now = self._clock.now()
+        texts = (each["metadata"].get("creationTimestamp") for each in objects)
+        times = [from_rfc3339(at) if at else now for at in texts]
+        # A server whose clock was ahead must not let the object wait for as long.
+        return max((at for at in times if not is_ahead(at, now)), default=now) + WAIT_MAX

@@ -110,7 +110,7 @@ class Failover:
         elif old is None:
             key = key_of(new)
             for at, count in eviction_record(new).moves:
-                self.pace.remember(key, key.namespace, count, at.timestamp())
+                self.pace.remember(key, key.namespace, count, min(at, self._clock.now()).timestamp())
 
     def withdraw(self, key: Key) -> None:
         """Forget the moves of an object that stays where it is."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from federation.apimachinery.clock import to_rfc3339
+from federation.apimachinery.clock import CLOCKS_DIFFER_S, to_rfc3339
 from federation.apimachinery.resources import Object
 
 Members = Mapping[str, Mapping[str, Any]]
@@ -67,11 +67,12 @@ def keep_condition_times(
     `update_field` names the kind's second time (lastUpdateTime, lastProbeTime), "" when it has none.
     """
     before = {condition.get("type"): condition for condition in previous or ()}
-    stamp = to_rfc3339(now)
+    stamp, latest = to_rfc3339(now), to_rfc3339(now + timedelta(seconds=CLOCKS_DIFFER_S))
     result = []
     for condition in wanted:
         old = before.get(condition["type"], {})
-        is_same_status = old.get("status") == condition["status"]
+        # A later time was written by a process whose clock was ahead.
+        is_same_status = old.get("status") == condition["status"] and str(old.get("lastTransitionTime", "")) <= latest
         is_same = is_same_status and all(old.get(k, "") == condition.get(k, "") for k in ("reason", "message"))
         entry = dict(condition)
         entry["lastTransitionTime"] = (old.get("lastTransitionTime") if is_same_status else None) or stamp

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from federation.api import names
-from federation.apimachinery.clock import to_rfc3339
+from federation.apimachinery.clock import from_rfc3339, is_ahead, to_rfc3339
 
 Taint = Mapping[str, Any]
 _EFFECTS = ("NoSchedule", "NoExecute")
@@ -23,11 +23,13 @@ def plan_taints(taints: Sequence[Taint] | None, ready: str, now: datetime) -> li
     """Return the complete next list of taints for a status of the condition Ready; None if nothing changes.
 
     A cluster that changes from not ready to unreachable, or back, keeps the `timeAdded` of the taint that is replaced:
-    it has not been ready since then, and tolerations do not start again.
+    it has not been ready since then, and tolerations do not start again. A taint of anybody with a `timeAdded` in the
+    future is of a machine with a wrong clock; its time is `now` from here on, or tolerations would not end.
     """
     if ready not in HEALTH_TAINT_KEYS and ready != "True":
         return None
-    present = list(taints or ())
+    stored = list(taints or ())
+    present = [_with_past_time(taint, now) for taint in stored]
     since = _earliest_times(present)
     kept: list[Taint] = []
     wanted = HEALTH_TAINT_KEYS.get(ready)
@@ -40,7 +42,7 @@ def plan_taints(taints: Sequence[Taint] | None, ready: str, now: datetime) -> li
             missing.discard(taint["effect"])
     times = {effect: since.get(effect) or to_rfc3339(now) for effect in _EFFECTS if effect in missing}
     kept += [{"key": HEALTH_TAINT_KEYS[ready], "effect": effect, "timeAdded": added} for effect, added in times.items()]
-    return kept if kept != present else None
+    return kept if kept != stored else None
 
 
 def describe_changes(before: Iterable[Taint], after: Iterable[Taint]) -> tuple[str, str]:
@@ -65,6 +67,15 @@ def _earliest_times(taints: Iterable[Taint]) -> dict[str, str]:
             effect = str(taint.get("effect"))
             found[effect] = min(found.get(effect, added), added)
     return found
+
+
+def _with_past_time(taint: Taint, now: datetime) -> Taint:
+    added = taint.get("timeAdded")
+    try:
+        is_wrong = isinstance(added, str) and is_ahead(from_rfc3339(added), now)
+    except ValueError:
+        is_wrong = False
+    return {**taint, "timeAdded": to_rfc3339(now)} if is_wrong else taint
 
 
 def _is_ours(taint: Taint) -> bool:

@@ -47,7 +47,8 @@ def plan_completion(
         state = state_of(cluster)
         if state is None or not state.is_ready or has_taint_of_ours(cluster):
             continue  # an event says when that changes
-        left_s = (state.since + timedelta(seconds=stable_s) - now).total_seconds()
+        # No longer than all of it: a time of a wrong clock is corrected meanwhile.
+        left_s = min((state.since + timedelta(seconds=stable_s) - now).total_seconds(), stable_s)
         is_due = is_due or left_s <= 0
         waits_s += [left_s] if left_s > 0 else []
     return Completion(wait_s=max(waits_s)) if waits_s else Completion(is_due)

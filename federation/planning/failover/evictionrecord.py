@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from federation.api import names
-from federation.apimachinery.clock import from_rfc3339, to_rfc3339
+from federation.apimachinery.clock import from_rfc3339, is_ahead, to_rfc3339
 from federation.apimachinery.jsonobject import parse_object
 from federation.planning.failover.pace import WINDOW_S
 
@@ -83,7 +83,8 @@ def eviction_record(federated: Mapping[str, Any]) -> EvictionRecord:
 
 def eviction_text(record: EvictionRecord, now: datetime) -> str | None:
     """Return the annotation's value, None when there is nothing to record; moves before the last minute are dropped."""
-    recent = [move for move in record.moves if move[0] > now - timedelta(seconds=WINDOW_S)][-_MOVES_MAX:]
+    past = (move for move in record.moves if not is_ahead(move[0], now))
+    recent = [move for move in past if move[0] > now - timedelta(seconds=WINDOW_S)][-_MOVES_MAX:]
     fields: dict[str, Any] = {
         "left": {name: count for name, count in record.left.items() if count > 0},
         "moves": [[to_rfc3339(at), count] for at, count in recent],

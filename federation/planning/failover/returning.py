@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from federation.api import names
+from federation.apimachinery.clock import is_ahead
 from federation.planning.failover.evictionrecord import EvictionRecord
 from federation.planning.failover.halts import state_of
 from federation.planning.failover.tolerance import Returning
@@ -61,12 +62,13 @@ def plan_returns(
         if state is None or not state.is_ready or has_taint_of_ours(cluster) or name in departed:
             continue  # an event says when that changes
         at = state.since + timedelta(seconds=stable_s)
-        if record.returned_at is not None:
+        if record.returned_at is not None and not is_ahead(record.returned_at, now):
             at = max(at, record.returned_at + timedelta(seconds=interval_s))
         if at <= now:
             allowed[name] = min(count, batch)
         else:
-            times.append((at - now).total_seconds())
+            # A time of a wrong clock is corrected meanwhile.
+            times.append(min((at - now).total_seconds(), max(stable_s, interval_s)))
     return Returns(allowed, min(times, default=None))
 
 

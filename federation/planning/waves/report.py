@@ -9,7 +9,7 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import from_rfc3339, to_rfc3339_micro
+from federation.apimachinery.clock import from_rfc3339, is_ahead, to_rfc3339_micro
 from federation.planning.waves.readiness import Counts
 from federation.planning.waves.waveplan import Control, Plan
 from federation.planning.waves.waverecord import (
@@ -29,8 +29,11 @@ _PROBLEMS_MAX = 5
 _ROLLED_BACK = (Phase.ROLLING_BACK, Phase.ROLLED_BACK)
 
 
-def record_of(status: Mapping[str, Any] | None) -> Record:
-    """Return the state that a status describes; the initial state without one."""
+def record_of(status: Mapping[str, Any] | None, now: datetime | None = None) -> Record:
+    """Return the state that a status describes; the initial state without one.
+
+    With `now`, a time that a process with a wrong clock wrote in the future is `now`: pauses would not end before it.
+    """
     held = status or {}
     return Record(
         int(held.get("revision") or 0),
@@ -41,14 +44,14 @@ def record_of(status: Mapping[str, Any] | None) -> Record:
                 entry["target"],
                 entry["good"],
                 is_changed=bool(entry.get("changed")),
-                started_at=_time(entry.get("startedAt")),
-                disrupted_since=_time(entry.get("disruptedSince")),
+                started_at=_time(entry.get("startedAt"), now),
+                disrupted_since=_time(entry.get("disruptedSince"), now),
             )
             for entry in held.get("clusters") or ()
         },
-        tuple(_wave_record(entry) for entry in held.get("waves") or ()),
+        tuple(_wave_record(entry, now) for entry in held.get("waves") or ()),
         held.get("failure") or "",
-        _time(held.get("pausedSince")),
+        _time(held.get("pausedSince"), now),
         {entry["revision"]: entry["earlier"] for entry in held.get("replaced") or ()},
     )
 
@@ -117,11 +120,11 @@ def to_status(
     return {key: value for key, value in status.items() if value not in ("", None, [])}
 
 
-def _wave_record(entry: Mapping[str, Any]) -> WaveRecord:
+def _wave_record(entry: Mapping[str, Any], now: datetime | None) -> WaveRecord:
     return WaveRecord(
         entry["name"],
-        _time(entry.get("startedAt")),
-        _time(entry.get("gateHeldSince")),
+        _time(entry.get("startedAt"), now),
+        _time(entry.get("gateHeldSince"), now),
         is_done=entry.get("state") == "Complete",
     )
 
@@ -226,8 +229,9 @@ def _rolled_back(record: Record) -> tuple[bool, str, str]:
     return False, names.REASON_NOT_ROLLED_BACK, "no cluster was returned to its earlier template"
 
 
-def _time(text: str | None) -> datetime | None:
-    return from_rfc3339(text) if text else None
+def _time(text: str | None, now: datetime | None) -> datetime | None:
+    moment = from_rfc3339(text) if text else None
+    return now if moment is not None and now is not None and is_ahead(moment, now) else moment
 
 
 def _text(moment: datetime | None) -> str | None:

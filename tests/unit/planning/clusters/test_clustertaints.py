@@ -42,6 +42,16 @@ def test_a_cluster_that_becomes_unreachable_after_it_was_not_ready_keeps_its_tim
     assert plan_taints(_health(names.TAINT_NOT_READY), "Unknown", LATER) == _health(names.TAINT_UNREACHABLE)
 
 
+def test_a_time_of_a_clock_that_was_ahead_is_now_from_here_on_whoever_wrote_it() -> None:
+    drain = {"key": names.TAINT_DRAIN, "effect": "NoExecute", "timeAdded": "2027-01-01T00:00:00Z"}
+    ahead = [drain, *_health(names.TAINT_UNREACHABLE, "2027-01-01T00:00:00Z")]
+    planned = plan_taints(ahead, "Unknown", NOW)
+    assert planned == [{**drain, "timeAdded": AT}, *_health(names.TAINT_UNREACHABLE)]
+    assert plan_taints(planned, "Unknown", NOW) is None
+    # Clocks of two machines may differ a little.
+    assert plan_taints(_health(names.TAINT_UNREACHABLE, "2026-01-01T00:00:59Z"), "Unknown", NOW) is None
+
+
 def test_a_user_who_removes_the_health_taints_gets_them_back() -> None:
     assert plan_taints([], "Unknown", LATER) == _health(names.TAINT_UNREACHABLE, to_rfc3339(LATER))
     no_schedule, no_execute = _health(names.TAINT_UNREACHABLE)

@@ -39,6 +39,7 @@ def a_cluster(ready_for_s: float, *, ready: str = "True", taint: str = "") -> di
         ({"a": a_cluster(900, taint=names.TAINT_DRAIN)}, Completion()),
         ({"a": None}, Completion(is_due=True)),
         ({"a": None, "b": a_cluster(100)}, Completion(wait_s=200)),
+        ({"a": a_cluster(-31_536_000)}, Completion(wait_s=300)),
     ],
     ids=[
         "no marks",
@@ -51,6 +52,7 @@ def a_cluster(ready_for_s: float, *, ready: str = "True", taint: str = "") -> di
         "drained",
         "gone",
         "one is gone",
+        "since a time of a clock that was ahead",
     ],
 )
 def test_completion(clusters: dict[str, Any], expected: Completion) -> None:

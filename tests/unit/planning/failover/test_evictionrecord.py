@@ -37,6 +37,8 @@ def test_old_moves_and_empty_entries_are_dropped() -> None:
     assert eviction_text(EvictionRecord((old,), {"east": 0}, {}, NOW), NOW) is None
     text = eviction_text(EvictionRecord((old, (NOW, 1)), {"east": 1}), NOW)
     assert eviction_record(_federated(text)).moves == ((NOW, 1),)
+    ahead = (NOW + timedelta(days=365), 4)  # of a process with a wrong clock
+    assert eviction_text(EvictionRecord((ahead,)), NOW) is None
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,9 @@ def test_replicas_return_in_batches_and_only_after_the_old_copy_is_gone() -> Non
     assert _plan(a_cluster(), returned_s=59) == Returns({"east": 0}, 1.0)
     assert _plan(a_cluster(for_s=290), returned_s=59) == Returns({"east": 0}, 10.0)
     assert _plan(a_cluster(), departed=frozenset({"east"})) == Returns({"east": 0})
+    # Times of a clock that was ahead by a year.
+    assert _plan(a_cluster(), returned_s=-31_536_000) == Returns({"east": 3})
+    assert _plan(a_cluster(for_s=-31_536_000)) == Returns({"east": 0}, 300.0)
 
 
 @pytest.mark.parametrize(
