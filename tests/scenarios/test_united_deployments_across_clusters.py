@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from typing import Any
 
+import pytest
 from tests.support.world import World, a_world
 
 from federation.api import names
@@ -185,10 +186,18 @@ async def test_pods_without_a_node_are_reserved_in_their_cluster_while_substitut
         await until_running(world, {("east", "first"): 6})
 
 
-async def test_an_unknown_target_is_reported_and_the_policy_places_a_subset_without_one() -> None:
+@pytest.mark.parametrize("is_labelled", [True, False], ids=["label", "resourceSelectors"])
+async def test_an_unknown_target_is_reported_and_the_policy_places_a_subset_without_one(is_labelled: bool) -> None:
     async with a_world(members=("east", "north")) as world:
         subsets = a_subset("lost", "nowhere", replicas=2), a_subset("free")
-        await start(world, a_united(*subsets, replicas=6))
+        united = a_united(*subsets, replicas=6)
+        if is_labelled:
+            await start(world, united)
+        else:
+            selectors = [{"apiVersion": "apps/v1", "kind": "Deployment"}]
+            policy = {**POLICY, "spec": {"schedulingMode": "Divide", "resourceSelectors": selectors}}
+            await world.create(PROPAGATION_POLICIES, policy)
+            await world.create(V1ALPHA1, {**united, "metadata": {"name": "sample", "namespace": "default"}})
 
         async def placed() -> int:
             return sum((await running(world)).values())

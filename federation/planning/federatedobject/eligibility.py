@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from federation.api import names
-from federation.api.resources import CORE_GROUP
+from federation.api.resources import CORE_GROUP, UNITED_DEPLOYMENTS
 from federation.apimachinery import wellknown
 from federation.apimachinery.ownerreferences import controller_of
 from federation.planning.federatedobject.hosteffect import is_servers_own
@@ -27,9 +27,18 @@ def exclusion(source: Mapping[str, Any]) -> str:
         return "it acts on the host"
     if names.BOOTSTRAPPING_LABEL in labels or _is_made_by_kubernetes(source, kind, namespace, name):
         return "every Kubernetes cluster makes its own"
-    if controller_of(source) is not None and not is_chosen:
+    if _has_controller_of_cluster(source) and not is_chosen:
         return "another object's controller makes it"
     return ""
+
+
+def _has_controller_of_cluster(source: Mapping[str, Any]) -> bool:
+    """Return whether a controller makes the object in each cluster; those of UnitedDeployments are made here."""
+    controller = controller_of(source)
+    if controller is None:
+        return False
+    group = str(controller.get("apiVersion") or "").partition("/")[0]
+    return (group, controller.get("kind")) != (UNITED_DEPLOYMENTS.group, UNITED_DEPLOYMENTS.kind)
 
 
 def _is_made_by_kubernetes(source: Mapping[str, Any], kind: str, namespace: str, name: str) -> bool:
