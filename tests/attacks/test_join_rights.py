@@ -132,6 +132,30 @@ def objects_of_every_kind() -> list[dict[str, Any]]:
             spec={"type": "ClusterSetIP", "ports": [{"port": 80}]},
         ),
         an_object("multicluster.x-k8s.io/v1alpha1", "ServiceExport", "web"),
+        *configurations(),
+    ]
+
+
+def configurations() -> list[dict[str, Any]]:
+    """Return one object of each shipped kind that acts on an API server, without effect on what a test writes."""
+    rule = {"operations": ["CREATE"], "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["none"]}
+    client_config = {"url": "https://127.0.0.1:1/"}
+    webhook = {"name": "check.example.com", "clientConfig": client_config, "rules": [rule], "sideEffects": "None"}
+    webhooks = [{**webhook, "admissionReviewVersions": ["v1"]}]
+    validations = [{"expression": "true"}]
+    policy = {"matchConstraints": {"resourceRules": [rule]}, "validations": validations}
+    binding = {"policyName": "none", "validationActions": ["Deny"]}
+    service = {"namespace": "shop", "name": "web", "port": 80}
+    api = {"group": "metrics.example.com", "version": "v1", "service": service, "insecureSkipTLSVerify": True}
+    api |= {"groupPriorityMinimum": 100, "versionPriority": 100}
+    admission = "admissionregistration.k8s.io/v1"
+    return [
+        an_object(admission, "ValidatingWebhookConfiguration", "checks", "", webhooks=webhooks),
+        an_object(admission, "MutatingWebhookConfiguration", "checks", "", webhooks=webhooks),
+        an_object(admission, "ValidatingAdmissionPolicy", "none", "", spec=policy),
+        an_object(admission, "ValidatingAdmissionPolicyBinding", "none", "", spec=binding),
+        an_object("apiregistration.k8s.io/v1", "APIService", "v1.metrics.example.com", "", spec=api),
+        an_object("networking.k8s.io/v1", "IngressClass", "own", "", spec={"controller": "example.com/own"}),
     ]
 
 
