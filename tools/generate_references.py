@@ -1,7 +1,7 @@
-"""Generate the references of settings, metrics, and wire names from the code that defines them.
+"""Generate the references of settings, metrics, wire names, and decisions of sync from the code that defines them.
 
-`python tools/generate_references.py` writes three pages of `docs/reference`; `--check` writes nothing and exits 1 if a
-page is out of date.
+`python tools/generate_references.py` writes three pages of `docs/reference`, and parts of `sync.md` between marks;
+`--check` writes nothing and exits 1 if a page is out of date.
 """
 
 import ast
@@ -19,6 +19,8 @@ from prometheus_client import REGISTRY
 
 import federation
 from federation.api import names
+from federation.delivery.rules import memberrecord
+from federation.delivery.rules.decide import ROWS
 from federation.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -154,12 +156,33 @@ def _page(title: str, head: str, lines: list[str]) -> str:
     return "\n".join([f"# {title}", "", _GENERATED, head, *lines]).replace("\n\n\n", "\n\n") + "\n"
 
 
+def decisions() -> str:
+    """Return the table of decisions about one object in one cluster."""
+    rows = [f"| {number} | {row.when} | {row.then} |" for number, row in enumerate(ROWS, start=1)]
+    return "\n".join(["| | facts | action or status |", "|---|---|---|", *rows]) + "\n"
+
+
+def sync_page() -> str:
+    """Return the page of sync with its generated parts."""
+    text = (FOLDER / "sync.md").read_text()
+    parts = {"decisions": decisions(), "record": f"```mermaid\n{memberrecord.diagram()}```\n"}
+    for name, part in parts.items():
+        begin, end = f"<!-- {name}: generated -->\n", f"<!-- {name}: end -->\n"
+        before, _, rest = text.partition(begin)
+        _, found, after = rest.partition(end)
+        if not found:
+            raise SystemExit(f"docs/reference/sync.md has no marks of {name}")
+        text = f"{before}{begin}\n{part}\n{end}{after}"
+    return text
+
+
 def pages() -> dict[Path, str]:
     """Return the content of each page."""
     return {
         FOLDER / "metrics.md": metrics_page(),
         FOLDER / "settings.md": settings_page(),
         FOLDER / "wire-names.md": names_page(),
+        FOLDER / "sync.md": sync_page(),
     }
 
 

@@ -24,7 +24,7 @@ from federation.client.client import Client
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.clusters import recorded_clusters
 from federation.delivery.members.operations import MemberWriter, Outcome
-from federation.delivery.members.propagation import member_key
+from federation.delivery.rules.content import member_key
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import ClusterState, Removal, cluster_state_of, decide_removal
 from federation.planning.leftovers.record import Action, Reason, Record

@@ -6,7 +6,7 @@ member object changes, its workload is requeued if the plan is another one now. 
 observed its newest generation counts as one that may be updating.
 """
 
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from federation.api import names
@@ -15,20 +15,19 @@ from federation.delivery.members.clusters import Clusters
 from federation.delivery.members.executor import Executor
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.memberrecords import MemberRecords
-from federation.delivery.members.propagation import Propagation
+from federation.delivery.members.propagation import Aim
+from federation.delivery.rules.content import Subject
 from federation.delivery.rules.corrections import is_correction
-from federation.delivery.rules.memberrecord import MemberKey, Sent
+from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import is_management_disabled
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.failover.podbudgets import unavailable_max
 from federation.planning.rendering.memberobject import Rendered, RenderError
-from federation.planning.rendering.retention import is_replicas_retained
 from federation.planning.rollout.memberstate import (
     is_observed,
     is_status_change,
     replicas_of,
     to_target,
-    to_unobserved,
     with_status,
 )
 from federation.planning.rollout.steps import UNKNOWN_PODS, Step, Target, plan_steps
@@ -47,6 +46,11 @@ class _Waiting:
     strategy: Strategy
     targets: dict[str, Target]
     steps: dict[str, Step]
+
+
+Steps = Mapping[str, Step]
+Waits = Mapping[str, tuple[ClusterStatus, str]]
+"""The status and message of clusters whose step is not the last one."""
 
 
 class Rollouts:
@@ -96,14 +100,6 @@ class Rollouts:
         """Forget a federated object that is gone or being deleted."""
         self._waiting.pop(key, None)
 
-    def record_sent(self, propagation: Propagation, key: MemberKey, live: Object | None, sent: Rendered) -> None:
-        """Record a member object that is about to be written."""
-        if propagation.renderer.scheduled and not self._executor.is_pending(key):
-            before = self._records.get(key).sent
-            earlier = None if before is None else before.unobserved
-            unobserved = to_unobserved(propagation.type_.resource, earlier, live, sent.object)
-            self._records.record_sent(key, Sent(unobserved, sent.hash))
-
     def observe(self, key: MemberKey, obj: Object | None) -> None:
         """Forget what was sent to a member whose controller has observed it, None for an object that is gone."""
         record = self._records.get(key)
@@ -115,96 +111,108 @@ class Rollouts:
         if (is_there or not record.is_unconfirmed) and (obj is None or is_observed(obj)):
             self._records.record_sent(key, None)
 
-    def plan(self, propagation: Propagation, selected: AbstractSet[str], recorded: AbstractSet[str]) -> None:
-        """Set the steps of all clusters, and the status of those whose step is not the last one."""
-        self._waiting.pop(propagation.key, None)
-        if not propagation.renderer.scheduled:
-            self._hold_copies(propagation, selected)
-            return
-        found = self._targets(propagation, selected, recorded)
-        replicas, strategy = replicas_of(propagation.federated["spec"]["template"]), self._strategy(propagation, found)
-        steps, is_waiting = plan_steps(replicas, strategy, found), False
+    def plan(self, aim: Aim) -> tuple[Steps, Waits]:
+        """Return the steps of all clusters, and the waits of those whose step is not the last one."""
+        steps, waits, waiting = self._plan(aim)
+        if waiting is None:
+            self._waiting.pop(aim.key, None)
+        else:
+            self._waiting[aim.key] = waiting
+        return steps, waits
+
+    def _plan(self, aim: Aim) -> tuple[Steps, Waits, _Waiting | None]:
+        subject = aim.subject
+        if not subject.renderer.scheduled:
+            return *self._hold_copies(aim), None
+        found = self._targets(aim)
+        replicas, strategy = replicas_of(subject.federated["spec"]["template"]), self._strategy(aim, found)
+        planned, is_waiting = plan_steps(replicas, strategy, found), False
+        steps: dict[str, Step] = {}
+        waits: dict[str, tuple[ClusterStatus, str]] = {}
         for target in found:
-            step, cluster = steps[target.cluster], target.cluster
+            step, cluster = planned[target.cluster], target.cluster
             if not target.is_answering:
                 continue  # nothing is written there
             if (wait := _wait_of(target, step)) is not None:
-                propagation.waits[cluster] = wait
+                waits[cluster] = wait
             is_waiting = is_waiting or wait is not None or step.limits is not None
             if not target.is_steered and not target.is_departing and (target.exists or step.gets_template):
                 # Retention writes the replicas of the member, or those of a user are in the rendered object.
-                step = replace(step, replicas=replicas_of(propagation.renderer.render(cluster).object))
-            propagation.steps[cluster] = step
-        if is_waiting:
-            targets = {target.cluster: target for target in found}
-            self._waiting[propagation.key] = _Waiting(replicas, strategy, targets, steps)
+                step = replace(step, replicas=replicas_of(subject.renderer.render(cluster).object))
+            steps[cluster] = step
+        if not is_waiting:
+            return steps, waits, None
+        return steps, waits, _Waiting(replicas, strategy, {target.cluster: target for target in found}, planned)
 
-    def _strategy(self, propagation: Propagation, targets: list[Target]) -> Strategy:
+    def _strategy(self, aim: Aim, targets: list[Target]) -> Strategy:
         """Return the user's strategy; while one of the clusters is drained, within the PodDisruptionBudgets."""
-        template = propagation.federated["spec"]["template"]
-        strategy = strategy_of(propagation.type_.resource, template)
+        template = aim.subject.federated["spec"]["template"]
+        strategy = strategy_of(aim.subject.type_.resource, template)
         states = (self._clusters.get(target.cluster) for target in targets)
         if not any(state is not None and state.is_drained for state in states):
             return strategy
         found = self._objects.of_kind(
-            POD_DISRUPTION_BUDGETS.api_version, POD_DISRUPTION_BUDGETS.kind, propagation.key.namespace
+            POD_DISRUPTION_BUDGETS.api_version, POD_DISRUPTION_BUDGETS.kind, aim.key.namespace
         )
         replicas = replicas_of(template)
         most = unavailable_max((each["spec"]["template"] for each in found), template, replicas)
         return strategy if most is None else within(strategy, replicas, most)
 
-    def _hold_copies(self, propagation: Propagation, selected: AbstractSet[str]) -> None:
-        """Set the steps of the clusters whose copy of a workload with waves keeps its pod template or waits for one."""
-        approved, resource = approved_revisions(propagation.federated), propagation.type_.resource
+    def _hold_copies(self, aim: Aim) -> tuple[Steps, Waits]:
+        """Return the steps of clusters whose copy of a workload with waves keeps its pod template, or waits for one."""
+        steps: dict[str, Step] = {}
+        waits: dict[str, tuple[ClusterStatus, str]] = {}
+        subject = aim.subject
+        approved, resource = approved_revisions(subject.federated), subject.type_.resource
         if approved is None:
-            return
-        needs_approval = is_approval_due(propagation.federated)
-        for cluster in sorted(selected):
-            _, live = self._member_objects.observe(propagation.member_key(cluster), propagation.annotations)
-            wanted = self._wanted(propagation, cluster)
+            return steps, waits
+        needs_approval = is_approval_due(subject.federated)
+        for cluster in sorted(aim.selected):
+            _, live = self._member_objects.observe(subject.member_key(cluster), subject.annotations)
+            wanted = _wanted(subject, cluster)
             if wanted is None or (live is not None and is_management_disabled(live)):
                 continue
             if names.TEMPLATE_REVISION not in wanted.object["metadata"]["annotations"]:
-                return  # Waves do not apply to its kind.
+                break  # Waves do not apply to its kind.
             target = to_target(resource, cluster, wanted, live, approved=approved, needs_approval=needs_approval)
             if target.is_held and (target.has_old_template or not target.exists):
                 replicas = target.wanted if target.exists else 0
-                propagation.steps[cluster] = step = Step(replicas, gets_template=False)
+                steps[cluster] = step = Step(replicas, gets_template=False)
                 if (wait := _wait_of(target, step)) is not None:
-                    propagation.waits[cluster] = wait
+                    waits[cluster] = wait
+        return steps, waits
 
-    def _targets(
-        self, propagation: Propagation, selected: AbstractSet[str], recorded: AbstractSet[str]
-    ) -> list[Target]:
-        found = (self._target(propagation, name, is_selected=name in selected) for name in selected | recorded)
+    def _targets(self, aim: Aim) -> list[Target]:
+        found = (self._target(aim, name) for name in aim.selected | aim.recorded)
         return [target for target in found if target is not None]
 
-    def _target(self, propagation: Propagation, cluster: str, *, is_selected: bool) -> Target | None:
+    def _target(self, aim: Aim, cluster: str) -> Target | None:
         """Return the state of one cluster; None for one that has nothing and gets nothing."""
-        state, key = self._clusters.get(cluster), propagation.member_key(cluster)
+        subject, is_selected = aim.subject, cluster in aim.selected
+        state, key = self._clusters.get(cluster), subject.member_key(cluster)
         is_answering = state is not None and state.ready and not state.terminating
-        observed, live = self._member_objects.observe(key, propagation.annotations)
+        observed, live = self._member_objects.observe(key, subject.annotations)
         if live is not None and is_management_disabled(live):
             return None
-        wanted = self._wanted(propagation, cluster) if is_selected else None
+        wanted = _wanted(subject, cluster) if is_selected else None
         if wanted is None and is_selected:
             return None
         replicas = 0 if wanted is None else replicas_of(wanted.object)
-        if is_answering and observed.lookup_failed and (not is_selected or cluster in propagation.published):
+        if is_answering and observed.lookup_failed and (not is_selected or cluster in aim.published):
             return Target(cluster, replicas, pods=UNKNOWN_PODS, is_departing=wanted is None)
         self.observe(key, live)
         record = self._records.get(key)
         try:
             return to_target(
-                propagation.type_.resource,
+                subject.type_.resource,
                 cluster,
                 wanted,
                 live,
-                approved=approved_revisions(propagation.federated),
-                needs_approval=is_approval_due(propagation.federated),
-                is_steered=wanted is None or propagation.renderer.scheduled.get(cluster) in (None, replicas),
+                approved=approved_revisions(subject.federated),
+                needs_approval=is_approval_due(subject.federated),
+                is_steered=wanted is None or subject.renderer.scheduled.get(cluster) in (None, replicas),
                 is_written=wanted is not None and is_correction(record, wanted.hash, live),
-                keeps_replicas=is_replicas_retained(propagation.federated) or bool(record.scaler_name),
+                keeps_replicas=subject.is_retained or bool(record.scaler_name),
                 is_answering=is_answering,
                 unobserved=None if record.sent is None else record.sent.unobserved,
             )
@@ -212,11 +220,12 @@ class Rollouts:
             # A malformed answer of one member must not end the reconcile, which serves all members.
             return Target(cluster, replicas, is_answering=False)
 
-    def _wanted(self, propagation: Propagation, cluster: str) -> Rendered | None:
-        try:
-            return propagation.renderer.render(cluster)
-        except RenderError:
-            return None
+
+def _wanted(subject: Subject, cluster: str) -> Rendered | None:
+    try:
+        return subject.renderer.render(cluster)
+    except RenderError:
+        return None
 
 
 def _wait_of(target: Target, step: Step) -> tuple[ClusterStatus, str] | None:

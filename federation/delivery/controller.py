@@ -16,7 +16,7 @@ from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.clock import Clock
 from federation.client.client import Client
-from federation.delivery.clusterdispatch import Dispatcher
+from federation.delivery.clusterdelivery import ClusterDelivery
 from federation.delivery.clusterremoval import ClusterRemoval
 from federation.delivery.clustersteps import Rollouts
 from federation.delivery.deletion import Deletion
@@ -32,7 +32,11 @@ from federation.delivery.members.executor import Executor, ExecutorOptions
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.memberoperations import MemberOperations
 from federation.delivery.members.memberrecords import MemberRecords
-from federation.delivery.reconcile import WRITER, Reconciler
+from federation.delivery.members.operations import MemberWriter
+from federation.delivery.observer import Observer
+from federation.delivery.publication import WRITER, Publication
+from federation.delivery.questions import Questions
+from federation.delivery.reconcile import Reconciler
 from federation.planning.guard.ledger import GuardOptions
 from federation.runtime.controller import Controller, ControllerOptions, Key
 from federation.runtime.events import Recorder
@@ -102,23 +106,24 @@ class SyncController:
         readiness = FollowerReadiness(
             objects, member_objects, recorder, clock, wait_s=chosen.followers_wait_s, enqueue=self.enqueue
         )
+        writer, grace_s = MemberWriter(), chosen.grace_s
         operations = MemberOperations(
-            members, self.executor, records, drift, recorder, clock, grace_s=chosen.grace_s, enqueue=self.enqueue
+            members, self.executor, writer, records, drift, recorder, clock, grace_s=grace_s, enqueue=self.enqueue
         )
         self.executor.on_recovered = operations.retry
         self._admission = admission = HostAdmission(client, informers, clock, self.enqueue, chosen.admission)
+        questions = Questions(
+            self.executor, writer, records, admission, drift, clock, grace_s=grace_s, enqueue=self.enqueue
+        )
         rollouts = Rollouts(objects, clusters, member_objects, self.executor, records)
-        dispatcher = Dispatcher(
-            operations, records, member_objects, readiness, admission, tombstones, drift, rollouts, recorder, clock
-        )
+        observer = Observer(records, member_objects, self.executor, tombstones, admission, readiness, clock)
+        delivery = ClusterDelivery(observer, operations, questions, records, recorder)
         self._guard = guard = DeletionGuard(objects, informers, recorder, clock, chosen.guard, self.enqueue)
-        deletion = Deletion(
-            objects, clusters, operations, member_objects, readiness, tombstones, guard, recorder, clock
-        )
+        deletion = Deletion(objects, clusters, delivery, member_objects, readiness, tombstones, guard, recorder, clock)
         sources = Sources(client, objects, informers, self.enqueue)
-        places = policies.expects_placement
+        publication = Publication(objects, admission, policies.expects_placement, recorder, clock)
         reconciler = Reconciler(
-            objects, sources, clusters, dispatcher, rollouts, operations, deletion, admission, places, recorder, clock
+            objects, sources, clusters, delivery, rollouts, records, deletion, publication, recorder
         )
         removal = ClusterRemoval(
             client, lambda name: self._cluster_informer.get("", name), objects, members, tombstones, recorder
@@ -143,6 +148,7 @@ class SyncController:
             members,
             clusters,
             operations,
+            questions,
             self.executor,
             records,
             readiness,

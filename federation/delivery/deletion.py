@@ -16,13 +16,12 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery.clock import Clock, to_rfc3339
 from federation.apimachinery.finalizers import has_finalizer, without_finalizers
 from federation.apimachinery.resources import SECRETS, Object
+from federation.delivery.clusterdelivery import ClusterDelivery
 from federation.delivery.host.deletionguard import DeletionGuard
 from federation.delivery.host.followerwait import FollowerReadiness
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.clusters import Clusters
 from federation.delivery.members.memberobjects import MemberObjectCache
-from federation.delivery.members.memberoperations import MemberOperations
-from federation.delivery.members.operations import Outcome
 from federation.delivery.members.propagation import BRIEF_S, Propagation, begin_propagation
 from federation.delivery.rules.plan import ClusterState, Removal, decide_removal, is_removal_by_adoption
 from federation.delivery.rules.status import ClusterStatus, plan_status
@@ -52,7 +51,7 @@ class Deletion:
         self,
         objects: FederatedObjects,
         clusters: Clusters,
-        operations: MemberOperations,
+        delivery: ClusterDelivery,
         member_objects: MemberObjectCache,
         follower_readiness: FollowerReadiness,
         tombstones: Tombstones,
@@ -62,7 +61,7 @@ class Deletion:
     ) -> None:
         self._objects = objects
         self._clusters = clusters
-        self._operations = operations
+        self._delivery = delivery
         self._member_objects = member_objects
         self._follower_readiness = follower_readiness
         self._tombstones = tombstones
@@ -83,20 +82,24 @@ class Deletion:
             return DONE
         if (wait := await self._guard.wait(key, federated, type_)) is not None:
             return wait
-        propagation = begin_propagation(key, federated, type_)
+        propagation = begin_propagation(key, federated, type_, recorded=frozenset(recorded))
         states = [self._clusters.get(name) for name in sorted(recorded)]
         clusters = [state for state in states if state is not None and state.joined]
-        for cluster in clusters:
-            self._remove(propagation, cluster)
-        await self._operations.wait(propagation)
+        await self._delivery.deliver(propagation, clusters)
         silent = self._silent_clusters(key, propagation)
-        if propagation.statuses.keys() <= silent:
-            await self._confirm(propagation, [cluster for cluster in clusters if cluster.name not in silent])
+        if propagation.results.keys() <= silent:
+            # No cache shows the object any more: ask the members themselves.
+            propagation.aim = replace(propagation.aim, is_last_look=True)
+            await self._delivery.deliver(propagation, [each for each in clusters if each.name not in silent])
             silent = self._silent_clusters(key, propagation)
-        if propagation.statuses.keys() <= silent:
+        if propagation.results.keys() <= silent:
             if (wait_s := self._follower_readiness.wait_before_release(key, federated)) is not None:
                 return Result(requeue_after_s=wait_s)
-            if type_.resource == SECRETS and clusters and decide_removal(propagation.annotations, {}) is Removal.DELETE:
+            if (
+                type_.resource == SECRETS
+                and clusters
+                and decide_removal(propagation.aim.subject.annotations, {}) is Removal.DELETE
+            ):
                 await self._revoke(propagation)
             await self._decide_about_removed_clusters(propagation)
             if silent:
@@ -128,63 +131,34 @@ class Deletion:
 
     async def _decide_about_removed_clusters(self, propagation: Propagation) -> None:
         """Say what happens to the copies in clusters that left by force, should they join again."""
-        orphan = decide_removal(propagation.annotations, {}) is Removal.ORPHAN
-        by_adoption = is_removal_by_adoption(propagation.annotations)
+        orphan = decide_removal(propagation.aim.subject.annotations, {}) is Removal.ORPHAN
+        by_adoption = is_removal_by_adoption(propagation.aim.subject.annotations)
         action = Action.RELEASE_ADOPTED if by_adoption else Action.RELEASE if orphan else Action.DELETE
-        for record in self._tombstones.of_object(propagation.member_key("")):
+        for record in self._tombstones.of_object(propagation.aim.subject.member_key("")):
             if record.reason is Reason.CLUSTER_REMOVED and not record.is_pending:
                 await self._tombstones.put(replace(record, action=action, reason=Reason.SOURCE_DELETED))
 
     async def _revoke(self, propagation: Propagation) -> None:
         """Record that the Secret was deleted: a member that is restored from a backup must not bring it back."""
-        key, message = propagation.member_key(""), f"deleted at {to_rfc3339(self._clock.now())}"
+        key, message = propagation.aim.subject.member_key(""), f"deleted at {to_rfc3339(self._clock.now())}"
         await self._tombstones.put(Record(*key, Action.DELETE, Reason.REVOKED, message=message))
 
     def _record_of(self, propagation: Propagation, cluster: ClusterState) -> Record | None:
         """Return the record to write; None when an earlier one is pending, over which nothing was written."""
-        key = propagation.member_key(cluster.name)
+        key = propagation.aim.subject.member_key(cluster.name)
         if self._tombstones.pending(key, cluster.uid) is not None:
             return None
-        observed, live = self._member_objects.observe(key, propagation.annotations)
+        observed, live = self._member_objects.observe(key, propagation.aim.subject.annotations)
         if observed.derived_service_mismatch:
             return None
-        if live is None and is_removal_by_adoption(propagation.annotations):
+        if live is None and is_removal_by_adoption(propagation.aim.subject.annotations):
             action = Action.RELEASE_ADOPTED
         else:
             known = (live or {}).get("metadata", {}).get("annotations") or {}
-            removal = decide_removal(propagation.annotations, known)
+            removal = decide_removal(propagation.aim.subject.annotations, known)
             action = Action.DELETE if removal is Removal.DELETE else Action.RELEASE
         uid = str((live or {}).get("metadata", {}).get("uid", ""))
         return Record(*key, action, Reason.SOURCE_DELETED, cluster_uid=cluster.uid, uid=uid)
-
-    def _remove(self, propagation: Propagation, cluster: ClusterState) -> None:
-        if not cluster.ready:
-            propagation.record(cluster.name, ClusterStatus.CLUSTER_NOT_READY)
-            return
-        key = propagation.member_key(cluster.name)
-        observed, live = self._member_objects.observe(key, propagation.annotations)
-        if observed.lookup_failed:
-            propagation.record(cluster.name, ClusterStatus.CACHED_RETRIEVAL_FAILED)
-        elif live is None or observed.derived_service_mismatch:
-            return
-        elif observed.terminating:
-            propagation.record(cluster.name, ClusterStatus.WAITING_FOR_REMOVAL, live)
-        else:
-            removal = decide_removal(propagation.annotations, live["metadata"].get("annotations") or {})
-            restoration = self._tombstones.restoration
-            if restoration and restoration.is_outdated(propagation.federated) and restoration.is_forgotten(live):
-                removal = Removal.ORPHAN  # an object that was created again after the host's backup
-            self._operations.remove(propagation, cluster.name, live, removal)
-
-    async def _confirm(self, propagation: Propagation, clusters: Iterable[ClusterState]) -> None:
-        """Query the members, and record those that have the object or do not answer."""
-        queries = {cluster.name: self._operations.confirm_absence(propagation, cluster.name) for cluster in clusters}
-        answers = await asyncio.gather(*queries.values())
-        for name, answer in zip(queries, answers, strict=True):
-            outcome: Outcome = answer
-            if outcome.status is not ClusterStatus.OK:
-                status = ClusterStatus.RETRIEVAL_FAILED if outcome.is_unanswered else outcome.status
-                propagation.record(name, status, outcome.object, outcome.message)
 
     async def _wait(self, key: Key, federated: Object, propagation: Propagation, silent: set[str]) -> Result:
         """Publish the clusters that the deletion waits for, once it takes long or is blocked."""
@@ -203,8 +177,8 @@ class Deletion:
             federated.get("status") or {},
             generation=int((federated.get("status") or {}).get("syncedGeneration") or 0),
             statuses=propagation.statuses,
-            generations=propagation.generations,
-            messages=propagation.messages,
+            generations={cluster: result.generation for cluster, result in propagation.results.items()},
+            messages={cluster: result.message for cluster, result in propagation.results.items()},
             reason=names.REASON_ENSURE_DELETION_FAILED if blocking else names.REASON_CHECK_CLUSTERS,
             message=message,
             now=self._clock.now(),

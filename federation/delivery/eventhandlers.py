@@ -19,6 +19,7 @@ from federation.delivery.members.clusters import Clusters, clusters_of_interest
 from federation.delivery.members.executor import Executor
 from federation.delivery.members.memberoperations import MemberOperations
 from federation.delivery.members.memberrecords import MemberRecords
+from federation.delivery.questions import Questions
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import is_managed
 from federation.planning.failover import podbudgets
@@ -69,6 +70,7 @@ class EventHandlers:
         members: Members,
         clusters: Clusters,
         operations: MemberOperations,
+        questions: Questions,
         executor: Executor,
         records: MemberRecords,
         follower_readiness: FollowerReadiness,
@@ -84,6 +86,7 @@ class EventHandlers:
         self._members = members
         self._clusters = clusters
         self._operations = operations
+        self._questions = questions
         self._executor = executor
         self._records = records
         self._follower_readiness = follower_readiness
@@ -141,6 +144,7 @@ class EventHandlers:
         if self._clusters.update(name, new):
             if new is None:
                 self._operations.forget_cluster(name)
+                self._questions.forget_cluster(name)
             self._enqueue_objects_of(name)
         if new is not None and is_removal_due(new):
             self._cluster_removal.enqueue(name)

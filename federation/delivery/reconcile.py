@@ -1,48 +1,39 @@
 """The steps of sync for one federated object (docs/reference/sync.md), in order, each with an early return.
 
 An object is dispatched when no controller is pending. Sync visits all clusters that the object is placed in, that its
-status names, or that it departed from; then it patches the status once, and only when something changed. Decisions
-about a single cluster are in `clusterdispatch.py`.
+status names, or that it departed from. The delivery to a single cluster is in `clusterdelivery.py`, what is asked in
+between in `questions.py`, and what is published in the end in `publication.py`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
-
-import orjson
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, template_problem
-from federation.apimachinery import conditions
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.finalizers import has_finalizer, with_finalizers
 from federation.apimachinery.resources import Object
-from federation.delivery.clusterdispatch import Dispatcher
+from federation.delivery.clusterdelivery import ClusterDelivery
 from federation.delivery.clustersteps import Rollouts
 from federation.delivery.deletion import Deletion
-from federation.delivery.host.hostadmission import HostAdmission
-from federation.delivery.host.missingpolicy import MissingPolicyReports
 from federation.delivery.host.sources import Refusal, Sources
 from federation.delivery.members.clusters import Clusters, clusters_of_interest, recorded_clusters
-from federation.delivery.members.memberoperations import MemberOperations
+from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.propagation import Propagation, begin_propagation
+from federation.delivery.publication import WRITER, Publication
+from federation.delivery.rules.content import member_key
+from federation.delivery.rules.decide import Decision
 from federation.delivery.rules.plan import ClusterState
-from federation.delivery.rules.status import AS_WANTED, ClusterStatus, clusters_of, plan_status
+from federation.delivery.rules.status import ClusterStatus, clusters_of
 from federation.planning.federatedobject import pendingcontrollers
-from federation.planning.federatedobject.placements import departed_clusters, effective_placement
-from federation.planning.overrides.policies import stored_policies
-from federation.planning.rendering.verdicts import plan_report
-from federation.planning.status.sourceconditions import describe_missing_policy
+from federation.planning.federatedobject.finished import evidence_by_cluster
+from federation.planning.federatedobject.placements import effective_placement
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 
-WRITER = "sync"
-ExpectsPlacement = Callable[[FederatedType, Mapping[str, Any]], bool]
-"""Returns whether policies, or its type, place a source."""
 _RECHECK_SOURCE_S = 1.0
-_REJUDGE_S = 0.1
-_CLUSTER_GONE = "it has finished there before the cluster left"
+_GONE_AFTER_END = Decision(status=ClusterStatus.FINISHED, message="it has finished there before the cluster left")
 _RELEASED = {"metadata": {"annotations": {names.INTERNAL_ORPHAN: "all"}}}
 _NAMESPACES_NEVER_SYNCED = frozenset(
     {"kube-system", "kube-public", "kube-node-lease", "default", names.SYSTEM_NAMESPACE}
@@ -57,27 +48,22 @@ class Reconciler:
         objects: FederatedObjects,
         sources: Sources,
         clusters: Clusters,
-        dispatcher: Dispatcher,
+        delivery: ClusterDelivery,
         rollouts: Rollouts,
-        operations: MemberOperations,
+        records: MemberRecords,
         deletion: Deletion,
-        admission: HostAdmission,
-        expects_placement: ExpectsPlacement,
+        publication: Publication,
         recorder: Recorder,
-        clock: Clock,
     ) -> None:
         self._objects = objects
         self._sources = sources
         self._clusters = clusters
-        self._dispatcher = dispatcher
+        self._delivery = delivery
         self._rollouts = rollouts
-        self._operations = operations
+        self._records = records
         self._deletion = deletion
-        self._admission = admission
-        self._expects_placement = expects_placement
+        self._publication = publication
         self._recorder = recorder
-        self._missing_policies = MissingPolicyReports(recorder, clock)
-        self._clock = clock
 
     async def reconcile(self, key: Key) -> Result:
         """Propagate one federated object to its clusters."""
@@ -96,7 +82,7 @@ class Reconciler:
             self._forget(key)
             if await self._sources.wants(key, federated, type_):
                 # Only the federated object was deleted: federate writes it again, and the member objects stay.
-                self._dispatcher.keep_evidence(federated, type_)
+                self._keep_evidence(federated, type_)
                 return Result(requeue_after_s=_RECHECK_SOURCE_S)
             if await self._sources.keeps_data(key, federated, type_):
                 await self._objects.patch(key, federated, _RELEASED, writer=WRITER)
@@ -117,13 +103,17 @@ class Reconciler:
             federated = patched
         if self._is_dry_run(federated):
             return DONE
-        return await self._dispatch(key, federated, type_)
+        return await self._deliver(key, federated, type_)
+
+    def _keep_evidence(self, federated: Object, type_: FederatedType) -> None:
+        """Keep the evidence of what has finished for the federated object that is written in the place of this one."""
+        for cluster, each in evidence_by_cluster(federated).items():
+            self._records.record_finished(member_key(federated, type_, cluster), each)
 
     def _forget(self, key: Key) -> None:
         """Forget what was kept for an object that nothing is delivered of any more."""
         self._sources.forget(key)
-        self._admission.forget(key)
-        self._missing_policies.forget(key)
+        self._publication.forget(key)
         self._rollouts.forget(key)
 
     def _clusters_to_clean(self, key: Key, federated: Object, type_: FederatedType) -> set[str]:
@@ -166,149 +156,39 @@ class Reconciler:
         self._recorder.event(federated, NORMAL, names.EVENT_DRY_RUN_WORKED, "computed, but not propagated: dry-run")
         return True
 
-    async def _dispatch(self, key: Key, federated: Object, type_: FederatedType) -> Result:
-        propagation = begin_propagation(key, federated, type_)
-        selected, recorded = effective_placement(federated), recorded_clusters(federated)
-        propagation.lacking = self._operations.late_absences(propagation, selected)
-        self._rollouts.plan(propagation, selected, recorded)
-        settled = self._visit(propagation, selected | recorded, selected, recorded)
-        if propagation.unseen:
-            await self._visit_unseen(propagation, selected, recorded)
-        if propagation.unjudged:
-            await self._visit_judged(propagation, selected, recorded)
-        is_uncached = self._keep_uncached_clusters(propagation)
-        await self._operations.wait(propagation)
-        if propagation.started or not (is_uncached or propagation.has_brief_wait):
-            await self._write(propagation, settled | selected, is_uncached=is_uncached)
-        await self._report_admission(key, federated, propagation)
+    async def _deliver(self, key: Key, federated: Object, type_: FederatedType) -> Result:
+        """Decide about each cluster, act, decide again where an answer came, and publish once."""
+        propagation = self._begin(key, federated, type_)
+        await self._delivery.deliver(propagation, self._visited(propagation))
+        await self._publication.publish(propagation)
         return DONE if propagation.recheck_after_s is None else Result(requeue_after_s=propagation.recheck_after_s)
 
-    def _visit(
-        self, propagation: Propagation, clusters: Iterable[str], selected: AbstractSet[str], recorded: AbstractSet[str]
-    ) -> set[str]:
-        """Dispatch the object to each of the clusters; return those that have nothing of it."""
-        settled: set[str] = set()
-        for name in sorted(clusters):
+    def _begin(self, key: Key, federated: Object, type_: FederatedType) -> Propagation:
+        """Return a propagation with the steps of all clusters."""
+        selected, recorded = effective_placement(federated), recorded_clusters(federated)
+        reported = clusters_of(federated).keys()
+        plain = begin_propagation(key, federated, type_, selected=selected, recorded=recorded, published=reported)
+        subject = plain.aim.subject
+        # A cluster whose answer that it lacks the object came late may be published, although nothing was written.
+        late = {name for name in selected if self._records.is_late_absence(subject.member_key(name))}
+        aim = replace(plain.aim, published=reported - late)
+        steps, waits = self._rollouts.plan(aim)
+        return replace(plain, aim=replace(aim, steps=steps, waits=waits))
+
+    def _visited(self, propagation: Propagation) -> list[ClusterState]:
+        """Return the clusters to decide about, and note what is known of those that are gone."""
+        aim, visited = propagation.aim, []
+        for name in sorted(aim.selected | aim.recorded):
             state = self._clusters.get(name)
-            if state is None or not state.joined:
-                if state is None:
-                    settled.add(name)
-                    if name in selected and name in propagation.finished:
-                        propagation.record(name, ClusterStatus.FINISHED, message=_CLUSTER_GONE)
-                continue
-            if not _is_visited(state, is_selected=name in selected, is_recorded=name in recorded):
-                continue
-            decision = self._dispatcher.dispatch(
-                propagation, state, is_selected=name in selected, is_recorded=name in recorded
-            )
-            if decision.operation is None and decision.status is None:
-                settled.add(name)
-        return settled
-
-    async def _visit_unseen(
-        self, propagation: Propagation, selected: AbstractSet[str], recorded: AbstractSet[str]
-    ) -> None:
-        """Dispatch a new object to clusters with an incomplete cache, each as soon as it answers that it lacks it."""
-        async for cluster in self._operations.look_up_unseen(propagation):
-            propagation.absent.add(cluster)
-            self._visit(propagation, (cluster,), selected, recorded)
-
-    async def _visit_judged(
-        self, propagation: Propagation, selected: AbstractSet[str], recorded: AbstractSet[str]
-    ) -> None:
-        """Ask the host's admission about the objects that must not leave unjudged, and dispatch those."""
-        unjudged, propagation.unjudged = propagation.unjudged, set()
-        are_answered = await self._admission.ask(propagation, unjudged)
-        self._visit(propagation, unjudged, selected, recorded)
-        if propagation.unjudged and are_answered:  # the configuration of admission has changed meanwhile
-            propagation.recheck(_REJUDGE_S)
-
-    async def _report_admission(self, key: Key, federated: Object, propagation: Propagation) -> None:
-        """Publish the host's verdict. An object that was never held has no condition and costs no write."""
-        held = self._admission.track(propagation)
-        present = (federated.get("status") or {}).get("conditions")
-        if propagation.unjudged or (not held and conditions.find(present, names.ADMITTED) is None):
-            return
-        report = plan_report(held, stored_policies(federated))
-        is_news = await self._objects.set_condition(
-            key, names.ADMITTED, status=report.status, reason=report.reason, message=report.message, writer=WRITER
-        )
-        if is_news and held:
-            self._recorder.event(federated, WARNING, report.reason, f"held from {report.message}")
-
-    def _keep_uncached_clusters(self, propagation: Propagation) -> bool:
-        """Keep the published status of clusters whose cache is not complete yet; return whether there are any.
-
-        The object is reconciled again as soon as the cache is complete.
-        """
-        before = clusters_of(propagation.federated)
-        is_uncached = False
-        for cluster, status in list(propagation.statuses.items()):
-            if status is ClusterStatus.CACHED_RETRIEVAL_FAILED:
-                is_uncached = True
-                known = before.get(cluster, {}).get("status", "")
-                is_known = known in ClusterStatus._value2member_map_
-                propagation.statuses[cluster] = ClusterStatus(known) if is_known else ClusterStatus.PENDING_CREATE
-                propagation.generations[cluster] = int(before.get(cluster, {}).get("lastObservedGeneration", 0))
-                propagation.messages[cluster] = str(before.get(cluster, {}).get("message", ""))
-        return is_uncached
-
-    async def _write(self, propagation: Propagation, settled: Iterable[str], *, is_uncached: bool) -> None:
-        key, federated = propagation.key, propagation.federated
-        before = federated.get("status") or {}
-        # Statuses kept for clusters without a cache describe an earlier generation.
-        generation = before.get("syncedGeneration") if is_uncached else federated["metadata"].get("generation")
-        reason, message = self._undelivered(propagation)
-        status = plan_status(
-            before,
-            generation=int(generation or 0),
-            statuses=propagation.statuses,
-            generations=propagation.generations,
-            messages=propagation.messages,
-            finished=propagation.finished,
-            reason=reason,
-            message=message,
-            resources_updated=propagation.resources_updated,
-            now=self._clock.now(),
-        )
-        if status is not None:
-            patched = await self._objects.patch(key, federated, {"status": status}, subresource="status")
-            if patched is None:
-                return
-            federated = patched
-        self._missing_policies.update(propagation, before, reason, message)
-        departed = departed_clusters(federated)
-        remaining = departed.difference(settled)
-        if remaining != departed:
-            value = orjson.dumps(sorted(remaining)).decode() if remaining else None
-            body = {"metadata": {"annotations": {names.DEPARTED_CLUSTERS: value}}}
-            await self._objects.patch(key, federated, body, writer=WRITER)
-
-    def _undelivered(self, propagation: Propagation) -> tuple[str, str]:
-        """Return the reason and message of Propagated=False, "" for the reason if the clusters' statuses decide it."""
-        federated, statuses = propagation.federated, propagation.statuses
-        placed = effective_placement(federated)
-        if not placed and AS_WANTED.issuperset(statuses.values()):
-            # Nothing is placed: also where an object that only its source's deletion removes is kept.
-            return self._unplaced(propagation)
-        missing = sorted(placed - statuses.keys())
-        failing = [cluster for cluster, status in statuses.items() if status not in AS_WANTED]
-        parts = [f"{cluster}: the cluster is not joined" for cluster in missing]
-        message = "; ".join(filter(None, (*parts, propagation.describe(failing))))
-        return names.REASON_CHECK_CLUSTERS if missing else "", message
-
-    def _unplaced(self, propagation: Propagation) -> tuple[str, str]:
-        federated = propagation.federated
-        scheduled = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED)
-        if scheduled is not None and scheduled.get("status") != "True":
-            return names.REASON_NOT_PLACED, str(scheduled.get("message", ""))
-        metadata, template = federated["metadata"], federated["spec"]["template"]["metadata"]
-        labels = {**(template.get("labels") or {}), **(metadata.get("labels") or {})}
-        namespace = metadata.get("namespace", "")
-        source = {"metadata": {"namespace": namespace, "name": template["name"], "labels": labels}}
-        if self._expects_placement(propagation.type_, source):
-            return names.REASON_NOT_PLACED, "it is placed in no cluster"
-        return names.REASON_NO_POLICY, describe_missing_policy(namespace)
+            is_selected, is_recorded = name in aim.selected, name in aim.recorded
+            if state is None and is_selected and name in propagation.finished:
+                propagation.decisions[name] = _GONE_AFTER_END
+                propagation.record(name, ClusterStatus.FINISHED, message=_GONE_AFTER_END.message)
+            elif state is None:
+                propagation.decisions[name] = Decision()
+            elif state.joined and _is_visited(state, is_selected=is_selected, is_recorded=is_recorded):
+                visited.append(state)
+        return visited
 
 
 def _is_visited(state: ClusterState, *, is_selected: bool, is_recorded: bool) -> bool:

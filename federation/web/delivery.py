@@ -22,7 +22,7 @@ from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.client.client import Client
 from federation.delivery.members.memberrecords import MemberRecords
-from federation.delivery.members.operations import Write, to_applied_configuration
+from federation.delivery.rules.content import Write, to_applied_configuration
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.status import clusters_of
 from federation.planning.federatedobject.builder import source_key

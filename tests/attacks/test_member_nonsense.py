@@ -20,7 +20,8 @@ from federation.apimachinery.errors import ClusterError, ClusterLimitExceeded, C
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NODES, SERVICES, Object
 from federation.client.client import Client, PatchType, Request, Watch, WatchEvent
 from federation.controllers.cluster.apidiscovery import discover
-from federation.delivery.members.operations import MemberWriter, Write
+from federation.delivery.members.operations import MemberWriter
+from federation.delivery.rules.content import Write
 from federation.planning.aggregation import service
 from federation.planning.aggregation.context import Context
 from federation.planning.clusters import nodeclasses
@@ -207,7 +208,7 @@ async def test_a_service_with_ports_without_sense_fails_alone(ports: Any) -> Non
         "spec": {"clusterIP": "10.0.0.1", "ports": [{"port": 80, "nodePort": 30_000}]},
     }
     live = {**desired, "metadata": {"name": "web", "labels": {}}, "spec": {"ports": ports}}
-    from federation.delivery.members.operations import to_applied_configuration
+    from federation.delivery.rules.content import to_applied_configuration
     from federation.planning.rendering.memberobject import Rendered
     from federation.planning.rendering.retention import RetentionError
 

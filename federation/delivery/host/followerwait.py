@@ -7,7 +7,6 @@ Start times are kept in memory only: after a restart the wait starts again.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from federation.api import names
@@ -16,6 +15,7 @@ from federation.apimachinery.resources import Object
 from federation.delivery.host.servicewait import ServiceReadiness
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.propagation import BRIEF_S
+from federation.delivery.rules.facts import FollowerWait
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.followers.followerplan import has_recorded_kept
@@ -26,15 +26,6 @@ from federation.planning.followers.references import Identity, Reference
 from federation.runtime.controller import Key
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """The objects that a write waits for, when to check again, and whether the wait is too brief to report."""
-
-    message: str
-    recheck_after_s: float
-    is_brief: bool
 
 
 class FollowerReadiness:
@@ -64,10 +55,10 @@ class FollowerReadiness:
 
     def wait(
         self, key: Key, federated: Object, cluster: str, desired: Mapping[str, Any], live: Object | None
-    ) -> Wait | None:
+    ) -> FollowerWait | None:
         """Return the wait of a workload's write to a cluster, None when it may be written now."""
         if live is None and (waits := self._services.wait(key, federated, cluster, desired)) is not None:
-            return Wait(*waits, is_brief=False)
+            return FollowerWait(*waits, is_brief=False)
         needs = self._with_secrets(federated, cluster, desired, live)
         missing = {
             follower: reference
@@ -90,7 +81,7 @@ class FollowerReadiness:
             self._waiting.setdefault(_identity_of(follower), set()).add(key)
         is_brief = waited_s < BRIEF_S
         recheck_s = (BRIEF_S if is_brief else self._wait_s) - waited_s
-        return Wait(f"waits for {followers}", recheck_s, is_brief)
+        return FollowerWait(f"waits for {followers}", recheck_s, is_brief)
 
     def _with_secrets(
         self, federated: Object, cluster: str, desired: Mapping[str, Any], live: Object | None

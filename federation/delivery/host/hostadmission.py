@@ -10,9 +10,10 @@ lives as long as the controller.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import orjson
 
@@ -30,8 +31,9 @@ from federation.apimachinery.resources import (
     Object,
 )
 from federation.client.client import Client, UserInfo
-from federation.delivery.host.verdictcache import Question, VerdictCache, VerdictCacheOptions
-from federation.delivery.members.propagation import Propagation
+from federation.delivery.host.verdictcache import Review, VerdictCache, VerdictCacheOptions
+from federation.delivery.rules.content import Subject
+from federation.delivery.rules.facts import Held
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.rendering.memberobject import Rendered
 from federation.planning.rendering.takenback import taken_back
@@ -93,7 +95,7 @@ class HostAdmission:
         self._concerns = Concerns()
         self._mutated = Concerns()
         self._verdicts = VerdictCache(self._options.verdicts)
-        self._asking: dict[Question, asyncio.Task[None]] = {}
+        self._asking: dict[Review, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(self._options.questions_in_flight_max)
         self._held: dict[Key, Mapping[str, Verdict]] = {}
         kinds = (
@@ -113,59 +115,58 @@ class HostAdmission:
         for informer in self._limiting:
             informer.add_handler(self._on_limit)
 
+    @property
+    def grace_s(self) -> float:
+        """How long a reconcile waits for answers."""
+        return self._options.grace_s
+
     async def wait_synced(self) -> None:
         """Return once the host's configuration is known."""
         await asyncio.gather(*(informer.wait_synced() for informer in (*self._informers, *self._limiting)))
 
-    def judge(self, propagation: Propagation, cluster: str) -> Verdict | None:
-        """Return the verdict about the cluster's member object, None if the host has to be asked first (`ask`)."""
-        resource, federated = propagation.type_.resource, propagation.federated
+    def held(self, key: Key, subject: Subject, cluster: str) -> Held | None:
+        """Return what holds the cluster's member object back, None if it may leave."""
+        if not self.is_active:
+            return None
+        verdict, left_s = self._judge(subject, cluster)
+        if verdict is ADMITTED:
+            return None
+        if verdict is not None:
+            return Held(verdict, is_open=False, recheck_after_s=left_s)
+        # Until the answer arrives an object that was held counts as held, so that nothing is written for a retry.
+        return Held((self._held.get(key) or {}).get(cluster), is_open=True)
+
+    def _judge(self, subject: Subject, cluster: str) -> tuple[Verdict | None, float | None]:
+        """Return the verdict and for how many seconds it holds; no verdict if the host has to be asked first."""
+        resource, federated = subject.type_.resource, subject.federated
         has_limits = bool(self._limits[federated["metadata"].get("namespace", "")]) and is_limited(federated, resource)
         if not has_limits and not self._concerns.include(resource):
-            return ADMITTED
-        subject = propagation.renderer.subject(cluster)
-        if subject is None:
-            return ADMITTED
+            return ADMITTED, None
+        judged = subject.renderer.subject(cluster)
+        if judged is None:
+            return ADMITTED, None
         if (verdict := limit_verdict(requesters_of(federated))) is not None:
-            return verdict
+            return verdict, None
         now_s = self._clock.monotonic()
-        known = [self._verdicts.get(question, now_s) for question in self._questions(propagation, subject)]
+        known = [self._verdicts.get(review, now_s) for review in self._reviews(subject, judged)]
         verdict = combine([None if each is None else each[0] for each in known])
-        if verdict is not None and verdict is not ADMITTED:
-            propagation.recheck(min(each[1] for each in known if each is not None))
-        return verdict
+        if verdict is None or verdict is ADMITTED:
+            return verdict, None
+        return verdict, min(each[1] for each in known if each is not None)
 
-    async def ask(self, propagation: Propagation, clusters: Iterable[str]) -> bool:
-        """Ask the host about the objects of these clusters, once per content; return whether all answers are there.
+    def ask(self, subject: Subject, cluster: str) -> "asyncio.Future[Any] | None":
+        """Ask the host about a cluster's object, once per content and user; return the future of the answers.
 
-        Later ones requeue the object. A slow webhook must not occupy the workers of objects that it does not concern.
+        None when everything is answered. A slow webhook must not occupy the workers of objects that it does not
+        concern: nobody waits for it longer than `grace_s`.
         """
-        tasks, now_s = set(), self._clock.monotonic()
-        for cluster in clusters:
-            if (subject := propagation.renderer.subject(cluster)) is None:
-                continue
-            for question in self._questions(propagation, subject):
-                if self._verdicts.get(question, now_s) is None:
-                    tasks.add(self._start(propagation, subject, question))
-        if not tasks:
-            return True
-        answers = asyncio.ensure_future(asyncio.wait(tasks))
-        timer = asyncio.ensure_future(self._clock.sleep(self._options.grace_s))
-        try:
-            await asyncio.wait((answers, timer), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            answers.cancel()
-            timer.cancel()
-        for task in tasks:
-            if task.done():
-                task.result()
-            else:
-                task.add_done_callback(lambda _: self._enqueue(propagation.key))
-        return all(task.done() for task in tasks)
-
-    def last(self, propagation: Propagation, cluster: str) -> Verdict | None:
-        """Return the verdict that held the object from the cluster so far."""
-        return (self._held.get(propagation.key) or {}).get(cluster)
+        judged, now_s = subject.renderer.subject(cluster), self._clock.monotonic()
+        if judged is None:
+            return None
+        reviews = [each for each in self._reviews(subject, judged) if self._verdicts.get(each, now_s) is None]
+        tasks = [self._start(subject, judged, review) for review in reviews]
+        # Several reconciles may wait for one task; none of them may cancel it.
+        return asyncio.gather(*map(asyncio.shield, tasks)) if tasks else None
 
     async def stop(self) -> None:
         """Cancel the open questions."""
@@ -174,53 +175,55 @@ class HostAdmission:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def track(self, propagation: Propagation) -> Mapping[str, Verdict]:
+    def track(
+        self, key: Key, statuses: Mapping[str, ClusterStatus], held: Mapping[str, Verdict]
+    ) -> Mapping[str, Verdict]:
         """Return the verdicts that hold the object, by cluster, and remember the object for the next configuration.
 
         A cluster that cannot be observed now keeps its verdict, or the report would change with every lost connection.
         """
-        before = self._held.get(propagation.key) or {}
-        kept = {name: verdict for name, verdict in before.items() if propagation.statuses.get(name) in _UNOBSERVED}
-        held = {**kept, **propagation.held}
-        if held:
-            self._held[propagation.key] = held
+        before = self._held.get(key) or {}
+        kept = {name: verdict for name, verdict in before.items() if statuses.get(name) in _UNOBSERVED}
+        known = {**kept, **held}
+        if known:
+            self._held[key] = known
         else:
-            self._held.pop(propagation.key, None)
-        return held
+            self._held.pop(key, None)
+        return known
 
     def forget(self, key: Key) -> None:
         """Forget an object that is gone or being deleted."""
         self._held.pop(key, None)
 
-    def _questions(self, propagation: Propagation, subject: Rendered) -> list[Question]:
-        """Return a question for each user who must be admitted, the one without rights first."""
-        is_mutated = self._mutated.include(propagation.type_.resource)
-        source = propagation.renderer.source_subject().hash if is_mutated else ""
-        users = requesters_of(propagation.federated)
-        return [Question(subject.hash, orjson.dumps(user).decode(), source) for user in users]
+    def _reviews(self, subject: Subject, judged: Rendered) -> list[Review]:
+        """Return a review for each user who must be admitted, the one without rights first."""
+        is_mutated = self._mutated.include(subject.type_.resource)
+        source = subject.renderer.source_subject().hash if is_mutated else ""
+        users = requesters_of(subject.federated)
+        return [Review(judged.hash, orjson.dumps(user).decode(), source) for user in users]
 
-    def _start(self, propagation: Propagation, subject: Rendered, question: Question) -> "asyncio.Task[None]":
-        """Return the task that asks the question; there is one at a time."""
-        task = self._asking.get(question)
+    def _start(self, subject: Subject, judged: Rendered, review: Review) -> "asyncio.Task[None]":
+        """Return the task that asks the host; there is one at a time for a review."""
+        task = self._asking.get(review)
         if task is None:
-            task = asyncio.create_task(self._ask(propagation, subject, question), name="sync-admission")
-            self._asking[question] = task
-            task.add_done_callback(partial(self._end, question))
+            task = asyncio.create_task(self._ask(subject, judged, review), name="sync-admission")
+            self._asking[review] = task
+            task.add_done_callback(partial(self._end, review))
         return task
 
-    def _end(self, question: Question, task: "asyncio.Task[None]") -> None:
-        del self._asking[question]
+    def _end(self, review: Review, task: "asyncio.Task[None]") -> None:
+        del self._asking[review]
         if not task.cancelled():
             task.exception()  # a reconcile that waits raises it; a later one asks again
 
-    async def _ask(self, propagation: Propagation, subject: Rendered, question: Question) -> None:
+    async def _ask(self, subject: Subject, judged: Rendered, review: Review) -> None:
         async with self._slots:
             configuration = self._verdicts.configuration
-            verdict = await self._request(propagation, subject.object, orjson.loads(question.user))
-        self._verdicts.put(question, verdict, configuration, self._clock.monotonic())
+            verdict = await self._request(subject, judged.object, orjson.loads(review.user))
+        self._verdicts.put(review, verdict, configuration, self._clock.monotonic())
 
-    async def _request(self, propagation: Propagation, obj: Object, user: UserInfo) -> Verdict:
-        resource, timeout_s = propagation.type_.resource, self._options.answer_timeout_s
+    async def _request(self, subject: Subject, obj: Object, user: UserInfo) -> Verdict:
+        resource, timeout_s = subject.type_.resource, self._options.answer_timeout_s
         name = obj["metadata"]["name"]
         try:
             async with asyncio.timeout(timeout_s):
@@ -231,7 +234,7 @@ class HostAdmission:
             return to_verdict(error, resource, name)
         if not self._mutated.include(resource):
             return ADMITTED
-        return to_mutation_verdict(taken_back(propagation.renderer.source_subject().object, obj, admitted))
+        return to_mutation_verdict(taken_back(subject.renderer.source_subject().object, obj, admitted))
 
     def _on_configuration(self, old: Object | None, new: Object | None) -> None:
         if old is not None and new is not None and _version(old) == _version(new):

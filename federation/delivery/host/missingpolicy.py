@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from federation.api import names
+from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock, from_rfc3339
-from federation.delivery.members.propagation import Propagation
+from federation.apimachinery.resources import Object
 from federation.planning.status.sourceconditions import takes_source_conditions
 from federation.runtime.controller import Key
 from federation.runtime.events import NORMAL, Recorder
@@ -28,22 +29,25 @@ class MissingPolicyReports:
         self._clock = clock
         self._pending: set[Key] = set()
 
-    def update(self, propagation: Propagation, before: Mapping[str, Any], reason: str, message: str) -> None:
+    def update(
+        self, key: Key, federated: Object, type_: FederatedType, before: Mapping[str, Any], reason: str, message: str
+    ) -> float | None:
         """Take note of an object's reason for Propagated=False, `before` being its status until now.
 
-        Rechecks the object when the grace of its event ends.
+        Return when to look again: when the grace of its event ends.
         """
-        key, resource = propagation.key, propagation.type_.resource
+        resource = type_.resource
         if reason != names.REASON_NO_POLICY or not takes_source_conditions(resource.group, resource.kind):
             self._pending.discard(key)
-            return
+            return None
         remaining_s = self._remaining_s(before)
         if remaining_s > 0:
             self._pending.add(key)
-            propagation.recheck(remaining_s)
-        elif key in self._pending:
+            return remaining_s
+        if key in self._pending:
             self._pending.discard(key)
-            self._recorder.event(propagation.federated, NORMAL, names.REASON_NO_POLICY, message)
+            self._recorder.event(federated, NORMAL, names.REASON_NO_POLICY, message)
+        return None
 
     def forget(self, key: Key) -> None:
         """Forget an object that is gone."""

@@ -1,7 +1,7 @@
-"""What sync does about drift besides correcting it: count it, tell users once per burst, and pause in a fight.
+"""What sync does about drift besides correcting it: count it, and tell users once per burst.
 
-What counts as a correction is in `rules/corrections.py`; the record of a member object has its last corrections.
-`clusterdispatch.py` asks before a correction, and `memberoperations.py` reports each one that was made.
+What counts as a correction, and when corrections pause, is in `rules`; the record of a member object has its last
+corrections. `memberoperations.py` reports each correction that was made.
 """
 
 from prometheus_client import Counter
@@ -10,10 +10,8 @@ from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.delivery.members.memberrecords import MemberRecords
-from federation.delivery.members.propagation import Propagation
 from federation.delivery.rules.corrections import Correction
 from federation.delivery.rules.memberrecord import MemberKey
-from federation.delivery.rules.status import ClusterStatus
 from federation.planning.drift.fights import CORRECTIONS_MAX, WINDOW_S
 from federation.planning.status.delivery import describe_drift
 from federation.runtime.events import NORMAL, WARNING, Recorder
@@ -41,17 +39,6 @@ class DriftReports:
         self._clock = clock
         self._reports: dict[str, tuple[float, int]] = {}
         """The reports of the current minute by cluster: when it began, and their number."""
-
-    def is_paused(self, propagation: Propagation, key: MemberKey, live: Object | None) -> bool:
-        """Return whether the object must not be corrected now, and record why."""
-        left_s = self._records.pause_left_s(key)
-        drift = self._records.drift(key)
-        if left_s <= 0 or drift is None:
-            return False
-        message = f"{describe_drift(drift)} again and again; it is corrected again at {drift.paused_until}"
-        propagation.record(key.cluster, ClusterStatus.CORRECTION_PAUSED, live, message)
-        propagation.recheck(left_s)
-        return True
 
     def record(self, federated: Object, key: MemberKey, correction: Correction) -> None:
         """Count a correction, and tell users when it is news."""

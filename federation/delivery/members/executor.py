@@ -3,7 +3,7 @@
 Each member has a limit of operations in flight and a deadline per operation. An operation that passes its deadline
 counts as a failure of the member's circuit breaker (`client/guard.py`); while that circuit is open, operations fail at
 once, and their owners are notified when it closes. Operations on one object never overlap. The content of an operation
-is in `operations.py`, the decision for it in `plan.py`.
+is in `operations.py`, the decision for it in `rules/decide.py`.
 """
 
 import asyncio

@@ -7,14 +7,11 @@ too; for those, `MemberWriter` always sends a GET first. Updates carry the uid a
 member become outcomes, never exceptions. `executor.py` runs the operations.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import orjson
 
 from federation.api import names
-from federation.apimachinery import dotpaths
 from federation.apimachinery.errors import (
     AlreadyExists,
     ApiError,
@@ -26,6 +23,7 @@ from federation.apimachinery.errors import (
 from federation.apimachinery.resources import Object
 from federation.client.client import Client, PatchType
 from federation.delivery.rules.adoption import AdoptionError, is_adoption_allowed
+from federation.delivery.rules.content import Write, annotated, to_applied_configuration
 from federation.delivery.rules.corrections import Correction
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.orphans import is_marked_at_release, is_orphan, needs_replacement
@@ -33,8 +31,7 @@ from federation.delivery.rules.plan import has_lost_label, is_managed, is_manage
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.drift.fields import author_of, drifted_fields
 from federation.planning.rendering.drift import is_subset
-from federation.planning.rendering.memberobject import Rendered
-from federation.planning.rendering.retention import RetentionError, retain_for_apply, retain_replicas_for_apply
+from federation.planning.rendering.retention import RetentionError
 
 _NO_REVISION = "1"
 """A resourceVersion that no object has: the first write of a store gets a higher one."""
@@ -43,25 +40,6 @@ _REPLACEMENT_S = 1.0
 """Delay until an orphan that is being replaced is looked at again."""
 _CONFLICTS_MAX = 2
 """Conflicts of an absent object after which a server is known to refuse a pinned resourceVersion."""
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """The desired state of one member object.
-
-    `live` is the member's object as last seen, `federated` the federated object's annotations. `replicas_path` is set
-    when the member's own replicas are retained. `is_correction` means that the same content was applied before, so that
-    somebody else has changed the object since. `known_uid` is that of an object that has left the cache and may still
-    be there without our label, "" without one.
-    """
-
-    key: MemberKey
-    desired: Rendered
-    live: Object | None = None
-    federated: Mapping[str, str] = field(default_factory=dict)
-    replicas_path: dotpaths.Path = ()
-    is_correction: bool = False
-    known_uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,27 +71,6 @@ class _RefusedError(FederationError):
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.message)
         self.outcome = outcome
-
-
-def to_applied_configuration(write: Write, live: Mapping[str, Any]) -> Object:
-    """Return the configuration to apply over an existing object, without retained fields; RetentionError."""
-    try:
-        has_written_ports = names.WRITTEN_ALLOCATIONS in write.federated
-        wanted = retain_for_apply(write.desired.object, live, has_written_ports=has_written_ports)
-    except (AttributeError, KeyError, TypeError) as error:
-        # A malformed answer of one member must not end the reconcile, which serves all members.
-        raise RetentionError(f"the object in the cluster is malformed: {error}") from error
-    if write.replicas_path:
-        wanted = retain_replicas_for_apply(wanted, live, write.replicas_path)
-    if (live["metadata"].get("annotations") or {}).get(names.ADOPTED) == "true":
-        # The annotation records the adoption; an apply without it would remove it.
-        wanted = _annotated(wanted, names.ADOPTED, "true")
-    return wanted
-
-
-def _annotated(obj: Object, key: str, value: str) -> Object:
-    metadata = obj["metadata"]
-    return {**obj, "metadata": {**metadata, "annotations": {**(metadata.get("annotations") or {}), key: value}}}
 
 
 class MemberWriter:
@@ -196,7 +153,7 @@ class MemberWriter:
         adopted = _check_ownership(write, live)
         wanted = to_applied_configuration(write, live)
         if adopted:
-            wanted = _annotated(wanted, names.ADOPTED, "true")
+            wanted = annotated(wanted, names.ADOPTED, "true")
         metadata = live["metadata"]
         # Retained values come from the live object: they must not overwrite a newer change. Nor may a process that was
         # paused at this point, and wakes when another one leads, undo what that one wrote.

@@ -1,30 +1,65 @@
-"""One propagation of a federated object to its clusters: its inputs, and the results by cluster.
+"""One propagation of a federated object to its clusters: what it aims at, and the decisions and results by cluster.
 
-A `Propagation` lives as long as one reconcile. `clusterdispatch.py` and `memberoperations.py` record results in it;
-`reconcile.py` and `deletion.py` publish them. It does no I/O.
+A `Propagation` lives as long as one reconcile. `clusterdelivery.py` notes the decisions in it, `memberoperations.py`
+the results of operations; `publication.py` and `deletion.py` publish them. It does no I/O.
 """
 
 import asyncio
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.resources import Object
 from federation.delivery.members.operations import Outcome
-from federation.delivery.rules.memberrecord import MemberKey, generation_of
-from federation.delivery.rules.status import ClusterStatus, clusters_of
+from federation.delivery.rules.content import Subject, settled_status
+from federation.delivery.rules.decide import Decision
+from federation.delivery.rules.memberrecord import generation_of
+from federation.delivery.rules.status import ClusterStatus
 from federation.planning.federatedobject.finished import evidence_by_cluster
-from federation.planning.rendering.drift import is_subset
 from federation.planning.rendering.memberobject import Renderer
-from federation.planning.rendering.verdicts import Verdict
 from federation.planning.rollout.steps import Step
 from federation.runtime.controller import Key
 
 BRIEF_S = 1.0
 """Member objects and followers usually appear or disappear within this time; a shorter wait is not published."""
-_MISSED_CHANGES = "it has finished there, so changes of its spec are not delivered; create it again to run it again"
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What one reconcile wants to achieve: the object, and where it should be."""
+
+    key: Key
+    subject: Subject
+    selected: AbstractSet[str] = frozenset()
+    recorded: AbstractSet[str] = frozenset()
+    published: AbstractSet[str] = frozenset()
+    """The clusters that the status names, as far as they may have the object."""
+    steps: Mapping[str, Step] = field(default_factory=dict)
+    """The steps of a divided workload, or of one with waves."""
+    waits: Mapping[str, tuple[ClusterStatus, str]] = field(default_factory=dict)
+    """The status and message of clusters whose step is not the last one."""
+    is_last_look: bool = False
+    """Whether the object is deleted and no cache shows it any more: then the members themselves are asked."""
+
+    @property
+    def owner(self) -> str:
+        """The uid of a federated object that is being deleted, "" for one that may be written again."""
+        return str(self.subject.federated["metadata"].get("uid", "")) if self.is_deleted else ""
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the federated object is being deleted."""
+        return bool(self.subject.federated["metadata"].get("deletionTimestamp"))
+
+
+class Result(NamedTuple):
+    """What is published of a cluster: its status, the generation of the member object that it describes, and why."""
+
+    status: ClusterStatus
+    generation: int
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,93 +72,59 @@ class StartedOperation:
 
 @dataclass(slots=True)
 class Propagation:
-    """The federated object of one reconcile, and what the reconcile found in each cluster."""
+    """The decisions and results of one reconcile."""
 
-    key: Key
-    federated: Object
-    type_: FederatedType
-    annotations: Mapping[str, str]
-    renderer: Renderer
-    steps: dict[str, Step] = field(default_factory=dict)
-    waits: dict[str, tuple[ClusterStatus, str]] = field(default_factory=dict)
-    """The status and message of clusters whose step is not the last one."""
-    statuses: dict[str, ClusterStatus] = field(default_factory=dict)
-    generations: dict[str, int] = field(default_factory=dict)
-    messages: dict[str, str] = field(default_factory=dict)
-    finished: dict[str, Object] = field(default_factory=dict)
+    aim: Aim
+    decisions: dict[str, Decision] = field(default_factory=dict)
+    """The last decision by cluster."""
+    results: dict[str, Result] = field(default_factory=dict)
+    """What is known by cluster, which operations that end make newer than the decision."""
+    finished: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """The evidence that the object has finished, by cluster; it begins with what is published."""
-    held: dict[str, Verdict] = field(default_factory=dict)
-    """The clusters that get nothing because of the host's admission."""
-    unjudged: set[str] = field(default_factory=set)
-    """The clusters whose objects the host must be asked about before they are written."""
-    unseen: set[str] = field(default_factory=set)
-    """The clusters whose cache is incomplete. They get the object, which is new, if they do not have it."""
-    lacking: AbstractSet[str] = frozenset()
-    """The clusters that answered an earlier reconcile, too late for it, that they do not have the object."""
     absent: set[str] = field(default_factory=set)
-    """The clusters without a complete cache that answered that they do not have the object."""
+    """The clusters that answered this reconcile that they do not have the object."""
     started: list[StartedOperation] = field(default_factory=list)
     has_ended: bool = False
     """Whether the reconcile published its results. A later result of an operation requeues the object."""
-    has_brief_wait: bool = False
-    """Whether a write waits for a follower that is expected at once; publishing that would cost a write for nothing."""
-    resources_updated: bool = False
+    has_written: bool = False
+    """Whether an operation has changed a member object."""
     recheck_after_s: float | None = None
 
-    def recheck(self, after_s: float) -> None:
+    @property
+    def federated(self) -> Object:
+        """The federated object."""
+        return self.aim.subject.federated
+
+    @property
+    def statuses(self) -> dict[str, ClusterStatus]:
+        """The status by cluster."""
+        return {cluster: result.status for cluster, result in self.results.items()}
+
+    def recheck(self, after_s: float | None) -> None:
         """Requeue the object after this time, or earlier when an earlier time was set."""
-        self.recheck_after_s = after_s if self.recheck_after_s is None else min(self.recheck_after_s, after_s)
+        if after_s is not None:
+            self.recheck_after_s = after_s if self.recheck_after_s is None else min(self.recheck_after_s, after_s)
 
     def record(self, cluster: str, status: ClusterStatus, live: Object | None = None, message: str = "") -> None:
         """Record a cluster's status, with the generation of the member object that it describes."""
-        self.statuses[cluster] = status
-        self.generations[cluster] = generation_of(live)
-        if message:
-            self.messages[cluster] = message
-
-    @property
-    def published(self) -> Mapping[str, Mapping[str, Any]]:
-        """The published status of each cluster that may have the object."""
-        found = clusters_of(self.federated)
-        return {name: found[name] for name in found.keys() - self.lacking} if self.lacking else found
+        self.results[cluster] = Result(status, generation_of(live), message)
 
     def record_written(self, cluster: str, live: Object | None) -> None:
         """Record that the member object is as its step says."""
-        status, message = self.waits.get(cluster, (ClusterStatus.OK, ""))
-        if live is not None and self._misses_changes(cluster, live):
-            status, message = ClusterStatus.FINISHED, _MISSED_CHANGES
+        subject, aim = self.aim.subject, self.aim
+        status, message = settled_status(subject, cluster, live, aim.waits.get(cluster), self.finished.get(cluster))
         self.record(cluster, status, live, message)
-
-    def _misses_changes(self, cluster: str, live: Object) -> bool:
-        """Return whether the object has finished with another content than it should have by now."""
-        if (evidence := self.finished.get(cluster)) is None:
-            return False
-        desired = self.renderer.render(cluster)
-        content = {key: value for key, value in desired.object.items() if key != "metadata"}
-        return evidence.get("templateHash") != desired.hash and not is_subset(content, live)
-
-    def member_key(self, cluster: str) -> MemberKey:
-        """Return the key of the member object in a cluster."""
-        return member_key(self.federated, self.type_, cluster)
 
     def describe(self, clusters: Iterable[str]) -> str:
         """Return one line with the status of each cluster and its message."""
+        found = ((cluster, self.results[cluster]) for cluster in sorted(clusters))
         return "; ".join(
-            f"{cluster}: {self.statuses[cluster].value}"
-            + (f" ({message})" if (message := self.messages.get(cluster)) else "")
-            for cluster in sorted(clusters)
+            f"{cluster}: {result.status.value}" + (f" ({result.message})" if result.message else "")
+            for cluster, result in found
         )
 
 
-def member_key(federated: Object, type_: FederatedType, cluster: str) -> MemberKey:
-    """Return the key of a federated object's member object in a cluster."""
-    name = str(federated["spec"]["template"]["metadata"]["name"])
-    namespace = federated["metadata"].get("namespace", "") if type_.resource.namespaced else ""
-    return MemberKey(cluster, type_.resource, namespace, name)
-
-
-def begin_propagation(key: Key, federated: Object, type_: FederatedType) -> Propagation:
-    """Return a propagation without results."""
-    annotations = federated["metadata"].get("annotations") or {}
-    finished = evidence_by_cluster(federated)
-    return Propagation(key, federated, type_, annotations, Renderer(federated, type_), finished=finished)
+def begin_propagation(key: Key, federated: Object, type_: FederatedType, **aim: Any) -> Propagation:
+    """Return a propagation without decisions."""
+    subject = Subject(federated, type_, Renderer(federated, type_))
+    return Propagation(Aim(key, subject, **aim), finished=dict(evidence_by_cluster(federated)))

@@ -1,9 +1,6 @@
-"""The operation for one object in one cluster: a decision table over desired and observed state.
+"""What the decision table speaks of: operations, the state of a cluster, the observed object, and whose it is. Pure.
 
-Pure, one cluster at a time, so a dead cluster cannot change decisions for the others. `decide` chooses the operation;
-`is_converged` is True if an update would change nothing. The rows and their order are KubeAdmiral's, with one
-deliberate difference: a cluster that is not ready and no longer selected, but may still hold the object, keeps its
-status entry until it was observed without the object (docs/reference/sync.md). `executor.py` runs the operations.
+The decision itself is in `decide.py`.
 """
 
 from collections.abc import Mapping
@@ -92,66 +89,6 @@ class ObservedObject:
 
 ABSENT_OBJECT = ObservedObject()
 UNKNOWN_OBJECT = ObservedObject(lookup_failed=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """The operation (None for none) and the status to record if it succeeds (None for no entry of the cluster)."""
-
-    operation: Operation | None
-    status: ClusterStatus | None
-    recheck_after_s: float | None = None
-
-
-_NOTHING = Decision(None, None)
-_FINALIZER_RECHECK_S = 10.0
-
-
-def decide(
-    cluster: ClusterState,
-    *,
-    is_selected: bool,
-    is_recorded: bool,
-    observed: ObservedObject,
-    is_kept: bool = False,
-    has_finished: bool = False,
-) -> Decision:
-    """Return the decision for one cluster.
-
-    `is_recorded` means that the status or the departed-clusters annotation names the cluster as a possible holder.
-    `is_kept` is set for kinds whose objects are deleted only with their source (planning/leftovers/strays.py).
-    `has_finished`: there is evidence that the object ran to completion in the cluster
-    (planning/federatedobject/finished.py).
-    """
-    if not cluster.ready:
-        return Decision(None, ClusterStatus.CLUSTER_NOT_READY) if is_selected or is_recorded else _NOTHING
-    if observed.lookup_failed:
-        return Decision(None, ClusterStatus.CACHED_RETRIEVAL_FAILED) if is_selected or is_recorded else _NOTHING
-    exists = observed.exists and not observed.derived_service_mismatch
-    if cluster.terminating and cluster.cascading_delete:
-        is_waiting = exists and not observed.terminating
-        return Decision(None, ClusterStatus.WAITING_FOR_CASCADING_DELETION) if is_waiting else _NOTHING
-    if not is_selected:
-        return _decide_unselected(cluster, exists=exists, terminating=observed.terminating, is_kept=is_kept)
-    if cluster.terminating:
-        return Decision(None, ClusterStatus.CLUSTER_TERMINATING)
-    if not cluster.has_finalizer:
-        return Decision(None, ClusterStatus.FINALIZER_CHECK_FAILED, _FINALIZER_RECHECK_S)
-    if has_finished and not exists:
-        return Decision(None, ClusterStatus.FINISHED)
-    return Decision(Operation.UPDATE if exists else Operation.CREATE, ClusterStatus.OK)
-
-
-def _decide_unselected(cluster: ClusterState, *, exists: bool, terminating: bool, is_kept: bool) -> Decision:
-    if not exists:
-        return _NOTHING
-    if terminating:
-        return Decision(None, ClusterStatus.WAITING_FOR_REMOVAL)
-    if cluster.terminating:
-        return _NOTHING
-    if is_kept:
-        return Decision(None, ClusterStatus.KEPT)
-    return Decision(Operation.DELETE, ClusterStatus.WAITING_FOR_REMOVAL)
 
 
 class Removal(StrEnum):

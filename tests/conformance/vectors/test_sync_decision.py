@@ -2,11 +2,16 @@
 
 from typing import Any
 
+from tests.support.deliveryfacts import CONTENTS
 from tests.support.vectors import each_case, filled, load
 
-from federation.delivery.rules.plan import ClusterState, ObservedObject, Operation, decide
+from federation.delivery.rules.decide import decide
+from federation.delivery.rules.facts import Facts
+from federation.delivery.rules.plan import PENDING_STATUS, ClusterState, ObservedObject, Operation
 
 _OPERATIONS = {"create": Operation.CREATE, "update": Operation.UPDATE, "delete": Operation.DELETE}
+_WHILE_PENDING = {Operation.CREATE: "OK", Operation.UPDATE: "OK"}
+"""The vectors have the status after the operation, we have the one until then."""
 
 
 @each_case(load("sync_decision_derived"))
@@ -37,6 +42,11 @@ def test_decision(case: dict[str, Any]) -> None:
     )
     # A cluster that is not ready and not selected keeps its entry with us when it is recorded; the vectors ask about
     # one that is not.
-    decision = decide(cluster, is_selected=given["selected"], is_recorded=False, observed=observed)
-    assert decision.status == status
+    facts = Facts(cluster, observed=observed, is_selected=given["selected"], **CONTENTS["differs"])
+    decision = decide(facts)
     assert decision.operation == (_OPERATIONS[operation] if operation else None)
+    if decision.operation is None:
+        assert decision.status == status
+    else:
+        assert decision.status == PENDING_STATUS[decision.operation]
+        assert _WHILE_PENDING.get(decision.operation, decision.status) == status

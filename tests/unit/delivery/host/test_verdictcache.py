@@ -1,13 +1,13 @@
 """The memory of the host's verdicts: age, number, configuration, and pauses after silence."""
 
-from federation.delivery.host.verdictcache import Question, VerdictCache, VerdictCacheOptions
+from federation.delivery.host.verdictcache import Review, VerdictCache, VerdictCacheOptions
 from federation.planning.rendering.verdicts import ADMITTED, Outcome, Verdict
 
 SILENCE = Verdict(Outcome.UNANSWERED, "nobody is there")
 
 
-def asked(subject: str = "a") -> Question:
-    return Question(subject, "user")
+def asked(subject: str = "a") -> Review:
+    return Review(subject, "user")
 
 
 def test_a_verdict_holds_for_its_age_and_its_configuration() -> None:
@@ -15,7 +15,7 @@ def test_a_verdict_holds_for_its_age_and_its_configuration() -> None:
     cache.put(asked(), ADMITTED, 0, now_s=100)
     assert cache.get(asked(), 101) == (ADMITTED, 9)
     assert cache.get(asked(), 110) is None
-    assert cache.get(Question("a", "other"), 101) is None
+    assert cache.get(Review("a", "other"), 101) is None
     cache.configuration += 1
     assert cache.get(asked(), 101) is None
 

@@ -14,7 +14,8 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import Client, PatchType
 from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool
-from federation.delivery.members.operations import MemberWriter, Outcome, Write
+from federation.delivery.members.operations import MemberWriter, Outcome
+from federation.delivery.rules.content import Write
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.rendering.memberobject import Rendered

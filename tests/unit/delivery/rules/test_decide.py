@@ -1,130 +1,131 @@
-"""The decision table of one object in one cluster: every row, and what holds in every state."""
+"""The decision about one object in one cluster: the whole table, and what the rows say that the table does not show.
 
-from itertools import product
+`decisions.txt` has the decision of each case. `WRITE_DECISIONS=1` writes it anew; read the difference before you commit.
+"""
+
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.deliveryfacts import HASH, NOW, combinations, facts
 
 from federation.api import names
-from federation.delivery.rules.plan import (
-    ABSENT_OBJECT,
-    UNKNOWN_OBJECT,
-    ClusterState,
-    Decision,
-    ObservedObject,
-    Operation,
-    cluster_state_of,
-    decide,
-)
+from federation.delivery.rules.decide import ROWS, Decision, Question, decide
+from federation.delivery.rules.plan import Operation, cluster_state_of
 from federation.delivery.rules.status import ClusterStatus
 
-PRESENT, GOING = ObservedObject(exists=True), ObservedObject(exists=True, terminating=True)
-COLLIDING = ObservedObject(exists=True, derived_service_mismatch=True)
-OBJECTS = {
-    "absent": ABSENT_OBJECT,
-    "unknown": UNKNOWN_OBJECT,
-    "present": PRESENT,
-    "going": GOING,
-    "colliding": COLLIDING,
-}
-CLUSTERS = {
-    "ready": ClusterState("m1"),
-    "silent": ClusterState("m1", ready=False),
-    "leaving": ClusterState("m1", terminating=True),
-    "cascading": ClusterState("m1", terminating=True, cascading_delete=True),
-    "staying with cascade": ClusterState("m1", cascading_delete=True),
-    "without finalizer": ClusterState("m1", has_finalizer=False),
-}
-NOTHING = (None, None)
+_TABLE = Path(__file__).with_name("decisions.txt")
+
+
+def _text(decision: Decision) -> str:
+    what = decision.operation or decision.status or "nothing"
+    status = f" ({decision.status})" if decision.operation else ""
+    question = f", ask {decision.question.name}" if decision.question else ""
+    again = f", again after {decision.recheck_after_s:g} s" if decision.recheck_after_s is not None else ""
+    return f"{what}{status}{question}{again} [{decision.row}]"
+
+
+def test_every_case_has_its_decision() -> None:
+    lines = [f"{name} => {_text(decide(found))}" for name, found in combinations()]
+    if os.environ.get("WRITE_DECISIONS"):
+        _TABLE.write_text("\n".join(lines) + "\n")
+    assert lines == _TABLE.read_text().splitlines()
+    assert len(lines) > 500
+
+
+def test_every_row_decides_somewhere() -> None:
+    rows = [row.name for row in ROWS]
+    assert len(set(rows)) == len(rows)
+    assert {decide(found).row for _, found in combinations()} == set(rows)
 
 
 @pytest.mark.parametrize(
-    ("cluster", "use", "observed", "expected"),
+    ("cluster", "use", "obj", "expected"),
     [
-        ("ready", "selected", "absent", (Operation.CREATE, ClusterStatus.OK)),
-        ("ready", "selected", "present", (Operation.UPDATE, ClusterStatus.OK)),
-        ("ready", "selected", "going", (Operation.UPDATE, ClusterStatus.OK)),
-        ("ready", "selected", "colliding", (Operation.CREATE, ClusterStatus.OK)),
-        ("ready", "selected", "unknown", (None, ClusterStatus.CACHED_RETRIEVAL_FAILED)),
-        ("ready", "recorded", "absent", NOTHING),
-        ("ready", "recorded", "present", (Operation.DELETE, ClusterStatus.WAITING_FOR_REMOVAL)),
-        ("ready", "recorded", "going", (None, ClusterStatus.WAITING_FOR_REMOVAL)),
-        ("ready", "recorded", "colliding", NOTHING),
-        ("ready", "recorded", "unknown", (None, ClusterStatus.CACHED_RETRIEVAL_FAILED)),
+        ("ready", "placed", "absent", (Operation.CREATE, ClusterStatus.PENDING_CREATE)),
+        ("ready", "placed", "present", (Operation.UPDATE, ClusterStatus.UPDATE_TIMED_OUT)),
+        ("ready", "placed", "going", (Operation.UPDATE, ClusterStatus.UPDATE_TIMED_OUT)),
+        ("ready", "placed", "colliding", (Operation.CREATE, ClusterStatus.PENDING_CREATE)),
+        ("ready", "placed", "unknown", (None, ClusterStatus.CACHED_RETRIEVAL_FAILED)),
+        ("ready", "unplaced", "absent", (None, None)),
+        ("ready", "unplaced", "present", (Operation.DELETE, ClusterStatus.WAITING_FOR_REMOVAL)),
+        ("ready", "unplaced", "going", (None, ClusterStatus.WAITING_FOR_REMOVAL)),
+        ("ready", "unplaced", "colliding", (None, None)),
         ("ready", "kept", "present", (None, ClusterStatus.KEPT)),
         ("ready", "kept", "going", (None, ClusterStatus.WAITING_FOR_REMOVAL)),
-        ("ready", "kept", "absent", NOTHING),
-        ("ready", "none", "unknown", NOTHING),
-        ("silent", "selected", "absent", (None, ClusterStatus.CLUSTER_NOT_READY)),
-        ("silent", "recorded", "present", (None, ClusterStatus.CLUSTER_NOT_READY)),
-        ("silent", "none", "present", NOTHING),
-        ("leaving", "selected", "absent", (None, ClusterStatus.CLUSTER_TERMINATING)),
-        ("leaving", "selected", "present", (None, ClusterStatus.CLUSTER_TERMINATING)),
-        ("leaving", "recorded", "present", NOTHING),
-        ("leaving", "recorded", "going", (None, ClusterStatus.WAITING_FOR_REMOVAL)),
-        ("leaving", "kept", "present", NOTHING),
-        ("cascading", "selected", "absent", NOTHING),
-        ("cascading", "selected", "present", (None, ClusterStatus.WAITING_FOR_CASCADING_DELETION)),
-        ("cascading", "recorded", "present", (None, ClusterStatus.WAITING_FOR_CASCADING_DELETION)),
-        ("cascading", "recorded", "going", NOTHING),
-        ("cascading", "recorded", "colliding", NOTHING),
-        ("staying with cascade", "selected", "present", (Operation.UPDATE, ClusterStatus.OK)),
-        ("staying with cascade", "recorded", "present", (Operation.DELETE, ClusterStatus.WAITING_FOR_REMOVAL)),
-        ("without finalizer", "selected", "absent", (None, ClusterStatus.FINALIZER_CHECK_FAILED)),
-        ("without finalizer", "selected", "present", (None, ClusterStatus.FINALIZER_CHECK_FAILED)),
-        ("without finalizer", "recorded", "present", (Operation.DELETE, ClusterStatus.WAITING_FOR_REMOVAL)),
+        ("ready", "departing", "present", (Operation.UPDATE, ClusterStatus.UPDATE_TIMED_OUT)),
+        ("ready", "deleted", "present", (Operation.DELETE, ClusterStatus.WAITING_FOR_REMOVAL)),
+        ("ready", "released", "present", (Operation.RELEASE, ClusterStatus.WAITING_FOR_REMOVAL)),
+        ("leaving", "deleted", "present", (Operation.DELETE, ClusterStatus.WAITING_FOR_REMOVAL)),
+        ("leaving", "kept", "present", (None, None)),
+        ("leaving", "unplaced", "going", (None, ClusterStatus.WAITING_FOR_REMOVAL)),
+        ("cascading", "placed", "present", (None, ClusterStatus.WAITING_FOR_CASCADING_DELETION)),
+        ("cascading", "unplaced", "going", (None, None)),
+        ("silent", "deleted", "absent", (None, ClusterStatus.CLUSTER_NOT_READY)),
+        ("without finalizer", "placed", "present", (None, ClusterStatus.FINALIZER_CHECK_FAILED)),
+        ("ready", "finished", "absent", (None, ClusterStatus.FINISHED)),
     ],
 )
-def test_every_state_has_its_row(cluster: str, use: str, observed: str, expected: tuple[Any, Any]) -> None:
-    decision = decide(
-        CLUSTERS[cluster],
-        is_selected=use == "selected",
-        is_recorded=use in ("recorded", "kept"),
-        observed=OBJECTS[observed],
-        is_kept=use == "kept",
-    )
+def test_the_first_rows_are_those_of_the_reference(cluster: str, use: str, obj: str, expected: tuple[Any, Any]) -> None:
+    decision = decide(facts(cluster, use, obj))
     assert (decision.operation, decision.status) == expected
-    assert decision.recheck_after_s == (10.0 if decision.status is ClusterStatus.FINALIZER_CHECK_FAILED else None)
 
 
-ALL_STATES = [
-    (cluster, observed, is_selected, is_recorded, is_kept)
-    for cluster, observed, is_selected, is_recorded, is_kept in product(
-        CLUSTERS.values(), OBJECTS.values(), (False, True), (False, True), (False, True)
-    )
-]
+def test_a_kind_that_outlives_its_placement_is_deleted_with_its_source() -> None:
+    assert decide(facts("ready", "deleted", "present", is_kept=True)).operation is Operation.DELETE
 
 
-def _decide(state: tuple[ClusterState, ObservedObject, bool, bool, bool]) -> Decision:
-    cluster, observed, is_selected, is_recorded, is_kept = state
-    return decide(cluster, is_selected=is_selected, is_recorded=is_recorded, observed=observed, is_kept=is_kept)
+def test_what_a_write_needs_is_in_its_decision() -> None:
+    decision = decide(facts("ready", "placed", "absent"))
+    assert decision.write is not None
+    assert decision.write.desired.hash == HASH
+    assert decide(facts("ready", "unplaced", "present")).write is None
 
 
-def test_nothing_is_written_to_a_cluster_that_is_silent_leaving_or_unknown() -> None:
-    for state in ALL_STATES:
-        cluster, observed = state[:2]
-        if not cluster.ready or cluster.terminating or observed.lookup_failed:
-            assert _decide(state).operation is None, state
+@pytest.mark.parametrize(
+    ("given", "question"),
+    [
+        ({"use": "new", "obj": "unknown"}, Question.LOOK_UP),
+        ({"use": "placed", "obj": "unknown"}, None),
+        ({"use": "unplaced", "obj": "absent", "record": "unconfirmed"}, Question.CONFIRM),
+        ({"use": "unplaced", "obj": "absent", "record": "unconfirmed lately"}, None),
+        ({"use": "last look", "obj": "absent"}, Question.CONFIRM),
+        ({"use": "last look", "obj": "absent", "record": "gone"}, None),
+        ({"use": "confirmed", "obj": "absent"}, None),
+        ({"use": "placed", "obj": "absent", "record": "unconfirmed"}, None),
+        ({"use": "placed", "obj": "absent", "record": "unconfirmed other"}, Question.CONFIRM),
+        ({"use": "placed", "obj": "scaled"}, Question.SCALER),
+        ({"use": "placed", "obj": "scaled", "record": "no scaler"}, None),
+        ({"use": "placed", "obj": "scaled", "content": "is as wanted"}, None),
+        ({"use": "placed", "obj": "present", "record": "scaler before", "content": "is as wanted"}, Question.SCALER),
+        ({"use": "placed", "obj": "present", "host": "unasked"}, Question.ADMISSION),
+        ({"use": "placed", "obj": "present", "host": "refused before"}, Question.ADMISSION),
+        ({"use": "placed", "obj": "present", "host": "refused"}, None),
+    ],
+)
+def test_a_question_is_asked_when_its_answer_can_change_the_decision(
+    given: dict[str, str], question: Question | None
+) -> None:
+    decision = decide(facts(**given))
+    assert decision.question is question
+    assert question is None or decision.operation is None
+    busy = decide(facts(**given, flight="in flight"))
+    assert busy.question in (None, Question.LOOK_UP, Question.ADMISSION)
 
 
-def test_only_what_is_selected_is_written_and_only_what_is_not_is_deleted() -> None:
-    for state in ALL_STATES:
-        _, observed, is_selected, _, is_kept = state
-        operation = _decide(state).operation
-        if operation in (Operation.CREATE, Operation.UPDATE):
-            assert is_selected, state
-            assert (operation is Operation.UPDATE) == (observed in (PRESENT, GOING)), state
-        if operation is Operation.DELETE:
-            assert observed == PRESENT, state
-            assert not is_selected, state
-            assert not is_kept, state
+def test_replicas_of_an_autoscaler_are_looked_at_again_when_its_answer_ends() -> None:
+    assert decide(facts(record="scaler", content="is as wanted")).recheck_after_s == 100.0
+    assert decide(facts(record="scaler", content="is fought over")).recheck_after_s == 30.0
+    assert decide(facts(use="unplaced", record="scaler")).recheck_after_s is None
 
 
-def test_a_cluster_that_cannot_be_asked_keeps_its_entry_if_it_may_have_the_object() -> None:
-    for state in ALL_STATES:
-        cluster, observed, is_selected, is_recorded, _ = state
-        if not cluster.ready or observed.lookup_failed:
-            assert (_decide(state).status is not None) == (is_selected or is_recorded), state
+def test_a_failure_is_shown_until_its_retry_is_due() -> None:
+    decision = decide(facts(record="failed"))
+    assert (decision.status, decision.message, decision.recheck_after_s) == (ClusterStatus.CREATION_FAILED, "no", 5.0)
+    assert decide(facts(record="failed before")).operation is Operation.UPDATE
+    assert decide(facts(record="failed otherwise")).operation is Operation.UPDATE
+    assert facts(now_s=NOW + 5, record="failed").backoff(HASH) is None
 
 
 def a_cluster(**status: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Decisions, statuses and expectations that the behaviour vectors do not cover."""
+"""Statuses, and whose an object is, that the behaviour vectors do not cover."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -6,62 +6,16 @@ from typing import Any
 import pytest
 
 from federation.api import names
-from federation.apimachinery.resources import DEPLOYMENTS, Object
-from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import (
-    ABSENT_OBJECT,
-    UNKNOWN_OBJECT,
-    ClusterState,
-    ObservedObject,
     Removal,
-    decide,
     decide_removal,
     has_lost_label,
     is_name_collision,
 )
-from federation.delivery.rules.status import ClusterStatus, plan_status
+from federation.delivery.rules.status import plan_status
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = datetime(2026, 1, 2, tzinfo=UTC)
-KEY = MemberKey("m1", DEPLOYMENTS, "default", "web")
-
-
-def obj(revision: int, generation: int = 1, uid: str = "u") -> Object:
-    return {"metadata": {"name": "web", "resourceVersion": str(revision), "generation": generation, "uid": uid}}
-
-
-def test_an_unready_cluster_that_may_hold_the_object_keeps_its_entry() -> None:
-    decision = decide(
-        ClusterState("m1", ready=False), is_selected=False, is_recorded=True, observed=UNKNOWN_OBJECT, is_kept=False
-    )
-    assert decision.status is ClusterStatus.CLUSTER_NOT_READY
-
-
-def test_nothing_is_done_without_a_cache() -> None:
-    for is_selected in (True, False):
-        decision = decide(
-            ClusterState("m1"), is_selected=is_selected, is_recorded=True, observed=UNKNOWN_OBJECT, is_kept=False
-        )
-        assert decision.operation is None
-        assert decision.status is ClusterStatus.CACHED_RETRIEVAL_FAILED
-
-
-def test_a_missing_finalizer_is_rechecked() -> None:
-    decision = decide(
-        ClusterState("m1", has_finalizer=False),
-        is_selected=True,
-        is_recorded=False,
-        observed=ABSENT_OBJECT,
-        is_kept=False,
-    )
-    assert decision.recheck_after_s == 10.0
-
-
-def test_a_terminating_object_is_waiting_for_removal() -> None:
-    going = ObservedObject(exists=True, terminating=True)
-    decision = decide(ClusterState("m1"), is_selected=False, is_recorded=True, observed=going, is_kept=False)
-    assert decision.status is ClusterStatus.WAITING_FOR_REMOVAL
-    assert decision.operation is None
 
 
 def test_orphaning_follows_the_annotation() -> None:

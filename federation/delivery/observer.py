@@ -1,0 +1,151 @@
+"""Observes one object in one cluster: gathers the facts for the decision from caches and records.
+
+Nothing is requested here. What a decision needs to ask is asked by `questions.py`.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object
+from federation.delivery.host.followerwait import FollowerReadiness
+from federation.delivery.host.hostadmission import HostAdmission
+from federation.delivery.host.tombstones import Tombstones
+from federation.delivery.members.executor import Executor
+from federation.delivery.members.memberobjects import MemberObjectCache
+from federation.delivery.members.memberrecords import MemberRecords
+from federation.delivery.members.propagation import Aim
+from federation.delivery.rules.content import Content, Subject, compute_content, settled_status
+from federation.delivery.rules.facts import Facts, FollowerWait, Pause
+from federation.delivery.rules.memberrecord import MemberKey, MemberRecord
+from federation.delivery.rules.plan import (
+    ABSENT_OBJECT,
+    UNKNOWN_OBJECT,
+    ClusterState,
+    Removal,
+    decide_removal,
+    is_managed,
+)
+from federation.planning.federatedobject.finished import evidence, is_finished, run_of
+from federation.planning.leftovers.strays import is_kept
+
+
+class Observer:
+    """Gathers facts."""
+
+    def __init__(
+        self,
+        records: MemberRecords,
+        member_objects: MemberObjectCache,
+        executor: Executor,
+        tombstones: Tombstones,
+        admission: HostAdmission,
+        followers: FollowerReadiness,
+        clock: Clock,
+    ) -> None:
+        self._records = records
+        self._member_objects = member_objects
+        self._executor = executor
+        self._tombstones = tombstones
+        self._admission = admission
+        self._followers = followers
+        self._clock = clock
+
+    def observe(
+        self,
+        aim: Aim,
+        cluster: ClusterState,
+        finished: Mapping[str, Any] | None = None,
+        *,
+        is_absent: bool = False,
+    ) -> Facts:
+        """Return the facts of the object in a cluster.
+
+        `finished` is the evidence that it has finished there. `is_absent`: the member answered that it lacks it.
+        """
+        subject, name = aim.subject, cluster.name
+        key, annotations = subject.member_key(name), subject.annotations
+        observed, live = UNKNOWN_OBJECT, None
+        if cluster.ready:
+            observed, live = self._member_objects.observe(key, annotations)
+            if observed.lookup_failed and is_absent:
+                observed = ABSENT_OBJECT
+        if observed.derived_service_mismatch:
+            live = None
+        record, step = self._records.get(key), aim.steps.get(name)
+        if not observed.lookup_failed and not aim.is_deleted:
+            finished = self._finished(subject, live, record, finished)
+        return Facts(
+            cluster=cluster,
+            now_s=self._clock.monotonic(),
+            is_deleted=aim.is_deleted,
+            is_last_look=aim.is_last_look,
+            is_selected=name in aim.selected,
+            is_recorded=name in aim.recorded,
+            is_published=name in aim.published,
+            is_kept=is_kept(subject.type_.resource),
+            owner=aim.owner,
+            observed=observed,
+            live=live,
+            record=record,
+            is_in_flight=self._executor.is_pending(key),
+            is_absent=is_absent,
+            finished=finished,
+            removal=self._removal(aim, live),
+            is_scalable=bool(subject.type_.paths.replicas_spec) and not subject.is_retained,
+            step=step,
+            wait=aim.waits.get(name),
+            find_content=partial(
+                compute_content,
+                subject,
+                key,
+                live,
+                record,
+                step=step,
+                is_departing=name not in aim.selected,
+                is_stepped=bool(aim.steps),
+            ),
+            find_settled=partial(settled_status, subject, name, live, aim.waits.get(name), finished),
+            find_held=partial(self._admission.held, aim.key, subject, name),
+            find_earlier=partial(self._find_earlier, key, cluster),
+            find_missing=partial(self._find_missing, aim, name, live),
+            find_pause=partial(self._find_pause, key),
+        )
+
+    def _finished(
+        self, subject: Subject, live: Object | None, record: MemberRecord, known: Mapping[str, Any] | None
+    ) -> Mapping[str, Any] | None:
+        """Return the evidence that the object has finished: from the object itself, or from when it left.
+
+        An object that has not finished refutes evidence of an earlier one.
+        """
+        if live is None:
+            left = record.finished
+            return left if known is None and left is not None and left["run"] == run_of(subject.federated) else known
+        resource = subject.type_.resource
+        if not is_finished((resource.group, resource.kind), live) or not is_managed(live):
+            return None
+        return evidence(subject.federated, live, self._clock.now()) if known is None else known
+
+    def _removal(self, aim: Aim, live: Object | None) -> Removal:
+        """Return how the object leaves: a placement that changes deletes it, also one with an orphan annotation."""
+        if not aim.is_deleted or live is None:
+            return Removal.DELETE
+        restoration = self._tombstones.restoration
+        if restoration and restoration.is_outdated(aim.subject.federated) and restoration.is_forgotten(live):
+            return Removal.ORPHAN  # an object that was created again after the host's backup
+        return decide_removal(aim.subject.annotations, live["metadata"].get("annotations") or {})
+
+    def _find_earlier(self, key: MemberKey, cluster: ClusterState) -> str:
+        record = self._tombstones.pending(key, cluster.uid)
+        return "" if record is None else record.record_name
+
+    def _find_missing(self, aim: Aim, cluster: str, live: Object | None, content: Content) -> FollowerWait | None:
+        assert content.write is not None
+        desired = content.write.desired.object
+        return self._followers.wait(aim.key, aim.subject.federated, cluster, desired, live)
+
+    def _find_pause(self, key: MemberKey) -> Pause | None:
+        left_s, drift = self._records.pause_left_s(key), self._records.drift(key)
+        return None if left_s <= 0 or drift is None else Pause(left_s, drift)

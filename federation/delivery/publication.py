@@ -1,0 +1,158 @@
+"""Publishes the results of one reconcile: the status, its conditions, and which departed clusters are settled.
+
+Each is written once, and only when something changed.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object
+from federation.delivery.host.hostadmission import HostAdmission
+from federation.delivery.host.missingpolicy import MissingPolicyReports
+from federation.delivery.members.propagation import Propagation, Result
+from federation.delivery.rules.decide import Question
+from federation.delivery.rules.status import AS_WANTED, ClusterStatus, clusters_of, plan_status
+from federation.planning.federatedobject.placements import departed_clusters
+from federation.planning.overrides.policies import stored_policies
+from federation.planning.rendering.verdicts import plan_report
+from federation.planning.status.sourceconditions import describe_missing_policy
+from federation.runtime.controller import Key
+from federation.runtime.events import WARNING, Recorder
+from federation.runtime.federatedobjects import FederatedObjects
+
+WRITER = "sync"
+ExpectsPlacement = Callable[[FederatedType, Mapping[str, Any]], bool]
+"""Returns whether policies, or its type, place a source."""
+
+
+class Publication:
+    """Writes statuses of federated objects."""
+
+    def __init__(
+        self,
+        objects: FederatedObjects,
+        admission: HostAdmission,
+        expects_placement: ExpectsPlacement,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
+        self._objects = objects
+        self._admission = admission
+        self._expects_placement = expects_placement
+        self._recorder = recorder
+        self._missing_policies = MissingPolicyReports(recorder, clock)
+        self._clock = clock
+
+    def forget(self, key: Key) -> None:
+        """Forget an object that is gone or being deleted."""
+        self._admission.forget(key)
+        self._missing_policies.forget(key)
+
+    async def publish(self, propagation: Propagation) -> None:
+        """Publish what the reconcile found, unless that is expected to change at once."""
+        is_uncached = _keep_uncached_clusters(propagation)
+        is_brief = any(decision.is_brief for decision in propagation.decisions.values())
+        if propagation.started or not (is_uncached or is_brief):
+            await self._write(propagation, is_uncached=is_uncached)
+        await self._report_admission(propagation)
+
+    async def _write(self, propagation: Propagation, *, is_uncached: bool) -> None:
+        key, federated = propagation.aim.key, propagation.federated
+        before = federated.get("status") or {}
+        # Statuses kept for clusters without a cache describe an earlier generation.
+        generation = before.get("syncedGeneration") if is_uncached else federated["metadata"].get("generation")
+        reason, message = self._undelivered(propagation)
+        status = plan_status(
+            before,
+            generation=int(generation or 0),
+            statuses=propagation.statuses,
+            generations={cluster: result.generation for cluster, result in propagation.results.items()},
+            messages={cluster: result.message for cluster, result in propagation.results.items()},
+            finished=propagation.finished,
+            reason=reason,
+            message=message,
+            resources_updated=propagation.has_written,
+            now=self._clock.now(),
+        )
+        if status is not None:
+            patched = await self._objects.patch(key, federated, {"status": status}, subresource="status")
+            if patched is None:
+                return
+            federated = patched
+        type_ = propagation.aim.subject.type_
+        propagation.recheck(self._missing_policies.update(key, propagation.federated, type_, before, reason, message))
+        await self._settle(propagation, federated)
+
+    async def _settle(self, propagation: Propagation, federated: Object) -> None:
+        """Remove departed clusters from the annotation that have nothing of the object any more."""
+        settled = {name for name, decision in propagation.decisions.items() if decision.status is None}
+        departed = departed_clusters(federated)
+        remaining = departed.difference(settled | propagation.aim.selected)
+        if remaining != departed:
+            value = orjson.dumps(sorted(remaining)).decode() if remaining else None
+            body = {"metadata": {"annotations": {names.DEPARTED_CLUSTERS: value}}}
+            await self._objects.patch(propagation.aim.key, federated, body, writer=WRITER)
+
+    async def _report_admission(self, propagation: Propagation) -> None:
+        """Publish the host's verdict. An object that was never held has no condition and costs no write."""
+        key, federated, decisions = propagation.aim.key, propagation.federated, propagation.decisions
+        verdicts = {name: decision.held for name, decision in decisions.items() if decision.held is not None}
+        held = self._admission.track(key, propagation.statuses, verdicts)
+        is_open = any(decision.question is Question.ADMISSION for decision in decisions.values())
+        present = (federated.get("status") or {}).get("conditions")
+        if is_open or (not held and conditions.find(present, names.ADMITTED) is None):
+            return
+        report = plan_report(held, stored_policies(federated))
+        is_news = await self._objects.set_condition(
+            key, names.ADMITTED, status=report.status, reason=report.reason, message=report.message, writer=WRITER
+        )
+        if is_news and held:
+            self._recorder.event(federated, WARNING, report.reason, f"held from {report.message}")
+
+    def _undelivered(self, propagation: Propagation) -> tuple[str, str]:
+        """Return the reason and message of Propagated=False, "" for the reason if the clusters' statuses decide it."""
+        statuses, placed = propagation.statuses, propagation.aim.selected
+        if not placed and AS_WANTED.issuperset(statuses.values()):
+            # Nothing is placed: also where an object that only its source's deletion removes is kept.
+            return self._unplaced(propagation.federated, propagation.aim.subject.type_)
+        missing = sorted(placed - statuses.keys())
+        failing = [cluster for cluster, status in statuses.items() if status not in AS_WANTED]
+        parts = [f"{cluster}: the cluster is not joined" for cluster in missing]
+        message = "; ".join(filter(None, (*parts, propagation.describe(failing))))
+        return names.REASON_CHECK_CLUSTERS if missing else "", message
+
+    def _unplaced(self, federated: Object, type_: FederatedType) -> tuple[str, str]:
+        scheduled = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED)
+        if scheduled is not None and scheduled.get("status") != "True":
+            return names.REASON_NOT_PLACED, str(scheduled.get("message", ""))
+        metadata, template = federated["metadata"], federated["spec"]["template"]["metadata"]
+        labels = {**(template.get("labels") or {}), **(metadata.get("labels") or {})}
+        namespace = metadata.get("namespace", "")
+        source = {"metadata": {"namespace": namespace, "name": template["name"], "labels": labels}}
+        if self._expects_placement(type_, source):
+            return names.REASON_NOT_PLACED, "it is placed in no cluster"
+        return names.REASON_NO_POLICY, describe_missing_policy(namespace)
+
+
+def _keep_uncached_clusters(propagation: Propagation) -> bool:
+    """Keep the published status of clusters whose cache is not complete yet; return whether there are any.
+
+    The object is reconciled again as soon as the cache is complete.
+    """
+    before = clusters_of(propagation.federated)
+    uncached = [
+        name for name, result in propagation.results.items() if result.status is ClusterStatus.CACHED_RETRIEVAL_FAILED
+    ]
+    for cluster in uncached:
+        entry = before.get(cluster, {})
+        known = entry.get("status", "")
+        status = ClusterStatus(known) if known in ClusterStatus._value2member_map_ else ClusterStatus.PENDING_CREATE
+        generation = int(entry.get("lastObservedGeneration", 0))
+        propagation.results[cluster] = Result(status, generation, str(entry.get("message", "")))
+    return bool(uncached)

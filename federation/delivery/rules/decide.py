@@ -1,0 +1,426 @@
+"""The decision about one object in one cluster: one ordered table. The first row that holds decides.
+
+A decision has the operation to run, the status to publish, when to look again, and the question to ask if something
+must be known first. `ROWS` is the whole table; the one in docs/reference/sync.md is generated from it. Its first rows
+and their order are KubeAdmiral's, with one deliberate difference: a cluster that is not ready and no longer selected,
+but may still hold the object, keeps its status entry until it was observed without the object. Pure.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from federation.delivery.rules.content import Write
+from federation.delivery.rules.facts import CONFIRMATION, SCALER, Facts
+from federation.delivery.rules.memberrecord import Failure
+from federation.delivery.rules.plan import PENDING_STATUS, Operation, Removal
+from federation.delivery.rules.status import ClusterStatus
+from federation.planning.rendering.verdicts import Outcome, Verdict
+from federation.planning.status.delivery import describe_drift
+
+_FINALIZER_RECHECK_S = 10.0
+_FINISHED = "it has finished and is gone there, so it is not created again"
+
+
+class Question(StrEnum):
+    """What must be known before the decision can be another one."""
+
+    LOOK_UP = "whether a member without a complete cache has the object"
+    CONFIRM = "whether the member has the object"
+    SCALER = "which autoscaler in the member owns the replicas"
+    ADMISSION = "whether the host admits the object"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do about one object in one cluster.
+
+    `status` is None for a cluster that has nothing of the object and needs nothing. With an operation, it is the status
+    until the operation has ended.
+    """
+
+    row: str = ""
+    """The row of the table that decided."""
+    operation: Operation | None = None
+    status: ClusterStatus | None = None
+    message: str = ""
+    question: Question | None = None
+    recheck_after_s: float | None = None
+    write: Write | None = None
+    """The content of a creation or update."""
+    held: Verdict | None = None
+    """The verdict of the host's admission that holds the object."""
+    is_brief: bool = False
+    """Whether the reason is expected to end at once, so that publishing it would cost a write for nothing."""
+    is_refusal: bool = False
+    """Whether only the user can resolve it: then an Event tells it."""
+    shows_object: bool = True
+    """Whether the status describes the member object as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: when it holds, in words and as a predicate, and what follows."""
+
+    name: str
+    when: str
+    then: str
+    holds: Callable[[Facts], bool]
+    decide: Callable[[Facts], Decision]
+
+
+def _status(status: ClusterStatus, message: str = "", **more: object) -> Callable[[Facts], Decision]:
+    decision = replace(Decision(status=status, message=message), **more)  # type: ignore[arg-type]  # fields by name
+    return lambda _: decision
+
+
+def _failed(failure: Failure | None, facts: Facts, **more: object) -> Decision:
+    """Return the decision while the retry of a failure is not due."""
+    assert failure is not None
+    decision = Decision(
+        status=failure.status, message=failure.message, recheck_after_s=failure.retry_at_s - facts.now_s
+    )
+    return replace(decision, **more)  # type: ignore[arg-type]  # fields by name
+
+
+def _operation_of(facts: Facts) -> Operation:
+    return Operation.UPDATE if facts.exists else Operation.CREATE
+
+
+def _remove(facts: Facts) -> Decision:
+    operation = Operation.DELETE if facts.removal is Removal.DELETE else Operation.RELEASE
+    return Decision(operation=operation, status=PENDING_STATUS[operation])
+
+
+def _converge(facts: Facts) -> Decision:
+    status, message = facts.find_settled()
+    return Decision(status=status, message=message)
+
+
+def _scale(facts: Facts) -> Decision:
+    return Decision(
+        status=ClusterStatus.UPDATE_TIMED_OUT,
+        message="its autoscalers are looked up",
+        question=None if facts.is_in_flight else Question.SCALER,
+        is_brief=True,
+    )
+
+
+def _refuse(facts: Facts) -> Decision:
+    assert facts.content.problem is not None
+    status, message = facts.content.problem
+    return Decision(status=status, message=message, is_refusal=True, shows_object=False)
+
+
+def _pause(facts: Facts) -> Decision:
+    assert facts.pause is not None
+    drift = facts.pause.drift
+    message = f"{describe_drift(drift)} again and again; it is corrected again at {drift.paused_until}"
+    return Decision(status=ClusterStatus.CORRECTION_PAUSED, message=message, recheck_after_s=facts.pause.left_s)
+
+
+def _hold(facts: Facts) -> Decision:
+    # The condition Admitted has the message, once for all clusters that share it.
+    held = facts.held
+    assert held is not None
+    if held.verdict is None:
+        status = ClusterStatus.ADMISSION_PENDING
+    elif held.verdict.outcome is Outcome.REFUSED:
+        status = ClusterStatus.ADMISSION_REFUSED
+    else:
+        status = ClusterStatus.ADMISSION_FAILED
+    question = Question.ADMISSION if held.is_open else None
+    return Decision(status=status, held=held.verdict, question=question, recheck_after_s=held.recheck_after_s)
+
+
+def _await_followers(facts: Facts) -> Decision:
+    wait = facts.missing
+    assert wait is not None
+    return Decision(
+        status=PENDING_STATUS[_operation_of(facts)],
+        message=wait.message,
+        recheck_after_s=wait.recheck_after_s,
+        is_brief=wait.is_brief,
+    )
+
+
+def _is_removed(facts: Facts) -> bool:
+    if facts.is_deleted:
+        return facts.exists
+    return not facts.is_selected and not facts.is_departing and not facts.needs_no_object
+
+
+def _confirm(status: ClusterStatus) -> Callable[[Facts], Decision]:
+    return _status(status, question=Question.CONFIRM, shows_object=False)
+
+
+def _nothing(_: Facts) -> Decision:
+    return Decision()
+
+
+_S = ClusterStatus
+ROWS: tuple[Row, ...] = (
+    Row(
+        "not ready",
+        "the cluster is not Ready",
+        "`ClusterNotReady`: the cluster stays recorded until it answers (ours)",
+        lambda f: not f.cluster.ready,
+        lambda f: (
+            Decision(status=_S.CLUSTER_NOT_READY) if f.is_selected or f.is_recorded or f.is_deleted else Decision()
+        ),
+    ),
+    Row(
+        "new and unseen",
+        "its cache is not complete, the object is placed and new there",
+        "`CachedRetrievalFailed`; the member is asked whether it has the object",
+        lambda f: f.observed.lookup_failed and f.is_placed and not f.is_published,
+        _status(_S.CACHED_RETRIEVAL_FAILED, question=Question.LOOK_UP),
+    ),
+    Row(
+        "unseen",
+        "its cache is not complete",
+        "`CachedRetrievalFailed`",
+        lambda f: f.observed.lookup_failed,
+        lambda f: (
+            Decision(status=_S.CACHED_RETRIEVAL_FAILED)
+            if f.is_selected or f.is_recorded or f.is_deleted
+            else Decision()
+        ),
+    ),
+    Row(
+        "cascading",
+        "the cluster leaves with a cascading delete, the object is there",
+        "`WaitingForCascadingDeletion`",
+        lambda f: f.is_cascading and f.exists and not f.observed.terminating,
+        _status(_S.WAITING_FOR_CASCADING_DELETION),
+    ),
+    Row(
+        "being removed",
+        "deleted or not placed, the object is terminating",
+        "`WaitingForRemoval`",
+        lambda f: f.exists and f.observed.terminating and not f.is_placed and not f.is_cascading,
+        _status(_S.WAITING_FOR_REMOVAL),
+    ),
+    Row(
+        "kept",
+        "not placed, the object is there and of kind Namespace, CustomResourceDefinition, PersistentVolume or "
+        "PersistentVolumeClaim",
+        "`Kept` (ours): only the deletion of its source removes it",
+        lambda f: f.is_kept and not f.is_placed and not f.is_deleted and not f.needs_no_object,
+        _status(_S.KEPT),
+    ),
+    Row(
+        "removal failed",
+        "deleted or not placed, the object is there and its removal failed a moment ago",
+        "the failure, until the next attempt is due",
+        lambda f: _is_removed(f) and f.backoff(f.uid) is not None,
+        lambda f: _failed(f.backoff(f.uid), f),
+    ),
+    Row(
+        "removal under way",
+        "deleted or not placed, the object is there and an operation on it is under way",
+        "`WaitingForRemoval`",
+        lambda f: _is_removed(f) and f.is_in_flight,
+        _status(_S.WAITING_FOR_REMOVAL),
+    ),
+    Row(
+        "remove",
+        "deleted or not placed, the object is there",
+        "delete, or release as its annotations say",
+        _is_removed,
+        _remove,
+    ),
+    Row(
+        "gone",
+        "deleted, the object is not there, and other caches still show it or the member itself has confirmed that",
+        "no entry",
+        lambda f: (
+            f.is_deleted and (not f.is_last_look or (not f.is_in_flight and (f.is_absent or f.record.is_gone(f.owner))))
+        ),
+        _nothing,
+    ),
+    Row(
+        "leaving",
+        "placed, the cluster leaves",
+        "`ClusterTerminating`",
+        lambda f: f.is_placed and f.cluster.terminating and not f.is_cascading,
+        _status(_S.CLUSTER_TERMINATING),
+    ),
+    Row(
+        "without finalizer",
+        "placed, the cluster has no finalizer yet",
+        "`FinalizerCheckFailed`",
+        lambda f: f.is_placed and not f.is_cascading and not f.cluster.has_finalizer,
+        _status(_S.FINALIZER_CHECK_FAILED, recheck_after_s=_FINALIZER_RECHECK_S),
+    ),
+    Row(
+        "finished",
+        "placed, the object has finished and is gone",
+        "`Finished` (ours): it is not created again",
+        lambda f: f.is_placed and not f.is_cascading and f.finished is not None and not f.exists,
+        _status(_S.FINISHED, _FINISHED),
+    ),
+    Row(
+        "earlier object",
+        "placed, an earlier object of the name is to be removed first",
+        "`WaitingForRemoval`: writing over it would turn it into the new one",
+        lambda f: f.is_placed and not f.is_cascading and bool(f.earlier),
+        lambda f: Decision(
+            status=_S.WAITING_FOR_REMOVAL,
+            message=f"an earlier object of this name is removed first (leftover {f.earlier})",
+            shows_object=False,
+        ),
+    ),
+    Row(
+        "unwanted write under way",
+        "nothing should be there, and an operation is under way",
+        "`WaitingForRemoval`",
+        lambda f: f.needs_no_object and f.is_in_flight,
+        _status(_S.WAITING_FOR_REMOVAL, shows_object=False),
+    ),
+    Row(
+        "confirmation failed",
+        "nothing should be there, an earlier write may still create it, and the member did not say a moment ago",
+        "the failure, until the next attempt is due",
+        lambda f: (
+            f.needs_no_object and (f.record.is_unconfirmed or f.is_deleted) and f.backoff(CONFIRMATION) is not None
+        ),
+        lambda f: _failed(f.backoff(CONFIRMATION), f, shows_object=False),
+    ),
+    Row(
+        "unwanted write",
+        "nothing should be there, and a write without an answer may still create it, or the object is deleted",
+        "`WaitingForRemoval`; the member is asked whether it has the object",
+        lambda f: f.needs_no_object and (f.record.is_unconfirmed or f.is_deleted),
+        _confirm(_S.WAITING_FOR_REMOVAL),
+    ),
+    Row(
+        "created later",
+        "placed, absent, its first step has no replicas",
+        "`WaitingForReplicas` or `WaitingForUpdate`",
+        lambda f: f.is_without_pods,
+        _converge,
+    ),
+    Row(
+        "nothing",
+        "not placed, the object is not there, or is left alone in a cluster that leaves",
+        "no entry",
+        lambda f: f.needs_no_object,
+        _nothing,
+    ),
+    Row(
+        "owner of replicas unconfirmed",
+        "placed, an autoscaler in the member owned the replicas, which the member did not confirm a moment ago",
+        "the failure, until the next attempt is due",
+        lambda f: bool(f.record.scaler_name) and f.is_scaler_unknown and f.backoff(SCALER) is not None,
+        lambda f: _failed(f.backoff(SCALER), f),
+    ),
+    Row(
+        "owner of replicas",
+        "placed, an autoscaler in the member owned the replicas five minutes ago",
+        "the member is asked about its autoscalers",
+        lambda f: bool(f.record.scaler_name) and f.is_scaler_unknown,
+        _scale,
+    ),
+    Row(
+        "no content",
+        "placed, overrides do not apply, or fields of the member cannot be retained",
+        "`ApplyOverridesFailed`, `FieldRetentionFailed`",
+        lambda f: f.content.problem is not None,
+        _refuse,
+    ),
+    Row(
+        "as wanted",
+        "the object is as it should be, or finished",
+        "`OK`, `Finished`, or the wait of its step",
+        lambda f: f.content.is_as_wanted,
+        _converge,
+    ),
+    Row(
+        "scaler unknown",
+        "somebody scaled the object, and the member did not say a moment ago who owns the replicas",
+        "the failure, until the next attempt is due",
+        lambda f: f.is_scaler_unknown and f.backoff(SCALER) is not None,
+        lambda f: _failed(f.backoff(SCALER), f),
+    ),
+    Row(
+        "scaler",
+        "somebody scaled the object",
+        "the member is asked about its autoscalers",
+        lambda f: f.is_scaler_unknown,
+        _scale,
+    ),
+    Row(
+        "fought over",
+        "somebody in the member changes the object again and again",
+        "`CorrectionPaused`",
+        lambda f: f.pause is not None,
+        _pause,
+    ),
+    Row(
+        "held",
+        "the host's admission has not admitted what users override",
+        "`AdmissionPending`, `AdmissionRefused`, `AdmissionFailed`; the host is asked",
+        lambda f: f.is_placed and f.held is not None,
+        _hold,
+    ),
+    Row(
+        "write failed",
+        "this content failed a moment ago",
+        "the failure, until the next attempt is due",
+        lambda f: f.backoff(f.content.hash) is not None,
+        lambda f: _failed(f.backoff(f.content.hash), f),
+    ),
+    Row(
+        "other write under way",
+        "absent, and other content is on its way",
+        "`PendingCreate`: an update has other limits than a creation",
+        lambda f: f.may_be_written and f.is_in_flight,
+        _status(_S.PENDING_CREATE),
+    ),
+    Row(
+        "other write unconfirmed",
+        "absent, other content may be there, and the member did not say a moment ago",
+        "`PendingCreate` with the failure, until the next attempt is due",
+        lambda f: f.may_be_written and f.backoff(CONFIRMATION) is not None,
+        lambda f: _failed(f.backoff(CONFIRMATION), f, status=_S.PENDING_CREATE, shows_object=False),
+    ),
+    Row(
+        "other write",
+        "absent, and other content may be there: its write got no answer",
+        "`PendingCreate`; the member is asked whether it has the object",
+        lambda f: f.may_be_written,
+        _confirm(_S.PENDING_CREATE),
+    ),
+    Row(
+        "followers",
+        "objects that its pods need, or pods that its service needs, are not ready in the cluster yet",
+        "`PendingCreate` or `UpdateTimedOut`, for a limited time",
+        lambda f: f.is_placed and f.missing is not None,
+        _await_followers,
+    ),
+    Row(
+        "under way",
+        "an operation on the object is under way",
+        "`PendingCreate`, `UpdateTimedOut`",
+        lambda f: f.is_in_flight,
+        lambda f: Decision(status=PENDING_STATUS[_operation_of(f)]),
+    ),
+    Row(
+        "write",
+        "otherwise",
+        "create, or update",
+        lambda _: True,
+        lambda f: Decision(operation=_operation_of(f), status=PENDING_STATUS[_operation_of(f)], write=f.content.write),
+    ),
+)
+
+
+def decide(facts: Facts) -> Decision:
+    """Return the decision of the first row that holds."""
+    row = next(row for row in ROWS if row.holds(facts))
+    decision = row.decide(facts)
+    recheck_after_s = decision.recheck_after_s
+    if (left_s := facts.scaler_left_s) > 0:
+        recheck_after_s = left_s if recheck_after_s is None else min(recheck_after_s, left_s)
+    return replace(decision, row=row.name, recheck_after_s=recheck_after_s)
