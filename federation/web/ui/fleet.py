@@ -6,9 +6,11 @@ from typing import Any
 
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.naturalorder import natural_key
+from federation.planning.diagnosis.objectsummary import Outcome
 from federation.web import objectlist
 from federation.web.ui import actionscreen
 from federation.web.ui.clustercards import by_region, concerns_of, matches, to_card
+from federation.web.ui.objecttree import state_in
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
 
 _CARDS = 100
@@ -62,12 +64,19 @@ async def _load_cluster(page: Page) -> Mapping[str, Any]:
         "address": actionscreen.address_of(FEDERATED_CLUSTERS, "", name),
         "done": actionscreen.done_by(page),
         "card": to_card(cluster),
+        "state_here": state_here,
         "concerns": concerns_of(cluster, page.now),
         "endpoint": (cluster.get("spec") or {}).get("apiEndpoint", ""),
         "created": cluster["metadata"].get("creationTimestamp"),
         "listed": listed,
         "next": page.link(**{"continue": after}) if after else "",
     }
+
+
+def state_here(item: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return tone and state of an object in the cluster of the page, None where nothing is known of it there."""
+    outcome = Outcome(item["outcome"]) if item.get("outcome") else None
+    return state_in(item["inCluster"], outcome) if item.get("inCluster") else None
 
 
 def _watched_cluster(page: Page) -> Sequence[Collection]:

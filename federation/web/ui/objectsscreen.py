@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS
+from federation.apimachinery.naturalorder import natural_key
 from federation.web import objectlist
 from federation.web.ui import actionscreen
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
@@ -30,6 +31,7 @@ async def _load(page: Page) -> Mapping[str, Any]:
     after = listed["metadata"].get("continue", "")
     return {
         "done": actionscreen.done_by(page),
+        "clusters": sorted({cluster for item in listed["items"] for cluster in item["clusters"]}, key=natural_key),
         "listed": listed,
         "states": STATES,
         "next": page.link(**{"continue": after}) if after else "",

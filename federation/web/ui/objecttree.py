@@ -103,7 +103,7 @@ def _rejections(explanation: Mapping[str, Any], taken: AbstractSet[str]) -> tupl
 
 
 def _branch(row: Mapping[str, Any], now: datetime, outcome: Outcome | None) -> ClusterBranch:
-    tone, state = _state(row, outcome)
+    tone, state = state_in(row, outcome)
     notes = []
     if row.get("scaler"):
         notes.append(f'HorizontalPodAutoscaler "{row["scaler"]}" in the cluster owns the replicas')
@@ -116,8 +116,8 @@ def _branch(row: Mapping[str, Any], now: datetime, outcome: Outcome | None) -> C
     return ClusterBranch(row["cluster"], tone, state, message, wanted, ready, tuple(notes))
 
 
-def _state(row: Mapping[str, Any], outcome: Outcome | None) -> tuple[str, str]:
-    """Return tone and state of a row of the delivery."""
+def state_in(row: Mapping[str, Any], outcome: Outcome | None) -> tuple[str, str]:
+    """Return tone and state of an object in one cluster, by its row of the delivery."""
     if not row["placed"]:
         return "busy", "Leaving"
     standing = standing_of(row["status"])

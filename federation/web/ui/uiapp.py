@@ -33,6 +33,7 @@ from federation.web.ui import (
     planscreen,
     podscreen,
     rolloutscreens,
+    searchscreen,
 )
 from federation.web.ui.credentials import Sealer, Session
 from federation.web.ui.forms import is_genuine, read_form
@@ -59,6 +60,7 @@ SCREENS = (
     actionscreen.SCREEN,
     podscreen.SCREEN,
     podscreen.LOGS_SCREEN,
+    searchscreen.SCREEN,
 )
 """All screens; those that are listed are in the navigation in this order."""
 _STATIC_AGE = "public, max-age=3600"

@@ -1,5 +1,6 @@
 // Keeps the part of the page with the id "live" current: the server says when it has changed, htmx fetches it again.
-// On the page of a one-time link, it puts the code into the form; on that of a plan, the text of files.
+// On the page of a one-time link, it puts the code into the form; on that of a plan, the text of files. It also shows that
+// a form was sent, keeps the end of a log in view, and has the keys that the page of the search names.
 (() => {
   "use strict";
   const code = document.getElementById("link-code");
@@ -10,6 +11,46 @@
       document.getElementById(files.dataset.fills).value = texts.join("\n---\n");
     });
   }
+  const toEnd = () => document.querySelectorAll("[data-end]").forEach((log) => { log.scrollTop = log.scrollHeight; });
+  toEnd();
+  document.addEventListener("htmx:afterSettle", toEnd);
+  document.addEventListener("submit", (event) => { if (event.submitter) event.submitter.classList.add("waits"); });
+  window.addEventListener("pageshow", () => {
+    for (const button of document.querySelectorAll(".waits")) button.classList.remove("waits");
+  });
+
+  const entries = () => [...document.querySelectorAll("main tbody th a, main .concerns li a, main .card h3 a, main .timeline li a")];
+  const step = (by) => {
+    const all = entries();
+    const at = all.indexOf(document.activeElement);
+    const next = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : at + by];
+    if (next) next.focus();
+  };
+  let leader = -Infinity;
+  document.addEventListener("keydown", (event) => {
+    const isTyping = event.target.closest("input, textarea, select, [contenteditable]");
+    if (event.key === "Escape" && isTyping) return event.target.blur();
+    if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return undefined;
+    const isLed = event.timeStamp - leader < 1500;
+    leader = -Infinity;
+    if (isLed) {
+      const link = document.querySelector(`nav [data-key="${CSS.escape(event.key)}"]`);
+      if (link) location.assign(link.href);
+      return undefined;
+    }
+    const field = document.getElementById("search");
+    if (event.key === "g") leader = event.timeStamp;
+    else if (event.key === "j") step(1);
+    else if (event.key === "k") step(-1);
+    else if (event.key === "?") location.assign("/ui/search");
+    else if (event.key === "/" && field) {
+      event.preventDefault();
+      field.focus();
+      field.select();
+    }
+    return undefined;
+  });
+
   if (!document.querySelector("[data-live]")) return;
   const lamp = document.getElementById("live-state");
   const pauseMin = 1000;
