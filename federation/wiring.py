@@ -119,18 +119,14 @@ class Wiring:
             ("events", self.recorder.run),
             *self._controllers(journal, settings, clock),
             *self._features(settings),
-            ("rollout", self._rollouts(clock).run),
+            ("rollout", RolloutController(self.host, compile_gate, self._gate_transport).run),
         ]
 
-    def _scheduler(self, journal: Journal, settings: Settings, clock: Clock) -> ScheduleController:
+    def _scheduler(self, journal: Journal, settings: Settings) -> ScheduleController:
         return ScheduleController(
-            self.client,
-            self.objects,
-            self.informers,
-            self.recorder,
+            self.host,
             journal,
             self.engine,
-            clock=clock,
             options=schedule_options(settings),
             caller=self.plugin_caller,
             tolerated=self.tolerated,
@@ -139,48 +135,22 @@ class Wiring:
     def _controllers(self, journal: Journal, settings: Settings, clock: Clock) -> list[tuple[str, Run]]:
         client, objects, informers, members = self.client, self.objects, self.informers, self.members
         recorder, collectors = self.recorder, Collectors()
-        schedule = self._scheduler(journal, settings, clock)
+        schedule = self._scheduler(journal, settings)
         controllers: dict[str, Loop] = {
-            "cluster": ClusterController(
-                client,
-                informers,
-                self.pool,
-                members,
-                collectors,
-                recorder,
-                clock=clock,
-                options=cluster_options(settings),
-            ),
-            "clustertaints": ClusterTaintController(client, informers, recorder, clock=clock, options=settings.holdout),
+            "cluster": ClusterController(self.host, self.pool, collectors, options=cluster_options(settings)),
+            "clustertaints": ClusterTaintController(self.host, options=settings.holdout),
             "nsautoprop": NamespaceController(
-                objects,
-                informers,
-                clock=clock,
-                options=NamespaceOptions(exclude_regexp=settings.namespace_exclude_regexp),
+                self.host, options=NamespaceOptions(exclude_regexp=settings.namespace_exclude_regexp)
             ),
             "federate": FederateController(
-                client,
-                objects,
-                informers,
-                recorder,
-                self.policy_selection,
-                schedule.create_placed,
-                feature_holds(self.host),
-                clock=clock,
+                self.host, self.policy_selection, schedule.create_placed, holds=feature_holds(self.host)
             ),
             "schedule": schedule,
             "override": OverrideController(
-                objects,
-                informers,
-                recorder,
-                clock=clock,
-                options=OverrideOptions(guard=settings.guard),
-                is_full=self._is_full,
+                self.host, options=OverrideOptions(guard=settings.guard), is_full=self._is_full
             ),
-            "policystatus": PolicyStatusController(client, objects, informers, self.policy_usage, clock=clock),
-            "follower": FollowerController(
-                objects, informers, recorder, clock=clock, options=FollowerOptions(guard=settings.guard)
-            ),
+            "policystatus": PolicyStatusController(self.host, self.policy_usage),
+            "follower": FollowerController(self.host, options=FollowerOptions(guard=settings.guard)),
             "sync": SyncController(
                 client,
                 objects,
@@ -193,23 +163,19 @@ class Wiring:
                 clock=clock,
                 options=sync_options(settings),
             ),
-            "leftovers": LeftoverController(
-                client, objects, informers, members, self.tombstones, recorder, clock=clock
+            "leftovers": LeftoverController(self.host, self.tombstones),
+            "statuscollect": StatusCollectController(self.host),
+            "statusaggregate": StatusAggregateController(self.host, compile_status_rule),
+            "ttlafterfinished": TTLAfterFinishedController(self.host),
+            "workloadspreads": WorkloadSpreadController(self.host, PatchCheck(SPREAD_RULES)),
+            "automigration": AutoMigrationController(self.host, collectors),
+            "preemption": PreemptionController(
+                self.host, collectors, journal, interval_s=to_interval(settings.preemption_interval_s)
             ),
-            "statuscollect": StatusCollectController(client, objects, members, clock=clock),
-            "statusaggregate": StatusAggregateController(
-                client, objects, informers, members, compile_status_rule, clock=clock
-            ),
-            "ttlafterfinished": TTLAfterFinishedController(client, objects, clock=clock),
-            "workloadspreads": WorkloadSpreadController(
-                client, objects, informers, members, recorder, PatchCheck(SPREAD_RULES), clock=clock
-            ),
-            "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),
-            "preemption": self._preemption(journal, collectors, settings, clock),
         }
         if settings.cluster_rates.url:
             controllers["clusterrates"] = ClusterRateController(
-                client, informers, recorder, self.webhook_client, clock=clock, options=settings.cluster_rates
+                self.host, self.webhook_client, options=settings.cluster_rates
             )
         return [(name, controller.run) for name, controller in controllers.items()]
 
@@ -222,25 +188,6 @@ class Wiring:
         )
         controllers = [feature.controllers(surroundings) for feature in FEATURES]
         return [(name, controller.run) for each in controllers for name, controller in each.items()]
-
-    def _preemption(
-        self, journal: Journal, collectors: Collectors, settings: Settings, clock: Clock
-    ) -> PreemptionController:
-        interval_s = to_interval(settings.preemption_interval_s)
-        known = (self.objects, self.informers, self.members, collectors)
-        return PreemptionController(*known, self.recorder, journal, clock=clock, interval_s=interval_s)
-
-    def _rollouts(self, clock: Clock) -> RolloutController:
-        return RolloutController(
-            self.client,
-            self.objects,
-            self.informers,
-            self.members,
-            self.recorder,
-            compile_gate,
-            self._gate_transport,
-            clock=clock,
-        )
 
     async def unsynced(self) -> str:
         """Return which informers of the host lack their first list, "" when none does: a readiness check."""

@@ -39,6 +39,7 @@ from federation.planning.federatedobject.naming import federated_object_name
 from federation.runtime.events import EventRecorder
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.federatedtypes import FederatedTypes
+from federation.runtime.host import Host
 from federation.runtime.informers import Informers
 from federation.runtime.members import Members
 from tests.support.preparedstores import a_host_store
@@ -167,9 +168,8 @@ class ControlPlane:
         )
         self.members = Members(self.pool, clock=clock)
         self.recorder = EventRecorder(self.client, clock=clock)
-        self.cluster = ClusterController(
-            self.client, self.informers, self.pool, self.members, Collectors(), self.recorder, clock=clock
-        )
+        self.host = Host(self.client, self.objects, self.informers, self.members, self.recorder, clock)
+        self.cluster = ClusterController(self.host, self.pool, Collectors())
         self.sync = SyncController(
             self.client,
             self.objects,
@@ -181,10 +181,8 @@ class ControlPlane:
             PolicySelection(self.informers),
             clock=clock,
         )
-        self.collect = StatusCollectController(self.client, self.objects, self.members, clock=clock)
-        self.aggregate = StatusAggregateController(
-            self.client, self.objects, self.informers, self.members, compile_status_rule, clock=clock
-        )
+        self.collect = StatusCollectController(self.host)
+        self.aggregate = StatusAggregateController(self.host, compile_status_rule)
 
     def loops(self) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
         """The loops to run."""

@@ -21,6 +21,7 @@ from federation.apiserver.registry.registry import Registry
 from federation.assembly import HOST_REGISTRY
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
+from federation.client.pool import ClusterPool
 from federation.controllers.override.controller import OverrideController
 from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions
 from federation.journal.decisions import DecisionFilter, DecisionRecord
@@ -29,7 +30,9 @@ from federation.plans.plugincalls import RemoteCaller
 from federation.runtime.events import EventRecorder
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.federatedtypes import FederatedTypes
+from federation.runtime.host import Host
 from federation.runtime.informers import Informers
+from federation.runtime.members import Members
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from tests.support.memoryjournal import MemoryJournal
@@ -70,18 +73,18 @@ class Harness:
         self.recorder = EventRecorder(self.client)
         self.journal = MemoryJournal()
         self.schedule: ScheduleController = ScheduleController(
-            self.client,
-            self.objects(self.controllers_client, clock),
-            self.informers,
-            self.recorder,
+            self._host(self.controllers_client, clock),
             self.journal,
             Engine(plugins or load_plugins(), monotonic=clock.monotonic),
-            clock=clock,
             options=ScheduleOptions(workers=2, plugin_retry_s=0.05, reports_wait_s=0.05),
             caller=caller,
         )
         # The next controller in the pipeline; without policies it only advances the pending controllers.
-        self.override = OverrideController(self.objects(self.client, clock), self.informers, self.recorder, clock=clock)
+        self.override = OverrideController(self._host(self.client, clock))
+
+    def _host(self, client: LocalClient, clock: Clock) -> Host:
+        members = Members(ClusterPool(clock=clock), clock=clock)
+        return Host(self.client, self.objects(client, clock), self.informers, members, self.recorder, clock)
 
     def objects(self, client: LocalClient, clock: Clock) -> FederatedObjects:
         """Return the federated objects for a controller with this client."""

@@ -11,17 +11,14 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.ownerreferences import owner_references
 from federation.apimachinery.resources import DEPLOYMENTS, PODS, Object, Resource
 from federation.controllers.automigration.reconcile import MigrationOptions, Reconciler, threshold_of
 from federation.planning.automigration.podanalysis import has_scheduling_changed
 from federation.planning.clusters.clusterresources import Collectors
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.events import Recorder
-from federation.runtime.federatedobjects import FederatedObjects, Triggers
-from federation.runtime.informers import Informers
-from federation.runtime.members import Members
+from federation.runtime.federatedobjects import Triggers
+from federation.runtime.host import Host
 
 _WORKERS = 4
 _TRIGGERS = Triggers(
@@ -34,45 +31,28 @@ _TRIGGERS = Triggers(
 class AutoMigrationController:
     """Owns the queue of auto-migration."""
 
-    def __init__(
-        self,
-        objects: FederatedObjects,
-        informers: Informers,
-        members: Members,
-        collectors: Collectors,
-        recorder: Recorder,
-        *,
-        clock: Clock,
-        options: MigrationOptions | None = None,
-    ) -> None:
+    def __init__(self, host: Host, collectors: Collectors, *, options: MigrationOptions | None = None) -> None:
         chosen = options or MigrationOptions()
-        self._objects = objects
-        self._types = objects.types
-        self._clock = clock
+        self._objects = host.objects
+        self._types = host.objects.types
+        self._clock = host.clock
         self._options = chosen
-        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
         self._dependents: dict[str, set[Key]] = {}
         self._clusters_of: dict[Key, frozenset[str]] = {}
         self._requeued_at_s: dict[str, float] = {}
         self._reconciler = Reconciler(
-            objects,
-            members,
-            collectors,
-            recorder,
-            clock,
-            chosen,
-            watch=self._watch,
-            cluster=lambda name: self._clusters.get("", name),
+            host, collectors, chosen, watch=self._watch, cluster=lambda name: self._clusters.get("", name)
         )
         self.controller: Controller[Key] = Controller(
-            "automigration", self._reconciler.reconcile, workers=_WORKERS, clock=clock, resync=self._all_keys
+            "automigration", self._reconciler.reconcile, workers=_WORKERS, clock=host.clock, resync=self._all_keys
         )
-        objects.subscribe(self._on_federated, _TRIGGERS)
+        host.objects.subscribe(self._on_federated, _TRIGGERS)
         self._clusters.add_handler(self._on_cluster)
-        members.add_handler(self._on_member_object)
-        members.add_capacity_handler(self._on_capacity)
-        members.add_running_handler(self._on_running)
-        members.add_sync_listener(self._on_synced)
+        host.members.add_handler(self._on_member_object)
+        host.members.add_capacity_handler(self._on_capacity)
+        host.members.add_running_handler(self._on_running)
+        host.members.add_sync_listener(self._on_synced)
 
     async def run(self) -> None:
         """Run until cancelled."""

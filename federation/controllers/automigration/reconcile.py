@@ -13,7 +13,6 @@ from typing import Any
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import DEPLOYMENTS, Object
@@ -35,9 +34,8 @@ from federation.planning.automigration.migrationinfo import (
 from federation.planning.automigration.replicasets import template_hash
 from federation.planning.clusters.clusterresources import Collectors
 from federation.runtime.controller import DONE, Key, Result
-from federation.runtime.events import NORMAL, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.members import Members
+from federation.runtime.events import NORMAL
+from federation.runtime.host import Host
 
 Observed = Mapping[str, MemberObservation | None]
 """Observations by cluster, None for a cluster that gave none."""
@@ -82,25 +80,22 @@ class Reconciler:
 
     def __init__(
         self,
-        objects: FederatedObjects,
-        members: Members,
+        host: Host,
         collectors: Collectors,
-        recorder: Recorder,
-        clock: Clock,
         options: MigrationOptions,
         *,
         watch: Callable[[Key, frozenset[str]], None],
         cluster: Callable[[str], Object | None],
     ) -> None:
-        self._objects = objects
-        self._members = members
-        self._recorder = recorder
-        self._clock = clock
+        self._objects = host.objects
+        self._members = host.members
+        self._recorder = host.recorder
+        self._clock = host.clock
         self._options = options
         self._watch = watch
         self._cluster = cluster
         self._memory: dict[Key, _Memory] = {}
-        self._observer = Observer(members, collectors, self._is_ready, clock)
+        self._observer = Observer(host.members, collectors, self._is_ready, host.clock)
 
     async def reconcile(self, key: Key) -> Result:
         """Observe the members, revise the estimates and write at most one patch."""

@@ -12,10 +12,8 @@ from functools import partial
 from federation.api import names
 from federation.api.federatedtype import FederatedType, parse_configs
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import CRDS, SECRETS, Object, Resource
 from federation.apimachinery.tasks import Supervisor
-from federation.client.client import Client
 from federation.client.pool import ClusterPool
 from federation.controllers.cluster.monitor import Monitor, MonitorOptions
 from federation.controllers.cluster.reconcile import JoinOptions, Reconciler
@@ -25,9 +23,7 @@ from federation.controllers.cluster.tokenrenewal import TokenOptions, TokenRenew
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.clusters.health import PROBE_TIME_REFRESH_S
 from federation.runtime.controller import Controller, ControllerOptions
-from federation.runtime.events import Recorder
-from federation.runtime.informers import Informers
-from federation.runtime.members import Members
+from federation.runtime.host import Host
 
 _BY_SECRET = "cluster-secret"  # noqa: S105  # an index, not a secret
 
@@ -50,39 +46,28 @@ class ClusterController:
     """Owns the queue of clusters and the monitors of joined ones."""
 
     def __init__(
-        self,
-        client: Client,
-        informers: Informers,
-        pool: ClusterPool,
-        members: Members,
-        collectors: Collectors,
-        recorder: Recorder,
-        *,
-        clock: Clock,
-        options: ClusterOptions | None = None,
+        self, host: Host, pool: ClusterPool, collectors: Collectors, *, options: ClusterOptions | None = None
     ) -> None:
         options = options or ClusterOptions()
-        self._members = members
+        self._members = host.members
         self._collectors = collectors
-        self._recorder = recorder
-        self._clock = clock
+        self._recorder = host.recorder
+        self._clock = host.clock
         self._monitoring = options.monitor
-        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
-        self._secrets = informers.for_resource(SECRETS, namespace=names.SYSTEM_NAMESPACE)
-        self._types = informers.for_resource(FEDERATED_TYPE_CONFIGS)
+        self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
+        self._secrets = host.informers.for_resource(SECRETS, namespace=names.SYSTEM_NAMESPACE)
+        self._types = host.informers.for_resource(FEDERATED_TYPE_CONFIGS)
         self._parsed_types: list[FederatedType] | None = None
         self._monitors: dict[str, Monitor] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
-        self._publisher = Publisher(client, self._cached, clock, refresh_s=options.probe_time_refresh_s)
+        self._publisher = Publisher(host.client, self._cached, host.clock, refresh_s=options.probe_time_refresh_s)
         reconciler = Reconciler(
-            client,
+            host,
             self._secret,
             self._publisher,
             pool,
-            recorder,
-            TokenRenewal(client, self._publisher, pool, recorder, clock, options.token),
-            clock,
+            TokenRenewal(host.client, self._publisher, pool, host.recorder, host.clock, options.token),
             options.join,
             types=self._federated_types,
             start=self._start,
@@ -92,16 +77,16 @@ class ClusterController:
             "cluster",
             reconciler.reconcile,
             workers=options.workers,
-            clock=clock,
+            clock=host.clock,
             options=ControllerOptions(reconcile_timeout_s=options.reconcile_timeout_s),
         )
         self._clusters.add_index(_BY_SECRET, _secret_names)
         self._clusters.add_handler(self._on_cluster)
         self._secrets.add_handler(self._on_secret)
         self._types.add_handler(self._on_type)
-        members.add_capacity_handler(self._on_capacity)
-        members.add_running_handler(self._on_running)
-        members.add_handler(self._on_copy)
+        host.members.add_capacity_handler(self._on_capacity)
+        host.members.add_running_handler(self._on_running)
+        host.members.add_handler(self._on_copy)
         pool.add_listener(self._on_rebuilt)
         pool.add_recovery_listener(self._on_rebuilt)
         pool.add_failure_listener(self._on_unreachable)

@@ -14,11 +14,10 @@ from typing import Any
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import Clock, from_rfc3339
+from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError, Forbidden, Unauthorized
 from federation.apimachinery.finalizers import has_finalizer, with_finalizers, without_finalizers
 from federation.apimachinery.resources import Object
-from federation.client.client import Client
 from federation.client.clustersecret import has_given_credentials
 from federation.client.pool import ClusterPool
 from federation.controllers.cluster import memberaccount, memberjoin
@@ -26,7 +25,8 @@ from federation.controllers.cluster.statuswriter import ConditionWanted, Publish
 from federation.controllers.cluster.tokenrenewal import TokenRenewal, patch_secret
 from federation.planning.clusters import health
 from federation.runtime.controller import DONE, Result
-from federation.runtime.events import NORMAL, WARNING, Recorder
+from federation.runtime.events import NORMAL, WARNING
+from federation.runtime.host import Host
 
 _FINAL_REASONS = frozenset({names.REASON_CLUSTER_UNJOINABLE, names.REASON_JOIN_TIMEOUT_EXCEEDED})
 _OURS = (names.FEDERATED_CLUSTER_FINALIZER, names.CASCADING_DELETE_FINALIZER)
@@ -53,26 +53,24 @@ class Reconciler:
 
     def __init__(
         self,
-        client: Client,
+        host: Host,
         secret: Callable[[str], Object | None],
         publisher: Publisher,
         pool: ClusterPool,
-        recorder: Recorder,
         renewal: TokenRenewal,
-        clock: Clock,
         options: JoinOptions,
         *,
         types: Callable[[], Iterable[FederatedType]],
         start: Callable[[str], None],
         stop: Callable[[str], None],
     ) -> None:
-        self._client = client
+        self._client = host.client
         self._secret = secret
         self._publisher = publisher
         self._pool = pool
-        self._recorder = recorder
+        self._recorder = host.recorder
         self._renewal = renewal
-        self._clock = clock
+        self._clock = host.clock
         self._options = options
         self._types = types
         self._start = start

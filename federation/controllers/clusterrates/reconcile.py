@@ -11,14 +11,13 @@ from typing import Any, Protocol
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.resources import Object
 from federation.apimachinery.webhookclient import WebhookResponse
-from federation.client.client import Client
 from federation.planning.cost.ratelist import RateOptions, label_changes, parse_rates
 from federation.runtime.controller import Result
-from federation.runtime.events import WARNING, Recorder
+from federation.runtime.events import WARNING
+from federation.runtime.host import Host
 from federation.runtime.informer import Informer
 
 _HEADERS = {"User-Agent": "federation-rates", "Accept": "application/json"}
@@ -37,20 +36,12 @@ class Source(Protocol):
 class Reconciler:
     """Reads all rates with one request per interval."""
 
-    def __init__(
-        self,
-        client: Client,
-        clusters: Informer,
-        recorder: Recorder,
-        source: Source,
-        clock: Clock,
-        options: RateOptions,
-    ) -> None:
-        self._client = client
+    def __init__(self, host: Host, clusters: Informer, source: Source, options: RateOptions) -> None:
+        self._client = host.client
         self._clusters = clusters
-        self._recorder = recorder
+        self._recorder = host.recorder
         self._source = source
-        self._clock = clock
+        self._clock = host.clock
         self._options = options
 
     async def reconcile(self, _: str) -> Result:

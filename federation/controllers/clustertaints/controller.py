@@ -6,33 +6,22 @@ A cluster is reconciled when its taints or its condition Ready change.
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
-from federation.client.client import Client
 from federation.controllers.clustertaints.reconcile import Reconciler
 from federation.planning.failover.holdout import HoldoutOptions
 from federation.runtime.controller import Controller
-from federation.runtime.events import Recorder
-from federation.runtime.informers import Informers
+from federation.runtime.host import Host
 
 
 class ClusterTaintController:
     """Owns the queue of clusters. `run` runs until cancelled."""
 
-    def __init__(
-        self,
-        client: Client,
-        informers: Informers,
-        recorder: Recorder,
-        *,
-        clock: Clock,
-        options: HoldoutOptions | None = None,
-    ) -> None:
-        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
-        reconciler = Reconciler(
-            client, lambda name: self._clusters.get("", name), recorder, clock, options or HoldoutOptions()
+    def __init__(self, host: Host, *, options: HoldoutOptions | None = None) -> None:
+        self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
+        reconciler = Reconciler(host, lambda name: self._clusters.get("", name), options or HoldoutOptions())
+        self.controller: Controller[str] = Controller(
+            "clustertaints", reconciler.reconcile, workers=4, clock=host.clock
         )
-        self.controller: Controller[str] = Controller("clustertaints", reconciler.reconcile, workers=4, clock=clock)
         self._clusters.add_handler(self._on_cluster)
 
     async def run(self) -> None:

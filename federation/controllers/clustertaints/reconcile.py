@@ -11,10 +11,9 @@ from datetime import datetime
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import Clock, to_rfc3339
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import Object
-from federation.client.client import Client
 from federation.planning.clusters.clustertaints import HEALTH_TAINT_KEYS, describe_changes, plan_taints
 from federation.planning.failover.halts import state_of
 from federation.planning.failover.holdout import (
@@ -26,26 +25,20 @@ from federation.planning.failover.holdout import (
     next_losses,
 )
 from federation.runtime.controller import DONE, Result
-from federation.runtime.events import NORMAL, WARNING, Recorder
+from federation.runtime.events import NORMAL, WARNING
+from federation.runtime.host import Host
 
 
 class Reconciler:
     """Writes the health taints of one cluster per call. `cluster` returns the cached FederatedCluster."""
 
-    def __init__(
-        self,
-        client: Client,
-        cluster: Callable[[str], Object | None],
-        recorder: Recorder,
-        clock: Clock,
-        options: HoldoutOptions,
-    ) -> None:
+    def __init__(self, host: Host, cluster: Callable[[str], Object | None], options: HoldoutOptions) -> None:
         self._options = options
-        self._client = client
+        self._client = host.client
         self._cluster = cluster
-        self._recorder = recorder
-        self._clock = clock
-        self._started_at = clock.now()
+        self._recorder = host.recorder
+        self._clock = host.clock
+        self._started_at = host.clock.now()
 
     async def reconcile(self, name: str) -> Result:
         """Add the taints of a cluster that is not ready, or remove them; a cluster that leaves stays as it is."""

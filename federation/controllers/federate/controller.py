@@ -11,21 +11,18 @@ from dataclasses import dataclass, field
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.effect import Effect, EffectOf
 from federation.apimachinery.finalizers import has_finalizer
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client
 from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.federate.reconcile import WRITER, CreatePlaced, Reconciler, SourceKey
 from federation.planning.federatedobject import builder, changes, eligibility
 from federation.planning.federatedobject.hosteffect import effect_on_host
 from federation.planning.overrides.policymatching import Bindings, idle_controllers
 from federation.runtime.controller import Controller, ControllerOptions
-from federation.runtime.events import Recorder
-from federation.runtime.federatedobjects import FederatedObjects, Triggers
+from federation.runtime.federatedobjects import Triggers
 from federation.runtime.federatedtypes import FederatedTypes
-from federation.runtime.informers import Informers
+from federation.runtime.host import Host
 from federation.runtime.sourceholds import SourceHold
 from federation.runtime.sourceinformers import SourceInformers
 
@@ -55,35 +52,30 @@ class FederateController:
 
     def __init__(
         self,
-        client: Client,
-        objects: FederatedObjects,
-        informers: Informers,
-        recorder: Recorder,
+        host: Host,
         selection: PolicySelection,
         create_placed: CreatePlaced,
-        holds: Sequence[SourceHold],
         *,
-        clock: Clock,
+        holds: Sequence[SourceHold] = (),
         options: FederateOptions | None = None,
     ) -> None:
         chosen = options or FederateOptions()
-        self._objects = objects
-        self._types = objects.types
-        self._sources = SourceInformers(informers, self._on_source)
+        self._objects = host.objects
+        self._types = host.objects.types
+        self._sources = SourceInformers(host.informers, self._on_source)
         self._selection = selection
         self._deleted: set[SourceKey] = set()
         self._bindings = Bindings()
-        self._policies = [informers.for_resource(OVERRIDE_POLICIES), informers.for_resource(CLUSTER_OVERRIDE_POLICIES)]
+        self._policies = [
+            host.informers.for_resource(OVERRIDE_POLICIES),
+            host.informers.for_resource(CLUSTER_OVERRIDE_POLICIES),
+        ]
         self._holds = holds
         reconciler = Reconciler(
-            client,
-            objects,
-            recorder,
+            host,
             source=self._source,
             deleted=self._deleted,
             expects_placement=selection.expects_placement,
-            # A policy that appears right now may be missed here; the override controller finds every federated object
-            # that the policy selects, so the object may be propagated once without its overrides, and no more.
             idle=lambda source, federated: idle_controllers(self._bindings, source, federated),
             waits=lambda source: any(hold.holds(source) for hold in holds),
             create_placed=create_placed,
@@ -92,7 +84,7 @@ class FederateController:
             "federate",
             reconciler.reconcile,
             workers=chosen.workers,
-            clock=clock,
+            clock=host.clock,
             options=chosen.loop,
             resync=self._all_keys,
         )

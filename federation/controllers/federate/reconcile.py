@@ -21,15 +21,15 @@ from federation.apimachinery.errors import Invalid, NotFound
 from federation.apimachinery.finalizers import has_finalizer, with_finalizers, without_finalizers
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
-from federation.client.client import Client
 from federation.controllers.federate.historywriter import write_history
 from federation.planning.federatedobject import builder, eligibility
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.federatedobject.provenance import is_from, is_hand_written, is_wanted
 from federation.planning.waves.waverules import mark_change
 from federation.runtime.controller import DONE, Key, Result, key_of
-from federation.runtime.events import WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects, to_draft
+from federation.runtime.events import WARNING
+from federation.runtime.federatedobjects import to_draft
+from federation.runtime.host import Host
 
 
 class SourceKey(NamedTuple):
@@ -57,9 +57,7 @@ class Reconciler:
 
     def __init__(
         self,
-        client: Client,
-        objects: FederatedObjects,
-        recorder: Recorder,
+        host: Host,
         *,
         source: Callable[[SourceKey], tuple[FederatedType, Object] | None],
         deleted: MutableSet[SourceKey],
@@ -68,9 +66,9 @@ class Reconciler:
         waits: Callable[[Object], bool],
         create_placed: CreatePlaced,
     ) -> None:
-        self._client = client
-        self._objects = objects
-        self._recorder = recorder
+        self._client = host.client
+        self._objects = host.objects
+        self._recorder = host.recorder
         self._source = source
         self._deleted = deleted
         self._expects_placement = expects_placement

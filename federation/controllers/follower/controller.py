@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.controllers.follower.followerguard import FollowerGuard
 from federation.controllers.follower.reconcile import WRITER, Reconciler
@@ -28,9 +27,9 @@ from federation.planning.followers.references import Identity
 from federation.planning.followers.undelivered import refusals
 from federation.planning.guard.ledger import GuardOptions
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
-from federation.runtime.events import WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects, Triggers
-from federation.runtime.informers import Informers
+from federation.runtime.events import WARNING
+from federation.runtime.federatedobjects import Triggers
+from federation.runtime.host import Host
 
 _RELATIONS = Triggers(
     annotations=frozenset(
@@ -67,28 +66,24 @@ class FollowerOptions:
 class FollowerController:
     """Places followers where their leaders are. `run` runs until cancelled."""
 
-    def __init__(
-        self,
-        objects: FederatedObjects,
-        informers: Informers,
-        recorder: Recorder,
-        *,
-        clock: Clock,
-        options: FollowerOptions | None = None,
-    ) -> None:
+    def __init__(self, host: Host, *, options: FollowerOptions | None = None) -> None:
         chosen = options or FollowerOptions()
-        self._objects = objects
-        self._types = objects.types
-        self._recorder = recorder
+        self._objects = host.objects
+        self._types = host.objects.types
+        self._recorder = host.recorder
         self._index = FollowerIndex()
         self._is_indexing = False
-        self._guard = FollowerGuard(objects, informers, recorder, clock, chosen.guard, self._enqueue)
-        self._reconciler = Reconciler(objects, self._index, recorder, self._guard, leaders_max=chosen.leaders_noted_max)
+        self._guard = FollowerGuard(
+            host.objects, host.informers, host.recorder, host.clock, chosen.guard, self._enqueue
+        )
+        self._reconciler = Reconciler(
+            host.objects, self._index, host.recorder, self._guard, leaders_max=chosen.leaders_noted_max
+        )
         self.controller: Controller[Key] = Controller(
             "follower",
             self._reconciler.reconcile,
             workers=chosen.workers,
-            clock=clock,
+            clock=host.clock,
             options=chosen.loop,
             resync=self._followers_and_reports,
         )

@@ -8,19 +8,14 @@ import asyncio
 from dataclasses import dataclass
 
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client
 from federation.controllers.leftovers.reconcile import Reconciler
 from federation.controllers.leftovers.sweep import Sweep
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.rules.plan import cluster_state_of
 from federation.planning.leftovers.strays import Verdict, is_written_by_us, judge_federated, policy_of
 from federation.runtime.controller import Controller, ControllerOptions
-from federation.runtime.events import Recorder
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.informers import Informers
-from federation.runtime.members import Members
+from federation.runtime.host import Host
 
 _SWEEP_TIMEOUT_S = 600.0
 
@@ -44,40 +39,27 @@ class LeftoverOptions:
 class LeftoverController:
     """Owns the queue of records. `run` runs until cancelled."""
 
-    def __init__(
-        self,
-        client: Client,
-        objects: FederatedObjects,
-        informers: Informers,
-        members: Members,
-        tombstones: Tombstones,
-        recorder: Recorder,
-        *,
-        clock: Clock,
-        options: LeftoverOptions | None = None,
-    ) -> None:
+    def __init__(self, host: Host, tombstones: Tombstones, *, options: LeftoverOptions | None = None) -> None:
         chosen = options or LeftoverOptions()
-        self._objects = objects
+        self._objects = host.objects
         self._tombstones = tombstones
         self._delay_s = chosen.sweep_delay_s
         self._join_delay_s = chosen.join_delay_s
-        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
-        reconciler = Reconciler(
-            tombstones, objects, members, recorder, cluster=lambda name: self._clusters.get("", name)
-        )
+        self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
+        reconciler = Reconciler(host, tombstones, cluster=lambda name: self._clusters.get("", name))
         self.controller: Controller[str] = Controller(
             "leftovers",
             reconciler.reconcile,
             workers=chosen.workers,
-            clock=clock,
+            clock=host.clock,
             resync=lambda: [record.record_name for record in tombstones.all()],
         )
         sweep = Sweep(
-            client,
+            host.client,
             tombstones,
-            objects,
-            members,
-            recorder,
+            host.objects,
+            host.members,
+            host.recorder,
             cluster=lambda name: self._clusters.get("", name),
             period_s=chosen.sweep_period_s,
         )
@@ -85,12 +67,12 @@ class LeftoverController:
             "sweep",
             sweep.reconcile,
             workers=chosen.sweep_workers,
-            clock=clock,
+            clock=host.clock,
             options=ControllerOptions(reconcile_timeout_s=_SWEEP_TIMEOUT_S),
         )
         tombstones.add_handler(self._on_leftover)
         self._clusters.add_handler(self._on_cluster)
-        members.add_handler(self._on_member_object)
+        host.members.add_handler(self._on_member_object)
 
     async def run(self) -> None:
         """Run until cancelled. The workers start once records, clusters and federated objects are cached."""

@@ -19,9 +19,8 @@ from federation.delivery.rules.plan import cluster_state_of
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 from federation.planning.leftovers.record import Action, Reason, Record, Step, next_step
 from federation.runtime.controller import DONE, Result
-from federation.runtime.events import WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.members import Members
+from federation.runtime.events import WARNING
+from federation.runtime.host import Host
 
 _CONFIRM_S = 1.0
 _RETRY_S = 10.0
@@ -30,19 +29,11 @@ _RETRY_S = 10.0
 class Reconciler:
     """Acts on the records of members that answer. `cluster` returns a FederatedCluster by name."""
 
-    def __init__(
-        self,
-        tombstones: Tombstones,
-        objects: FederatedObjects,
-        members: Members,
-        recorder: Recorder,
-        *,
-        cluster: Callable[[str], Object | None],
-    ) -> None:
+    def __init__(self, host: Host, tombstones: Tombstones, *, cluster: Callable[[str], Object | None]) -> None:
         self._tombstones = tombstones
-        self._objects = objects
-        self._members = members
-        self._recorder = recorder
+        self._objects = host.objects
+        self._members = host.members
+        self._recorder = host.recorder
         self._cluster = cluster
         self._writer = MemberWriter()
 

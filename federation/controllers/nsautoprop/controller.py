@@ -12,14 +12,13 @@ from functools import partial
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import NAMESPACES, Object
 from federation.controllers.nsautoprop.reconcile import WRITER, Reconciler
 from federation.planning.federatedobject import namespaces, pendingcontrollers
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
-from federation.runtime.federatedobjects import FederatedObjects, Triggers
-from federation.runtime.informers import Informers
+from federation.runtime.federatedobjects import Triggers
+from federation.runtime.host import Host
 
 _TRIGGERS = Triggers(
     annotations=True,
@@ -54,18 +53,16 @@ class NamespaceOptions:
 class NamespaceController:
     """Keeps namespaces in every joined cluster. `run` works until cancelled."""
 
-    def __init__(
-        self, objects: FederatedObjects, informers: Informers, *, clock: Clock, options: NamespaceOptions | None = None
-    ) -> None:
+    def __init__(self, host: Host, *, options: NamespaceOptions | None = None) -> None:
         chosen = options or NamespaceOptions()
-        self._objects = objects
-        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
-        reconciler = Reconciler(objects, clusters=self._clusters.list, exclude=chosen.pattern())
+        self._objects = host.objects
+        self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
+        reconciler = Reconciler(host.objects, clusters=self._clusters.list, exclude=chosen.pattern())
         self.controller: Controller[Key] = Controller(
             "nsautoprop",
             reconciler.reconcile,
             workers=chosen.workers,
-            clock=clock,
+            clock=host.clock,
             options=chosen.loop,
             resync=self._namespaces,
         )

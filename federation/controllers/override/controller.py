@@ -14,7 +14,6 @@ from federation.api import names
 from federation.api.federatedtype import template_problem
 from federation.api.resources import CLUSTER_OVERRIDE_POLICIES, FEDERATED_CLUSTERS, OVERRIDE_POLICIES
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.controllers.override.reconcile import WRITER, Reconciler
 from federation.controllers.override.replicaguard import OverrideGuard
@@ -24,9 +23,8 @@ from federation.planning.federatedobject.placements import overrides_of
 from federation.planning.guard.ledger import GuardOptions
 from federation.planning.overrides.policymatching import Bindings, selected_types, subject_of_federated
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
-from federation.runtime.events import Recorder
-from federation.runtime.federatedobjects import FederatedObjects, Triggers
-from federation.runtime.informers import Informers
+from federation.runtime.federatedobjects import Triggers
+from federation.runtime.host import Host
 from federation.scheduling.policyreferences import reference_warnings
 
 _BY_POLICY = "override/policy"
@@ -52,29 +50,25 @@ class OverrideController:
     """Keeps the overrides of every federated object up to date. `run` runs until cancelled."""
 
     def __init__(
-        self,
-        objects: FederatedObjects,
-        informers: Informers,
-        recorder: Recorder,
-        *,
-        clock: Clock,
-        options: OverrideOptions | None = None,
-        is_full: Callable[[str], bool] = lambda _: False,
+        self, host: Host, *, options: OverrideOptions | None = None, is_full: Callable[[str], bool] = lambda _: False
     ) -> None:
         """`is_full` returns whether a namespace stores more bytes than it may; its overrides do not grow then."""
         chosen = options or OverrideOptions()
-        self._objects = objects
-        self._recorder = recorder
+        self._objects = host.objects
+        self._recorder = host.recorder
         self._bindings = Bindings()
         self._is_started = False
-        self._policies = [informers.for_resource(OVERRIDE_POLICIES), informers.for_resource(CLUSTER_OVERRIDE_POLICIES)]
-        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
-        objects.add_index(_BY_POLICY, _named_policies)
-        self._guard = OverrideGuard(objects, informers, clock, chosen.guard, self._enqueue)
+        self._policies = [
+            host.informers.for_resource(OVERRIDE_POLICIES),
+            host.informers.for_resource(CLUSTER_OVERRIDE_POLICIES),
+        ]
+        self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
+        host.objects.add_index(_BY_POLICY, _named_policies)
+        self._guard = OverrideGuard(host.objects, host.informers, host.clock, chosen.guard, self._enqueue)
         self._reconciler = Reconciler(
-            objects,
+            host.objects,
             self._bindings,
-            recorder,
+            host.recorder,
             guard=self._guard,
             is_full=is_full,
             cluster=lambda name: self._clusters.get("", name),
@@ -83,9 +77,9 @@ class OverrideController:
             "override",
             self._reconciler.reconcile,
             workers=chosen.workers,
-            clock=clock,
+            clock=host.clock,
             options=chosen.loop,
-            resync=objects.all_keys,
+            resync=host.objects.all_keys,
         )
 
     async def run(self) -> None:

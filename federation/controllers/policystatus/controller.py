@@ -11,14 +11,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from federation.api.federatedtype import FederatedType
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client
 from federation.controllers.policystatus.reconcile import Reconciler
 from federation.planning.overrides.policymatching import selected_types
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
-from federation.runtime.federatedobjects import FederatedObjects, Triggers
-from federation.runtime.informers import Informers
+from federation.runtime.federatedobjects import Triggers
+from federation.runtime.host import Host
 from federation.scheduling.policyusage import POLICIES, PolicyKey, PolicyUsage
 
 _TRIGGERS = Triggers(generation=False, template=True, labels=True, deletion=False)
@@ -41,29 +39,20 @@ class PolicyStatusOptions:
 class PolicyStatusController:
     """Keeps the status of every policy up to date. `run` runs until cancelled."""
 
-    def __init__(
-        self,
-        client: Client,
-        objects: FederatedObjects,
-        informers: Informers,
-        usage: PolicyUsage,
-        *,
-        clock: Clock,
-        options: PolicyStatusOptions | None = None,
-    ) -> None:
+    def __init__(self, host: Host, usage: PolicyUsage, *, options: PolicyStatusOptions | None = None) -> None:
         chosen = options or PolicyStatusOptions()
-        self._objects = objects
+        self._objects = host.objects
         self._usage = usage
         self._coalescing_s = chosen.coalescing_s
         self._is_matching = False
         self._unmatched: set[Key] = set()
-        self._informers = {resource: informers.for_resource(resource) for resource in POLICIES}
-        reconciler = Reconciler(client, usage, policy=self._policy, match_again=self._match_again)
+        self._informers = {resource: host.informers.for_resource(resource) for resource in POLICIES}
+        reconciler = Reconciler(host.client, usage, policy=self._policy, match_again=self._match_again)
         self.controller: Controller[PolicyKey] = Controller(
             "policystatus",
             reconciler.reconcile,
             workers=chosen.workers,
-            clock=clock,
+            clock=host.clock,
             options=chosen.loop,
             resync=self._policies,
         )

@@ -1,7 +1,6 @@
 """Wiring of preemption: one key, which is due once per interval."""
 
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import PRIORITY_CLASSES
 from federation.controllers.preemption.memberview import Observer
 from federation.controllers.preemption.reconcile import Reconciler
@@ -9,10 +8,7 @@ from federation.controllers.preemption.reports import Reports
 from federation.journal.decisions import Journal
 from federation.planning.clusters.clusterresources import Collectors
 from federation.runtime.controller import Controller
-from federation.runtime.events import Recorder
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.informers import Informers
-from federation.runtime.members import Members
+from federation.runtime.host import Host
 
 _ALL = ""
 """The only key."""
@@ -21,30 +17,19 @@ _ALL = ""
 class PreemptionController:
     """Lets replicas give way once per interval; with an interval of 0 it ends what earlier rounds left, once."""
 
-    def __init__(
-        self,
-        objects: FederatedObjects,
-        informers: Informers,
-        members: Members,
-        collectors: Collectors,
-        recorder: Recorder,
-        journal: Journal,
-        *,
-        clock: Clock,
-        interval_s: float,
-    ) -> None:
-        self._objects = objects
-        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
-        self._classes = informers.for_resource(PRIORITY_CLASSES) if interval_s else None
+    def __init__(self, host: Host, collectors: Collectors, journal: Journal, *, interval_s: float) -> None:
+        self._objects = host.objects
+        self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
+        self._classes = host.informers.for_resource(PRIORITY_CLASSES) if interval_s else None
         reconciler = Reconciler(
-            objects,
+            host.objects,
             self._clusters,
             self._classes,
-            Observer(members, collectors, clock, interval_s),
-            Reports(objects, recorder, journal, clock),
+            Observer(host.members, collectors, host.clock, interval_s),
+            Reports(host.objects, host.recorder, journal, host.clock),
             interval_s,
         )
-        self.controller: Controller[str] = Controller("preemption", reconciler.reconcile, workers=1, clock=clock)
+        self.controller: Controller[str] = Controller("preemption", reconciler.reconcile, workers=1, clock=host.clock)
 
     async def run(self) -> None:
         """Start once everything is cached."""

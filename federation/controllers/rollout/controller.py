@@ -10,9 +10,7 @@ from dataclasses import dataclass
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_ROLLOUTS
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client
 from federation.controllers.rollout.clusterobservation import CompileGate, Observer
 from federation.controllers.rollout.httpgate import GateTransport, HTTPGate
 from federation.controllers.rollout.podreader import PodReader
@@ -21,10 +19,8 @@ from federation.controllers.rollout.waitingforbudgets import WaitingForBudgets
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.waves.waverules import find_rules, has_waves
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.events import Recorder
-from federation.runtime.federatedobjects import FederatedObjects, Triggers
-from federation.runtime.informers import Informers
-from federation.runtime.members import Members
+from federation.runtime.federatedobjects import Triggers
+from federation.runtime.host import Host
 
 _WITH_WAVES = "rollout/waves"
 _TRIGGERS = Triggers(
@@ -47,42 +43,29 @@ class RolloutController:
     """Owns the queue of federated objects whose policies have waves. `run` runs until cancelled."""
 
     def __init__(
-        self,
-        client: Client,
-        objects: FederatedObjects,
-        informers: Informers,
-        members: Members,
-        recorder: Recorder,
-        compile_gate: CompileGate,
-        transport: GateTransport,
-        *,
-        clock: Clock,
-        options: RolloutOptions | None = None,
+        self, host: Host, compile_gate: CompileGate, transport: GateTransport, *, options: RolloutOptions | None = None
     ) -> None:
         chosen = options or RolloutOptions()
         self._coalescing_s = chosen.coalescing_s
-        self._objects = objects
-        self._rollouts = informers.for_resource(FEDERATED_ROLLOUTS)
-        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
-        objects.add_index(_WITH_WAVES, lambda federated: ("true",) if find_rules(federated) is not None else ())
-        self._waiting = WaitingForBudgets(informers, self._enqueue)
-        self._pods = PodReader(members, clock, self._enqueue)
+        self._objects = host.objects
+        self._rollouts = host.informers.for_resource(FEDERATED_ROLLOUTS)
+        self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
+        host.objects.add_index(_WITH_WAVES, lambda federated: ("true",) if find_rules(federated) is not None else ())
+        self._waiting = WaitingForBudgets(host.informers, self._enqueue)
+        self._pods = PodReader(host.members, host.clock, self._enqueue)
         self._reconciler = Reconciler(
-            client,
-            objects,
+            host,
             self._rollouts,
-            Observer(members, lambda name: self._clusters.get("", name), compile_gate),
-            HTTPGate(transport, clock),
+            Observer(host.members, lambda name: self._clusters.get("", name), compile_gate),
+            HTTPGate(transport, host.clock),
             self._waiting,
             self._pods,
-            recorder,
-            clock,
         )
         self.controller: Controller[Key] = Controller(
-            "rollout", self._reconciler.reconcile, workers=chosen.workers, clock=clock, resync=self._keys
+            "rollout", self._reconciler.reconcile, workers=chosen.workers, clock=host.clock, resync=self._keys
         )
-        members.add_handler(self._on_member_object)
-        members.add_sync_listener(lambda _cluster, _resource: self._enqueue_all())
+        host.members.add_handler(self._on_member_object)
+        host.members.add_sync_listener(lambda _cluster, _resource: self._enqueue_all())
 
     async def run(self) -> None:
         """Subscribe, and start the workers once the host's objects are cached."""

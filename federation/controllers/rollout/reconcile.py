@@ -11,12 +11,10 @@ from typing import Any
 from federation.api import names
 from federation.api.federatedtype import FederatedType, template_problem
 from federation.api.resources import FEDERATED_ROLLOUTS
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import AlreadyExists
 from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object
-from federation.client.client import Client
 from federation.controllers.rollout.clusterobservation import Observation, Observer, revision_of
 from federation.controllers.rollout.httpgate import HTTPGate
 from federation.controllers.rollout.podreader import INTERVAL_S, PodReader
@@ -31,8 +29,8 @@ from federation.planning.waves.waverecord import Phase, Record
 from federation.planning.waves.waverules import Rules, find_rules, is_approval_due
 from federation.runtime.assumecache import AssumeCache
 from federation.runtime.controller import DONE, Key, Result
-from federation.runtime.events import NORMAL, WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.events import NORMAL, WARNING
+from federation.runtime.host import Host
 from federation.runtime.informer import Informer
 
 WRITER = "rollout"
@@ -53,24 +51,21 @@ class Reconciler:
 
     def __init__(
         self,
-        client: Client,
-        objects: FederatedObjects,
+        host: Host,
         rollouts: Informer,
         observer: Observer,
         http: HTTPGate,
         waiting: WaitingForBudgets,
         pods: PodReader,
-        recorder: Recorder,
-        clock: Clock,
     ) -> None:
-        self._client = client
-        self._objects = objects
+        self._client = host.client
+        self._objects = host.objects
         self._observer = observer
         self._http = http
         self._waiting = waiting
         self._pods = pods
-        self._recorder = recorder
-        self._clock = clock
+        self._recorder = host.recorder
+        self._clock = host.clock
         self.assumed: AssumeCache[Key] = AssumeCache(lambda key: rollouts.get(*key))
 
     async def reconcile(self, key: Key) -> Result:

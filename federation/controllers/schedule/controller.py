@@ -21,9 +21,7 @@ from federation.api.resources import (
     SCHEDULING_PROFILES,
     WORKLOAD_SPREADS,
 )
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
-from federation.client.client import Client
 from federation.controllers.schedule.decider import Decider
 from federation.controllers.schedule.definitionwait import DefinitionWait
 from federation.controllers.schedule.eventhandlers import BY_POLICY, LEFT, SINGLE, EventHandlers, queue_priority
@@ -49,9 +47,8 @@ from federation.planning.federatedobject.objectindex import policies_named
 from federation.planning.guard.ledger import GuardOptions
 from federation.plans.plugincalls import RemoteCaller
 from federation.runtime.controller import Controller, ControllerOptions, Key
-from federation.runtime.events import Recorder
-from federation.runtime.federatedobjects import FederatedObjects, Triggers
-from federation.runtime.informers import Informers
+from federation.runtime.federatedobjects import Triggers
+from federation.runtime.host import Host
 from federation.runtime.toleratedtaints import ToleratedTaints
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.attempt import UnitOptions
@@ -100,20 +97,16 @@ class ScheduleController:
 
     def __init__(
         self,
-        client: Client,
-        objects: FederatedObjects,
-        informers: Informers,
-        recorder: Recorder,
+        host: Host,
         journal: Journal,
         engine: Engine,
         *,
-        clock: Clock,
         options: ScheduleOptions | None = None,
         caller: RemoteCaller | None = None,
         tolerated: ToleratedTaints | None = None,
     ) -> None:
         chosen = options or ScheduleOptions()
-        self._objects = objects
+        self._objects = host.objects
         self._webhook_client = caller.webhook_client if caller is not None else None
         self.cache = cache = InputCache(
             assumed_s=chosen.assumed_s,
@@ -123,51 +116,55 @@ class ScheduleController:
         self._outages = PluginOutages(
             self._webhook_client,
             lambda key: self._handlers.retry((key,)),
-            clock=clock,
+            clock=host.clock,
             plugin_retry_s=chosen.plugin_retry_s,
         )
-        self._guard = Guard(objects, informers, cache, recorder, clock, chosen.guard)
-        evicting = EvictingClusters(informers, clock, chosen.failover.halts)
-        self._failover = Failover(objects, evicting, recorder, clock, chosen.failover)
+        self._guard = Guard(host.objects, host.informers, cache, host.recorder, host.clock, chosen.guard)
+        evicting = EvictingClusters(host.informers, host.clock, chosen.failover.halts)
+        self._failover = Failover(host.objects, evicting, host.recorder, host.clock, chosen.failover)
         self._reconciler = Reconciler(
-            objects,
+            host.objects,
             cache,
-            Decider(cache, objects, engine, caller, clock, chosen.units),
+            Decider(cache, host.objects, engine, caller, host.clock, chosen.units),
             self._guard,
-            DefinitionWait(objects, clock),
+            DefinitionWait(host.objects, host.clock),
             self._failover,
             self._give_turns,
-            Requeueing(cache, self._outages, tolerated or ToleratedTaints(), clock, chosen.reports_wait_s),
-            Reporter(objects, recorder, journal, clock),
+            Requeueing(cache, self._outages, tolerated or ToleratedTaints(), host.clock, chosen.reports_wait_s),
+            Reporter(host.objects, host.recorder, journal, host.clock),
         )
         self.controller: Controller[Key] = Controller(
             "schedule",
             self._reconciler.reconcile,
             workers=chosen.workers,
-            clock=clock,
+            clock=host.clock,
             options=chosen.loop,
-            resync=objects.all_keys,
+            resync=host.objects.all_keys,
             priority_of=lambda key: queue_priority(cache.priority_of(key), SINGLE),
         )
-        objects.add_index(BY_POLICY, _named_policies)
-        objects.add_index(LEFT, _left_clusters)
-        policies = {resource.namespaced: informers.for_resource(resource) for resource in _POLICIES}
+        host.objects.add_index(BY_POLICY, _named_policies)
+        host.objects.add_index(LEFT, _left_clusters)
+        policies = {resource.namespaced: host.informers.for_resource(resource) for resource in _POLICIES}
         self._handlers = handlers = EventHandlers(
             cache,
-            objects,
+            host.objects,
             self.controller.enqueue,
-            recorder,
+            host.recorder,
             engine.registry,
             lambda namespace: policies[bool(namespace)].list(namespace),
             reports_wait_s=chosen.reports_wait_s,
         )
-        self._evictions = EvictionStatus(client, informers, evicting, self._failover, recorder, handlers.retry, clock)
-        self._holds = Holds(client, objects, informers, recorder, handlers.retry, clock)
-        self._quotas = QuotaStatus(client, objects, informers, cache, handlers.retry, clock)
+        self._evictions = EvictionStatus(
+            host.client, host.informers, evicting, self._failover, host.recorder, handlers.retry, host.clock
+        )
+        self._holds = Holds(host.client, host.objects, host.informers, host.recorder, handlers.retry, host.clock)
+        self._quotas = QuotaStatus(host.client, host.objects, host.informers, cache, handlers.retry, host.clock)
         watched: dict[Resource, Handler] = {
             FEDERATED_CLUSTERS: self._on_cluster,
             NAMESPACES: handlers.on_namespace,
-            SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS: WebhookPlugins(engine, recorder, self._on_plugin).on_configuration,
+            SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS: WebhookPlugins(
+                engine, host.recorder, self._on_plugin
+            ).on_configuration,
             SCHEDULING_PROFILES: handlers.on_profile,
             PLACEMENT_HOLDS: self._holds.on_hold,
             CLUSTER_DISRUPTION_BUDGETS: self._evictions.on_budget,
@@ -177,7 +174,7 @@ class ScheduleController:
             WORKLOAD_SPREADS: handlers.on_spread,
             FEDERATED_RESOURCE_QUOTAS: self._quotas.on_quota,
         }
-        self._watches = [(informers.for_resource(resource), handler) for resource, handler in watched.items()]
+        self._watches = [(host.informers.for_resource(resource), handler) for resource, handler in watched.items()]
 
     async def run(self) -> None:
         """Watch, and start the workers once all caches are synced."""

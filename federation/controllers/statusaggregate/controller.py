@@ -10,9 +10,7 @@ progress of each is written less often (docs/decisions/0079-progress-has-a-budge
 from dataclasses import dataclass, field
 
 from federation.api.federatedtype import FederatedType
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client
 from federation.controllers.statusaggregate.reconcile import Reconciler
 from federation.planning.aggregation.rules import Compile
 from federation.planning.status.completeness import (
@@ -25,9 +23,8 @@ from federation.planning.status.completeness import (
 from federation.planning.status.debounce import Coalescer, Pace
 from federation.planning.status.sourceconditions import is_undelivered
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.federatedobjects import FederatedObjects, Triggers
-from federation.runtime.informers import Informers
-from federation.runtime.members import Members
+from federation.runtime.federatedobjects import Triggers
+from federation.runtime.host import Host
 from federation.runtime.sourceinformers import SourceInformers
 
 
@@ -54,33 +51,21 @@ _TRIGGERS = Triggers(
 class StatusAggregateController:
     """Owns the queue of status aggregation and the informers of sources."""
 
-    def __init__(
-        self,
-        client: Client,
-        objects: FederatedObjects,
-        informers: Informers,
-        members: Members,
-        compile_rule: Compile,
-        *,
-        clock: Clock,
-        options: StatusAggregateOptions | None = None,
-    ) -> None:
+    def __init__(self, host: Host, compile_rule: Compile, *, options: StatusAggregateOptions | None = None) -> None:
         chosen = options or StatusAggregateOptions()
-        self._objects = objects
-        self._types = objects.types
-        self._clock = clock
-        self._sources = SourceInformers(informers, self._on_source)
+        self._objects = host.objects
+        self._types = host.objects.types
+        self._clock = host.clock
+        self._sources = SourceInformers(host.informers, self._on_source)
         self._pace: Coalescer[Key] = Coalescer(chosen.pace)
-        self._reconciler = Reconciler(
-            client, objects, self._sources.get, members, self._pace, compile_rule, clock, chosen.rules_s_max
-        )
+        self._reconciler = Reconciler(host, self._sources.get, self._pace, compile_rule, chosen.rules_s_max)
         self.controller: Controller[Key] = Controller(
-            "statusaggregate", self._reconciler.reconcile, workers=chosen.workers, clock=clock
+            "statusaggregate", self._reconciler.reconcile, workers=chosen.workers, clock=host.clock
         )
         self._types.add_listener(self._follow, self._sources.unfollow)
-        objects.subscribe(self._on_federated, _TRIGGERS)
-        members.add_handler(self._on_member)
-        members.add_sync_listener(self._on_synced)
+        host.objects.subscribe(self._on_federated, _TRIGGERS)
+        host.members.add_handler(self._on_member)
+        host.members.add_sync_listener(self._on_synced)
 
     async def run(self) -> None:
         """Run until cancelled."""

@@ -16,11 +16,9 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import CLUSTER_COLLECTED_STATUSES, COLLECTED_STATUSES
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import BadRequest, Invalid, NotFound
 from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client
 from federation.delivery.rules.plan import is_name_collision
 from federation.delivery.rules.status import (
     ClusterStatus,
@@ -58,8 +56,7 @@ from federation.planning.status.sourceconditions import (
 from federation.planning.status.staleness import last_known, with_stale_condition, without_updated
 from federation.runtime.assumecache import AssumeCache
 from federation.runtime.controller import DONE, Key, Result
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.members import Members
+from federation.runtime.host import Host
 
 _MESSAGE_LENGTH_MAX = 2048
 _FIELDS_NAMED_MAX = 5
@@ -76,21 +73,18 @@ class Reconciler:
 
     def __init__(
         self,
-        client: Client,
-        objects: FederatedObjects,
+        host: Host,
         source: Callable[[Resource, str, str], Object | None],
-        members: Members,
         pace: Coalescer[Key],
         compile_rule: Compile,
-        clock: Clock,
         rules_s_max: float,
     ) -> None:
-        self._client = client
-        self._objects = objects
-        self._members = members
+        self._client = host.client
+        self._objects = host.objects
+        self._members = host.members
         self._pace = pace
         self._compile_rule = compile_rule
-        self._clock = clock
+        self._clock = host.clock
         self._rules_s_max = rules_s_max
         self._assumed: AssumeCache[tuple[Resource, Key]] = AssumeCache(lambda where: source(where[0], *where[1]))
         self._collected: dict[Key, dict[str, Object]] = {}

@@ -6,15 +6,13 @@ changes costs one write per interval.
 
 from dataclasses import dataclass, field
 
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client
 from federation.controllers.statuscollect.reconcile import Reconciler
 from federation.delivery.rules.status import stale_clusters
 from federation.planning.status.debounce import Coalescer, Pace
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.federatedobjects import FederatedObjects, Triggers
-from federation.runtime.members import Members
+from federation.runtime.federatedobjects import Triggers
+from federation.runtime.host import Host
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +32,18 @@ _TRIGGERS = Triggers(added=False, generation=False, deletion=False, labels=True,
 class StatusCollectController:
     """Owns the queue of status collection."""
 
-    def __init__(
-        self,
-        client: Client,
-        objects: FederatedObjects,
-        members: Members,
-        *,
-        clock: Clock,
-        options: StatusCollectOptions | None = None,
-    ) -> None:
+    def __init__(self, host: Host, *, options: StatusCollectOptions | None = None) -> None:
         chosen = options or StatusCollectOptions()
-        self._objects = objects
-        self._clock = clock
+        self._objects = host.objects
+        self._clock = host.clock
         self._pace: Coalescer[Key] = Coalescer(chosen.pace)
-        self._reconciler = Reconciler(client, objects, members, self._pace, clock)
+        self._reconciler = Reconciler(host, self._pace)
         self.controller: Controller[Key] = Controller(
-            "statuscollect", self._reconciler.reconcile, workers=chosen.workers, clock=clock
+            "statuscollect", self._reconciler.reconcile, workers=chosen.workers, clock=host.clock
         )
-        objects.subscribe(self._on_federated, _TRIGGERS)
-        members.add_handler(self._on_member)
-        members.add_sync_listener(self._on_synced)
+        host.objects.subscribe(self._on_federated, _TRIGGERS)
+        host.members.add_handler(self._on_member)
+        host.members.add_sync_listener(self._on_synced)
 
     async def run(self) -> None:
         """Run until cancelled."""

@@ -14,37 +14,29 @@ import orjson
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import CLUSTER_COLLECTED_STATUSES, COLLECTED_STATUSES
-from federation.apimachinery.clock import Clock, to_rfc3339
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.ownerreferences import controller_reference
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client
 from federation.delivery.rules.plan import is_name_collision
 from federation.delivery.rules.status import stale_clusters
 from federation.planning.rendering.memberobject import content_hash
 from federation.planning.status.collection import replicaset_digests, to_entry
 from federation.planning.status.debounce import Coalescer
 from federation.runtime.controller import DONE, Key, Result
-from federation.runtime.federatedobjects import FederatedObjects, resource_of
-from federation.runtime.members import Members
+from federation.runtime.federatedobjects import resource_of
+from federation.runtime.host import Host
 
 
 class Reconciler:
     """Collects fields of one federated object's member objects."""
 
-    def __init__(
-        self,
-        client: Client,
-        objects: FederatedObjects,
-        members: Members,
-        pace: Coalescer[Key],
-        clock: Clock,
-    ) -> None:
-        self._client = client
-        self._objects = objects
-        self._members = members
+    def __init__(self, host: Host, pace: Coalescer[Key]) -> None:
+        self._client = host.client
+        self._objects = host.objects
+        self._members = host.members
         self._pace = pace
-        self._clock = clock
+        self._clock = host.clock
         self._written: dict[Key, str] = {}
         """Hash of the last write; a CollectedStatus is read only once, after a restart."""
         self._incomplete: dict[Key, Resource] = {}

@@ -6,13 +6,12 @@ Every federated object with evidence of its end is looked at when it changes, an
 from dataclasses import dataclass
 from typing import Any
 
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
-from federation.client.client import Client
 from federation.controllers.ttlafterfinished.reconcile import Reconciler
 from federation.planning.federatedobject.finished import evidence_by_cluster
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.federatedobjects import FederatedObjects, Triggers
+from federation.runtime.federatedobjects import Triggers
+from federation.runtime.host import Host
 
 
 def _finished_clusters(federated: Object) -> Any:
@@ -33,21 +32,14 @@ class TTLAfterFinishedOptions:
 class TTLAfterFinishedController:
     """Deletes finished sources whose time to live has ended. `run` runs until cancelled."""
 
-    def __init__(
-        self,
-        client: Client,
-        objects: FederatedObjects,
-        *,
-        clock: Clock,
-        options: TTLAfterFinishedOptions | None = None,
-    ) -> None:
+    def __init__(self, host: Host, *, options: TTLAfterFinishedOptions | None = None) -> None:
         chosen = options or TTLAfterFinishedOptions()
-        self._objects = objects
-        reconciler = Reconciler(client, objects, clock)
+        self._objects = host.objects
+        reconciler = Reconciler(host)
         self.controller: Controller[Key] = Controller(
-            "ttlafterfinished", reconciler.reconcile, workers=chosen.workers, clock=clock
+            "ttlafterfinished", reconciler.reconcile, workers=chosen.workers, clock=host.clock
         )
-        objects.subscribe(self._on_federated, _TRIGGERS)
+        host.objects.subscribe(self._on_federated, _TRIGGERS)
 
     async def run(self) -> None:
         """Run until cancelled."""

@@ -4,13 +4,11 @@ The host's own controller does the same for Jobs where there is one: the deletio
 read, so it is harmless to be second.
 """
 
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import Conflict, NotFound
-from federation.client.client import Client
 from federation.planning.federatedobject.finished import expires_at, shows_end
 from federation.planning.federatedobject.provenance import is_from
 from federation.runtime.controller import DONE, Key, Result
-from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.host import Host
 
 _RECHECK_S = 5.0
 """Delay until a Job is looked at again whose merged status does not show its end yet."""
@@ -19,10 +17,10 @@ _RECHECK_S = 5.0
 class Reconciler:
     """Deletes the source of one federated object per call."""
 
-    def __init__(self, client: Client, objects: FederatedObjects, clock: Clock) -> None:
-        self._client = client
-        self._objects = objects
-        self._clock = clock
+    def __init__(self, host: Host) -> None:
+        self._client = host.client
+        self._objects = host.objects
+        self._clock = host.clock
 
     async def reconcile(self, key: Key) -> Result:
         """Delete the source if it is due, else return when it will be."""

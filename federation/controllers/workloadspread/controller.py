@@ -12,9 +12,7 @@ from typing import Any
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, WORKLOAD_SPREADS
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client
 from federation.controllers.workloadspread.reconcile import (
     BY_TARGET,
     WRITER,
@@ -27,10 +25,8 @@ from federation.controllers.workloadspread.reconcile import (
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.workloadspread.patchcheck import PatchCheck
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.events import Recorder
-from federation.runtime.federatedobjects import FederatedObjects, Triggers
-from federation.runtime.informers import Informers
-from federation.runtime.members import Members
+from federation.runtime.federatedobjects import Triggers
+from federation.runtime.host import Host
 from federation.scheduling.framework.types import ClusterChange
 from federation.scheduling.snapshot import ClusterCache
 
@@ -68,40 +64,19 @@ class WorkloadSpreadOptions:
 class WorkloadSpreadController:
     """Owns the queue of federated WorkloadSpreads. `run` runs until cancelled."""
 
-    def __init__(
-        self,
-        client: Client,
-        objects: FederatedObjects,
-        informers: Informers,
-        members: Members,
-        recorder: Recorder,
-        patches: PatchCheck,
-        *,
-        clock: Clock,
-        options: WorkloadSpreadOptions | None = None,
-    ) -> None:
+    def __init__(self, host: Host, patches: PatchCheck, *, options: WorkloadSpreadOptions | None = None) -> None:
         chosen = options or WorkloadSpreadOptions()
         self._coalescing_s = chosen.coalescing_s
-        self._objects = objects
+        self._objects = host.objects
         self._cache = ClusterCache()
-        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
-        self._spreads = informers.for_resource(WORKLOAD_SPREADS)
-        objects.add_index(BY_TARGET, target_of_federated)
-        reconciler = Reconciler(
-            client,
-            objects,
-            members,
-            self._spreads,
-            self._cache.snapshot,
-            recorder,
-            patches,
-            clock,
-            wait_s_max=chosen.wait_s_max,
-        )
+        self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
+        self._spreads = host.informers.for_resource(WORKLOAD_SPREADS)
+        host.objects.add_index(BY_TARGET, target_of_federated)
+        reconciler = Reconciler(host, self._spreads, self._cache.snapshot, patches, wait_s_max=chosen.wait_s_max)
         self.controller: Controller[Key] = Controller(
-            "workloadspreads", reconciler.reconcile, workers=chosen.workers, clock=clock, resync=self._keys
+            "workloadspreads", reconciler.reconcile, workers=chosen.workers, clock=host.clock, resync=self._keys
         )
-        members.add_handler(self._on_member)
+        host.members.add_handler(self._on_member)
 
     async def run(self) -> None:
         """Subscribe, and start the workers once all caches are synced."""

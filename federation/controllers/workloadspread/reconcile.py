@@ -17,13 +17,11 @@ from federation.api import names
 from federation.api.federatedtype import template_problem
 from federation.api.resources import WORKLOAD_SPREADS
 from federation.apimachinery import dotpaths
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import InvalidInput, NotFound
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import SelectorError
-from federation.client.client import Client
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import (
     Part,
@@ -40,10 +38,10 @@ from federation.planning.workloadspread.clusterterms import covers
 from federation.planning.workloadspread.derived import Divided, federated_status, local_subsets, running_replicas
 from federation.planning.workloadspread.patchcheck import PatchCheck
 from federation.runtime.controller import DONE, Key, Result, key_of
-from federation.runtime.events import WARNING, Recorder
+from federation.runtime.events import WARNING
 from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.host import Host
 from federation.runtime.informer import Informer
-from federation.runtime.members import Members
 from federation.scheduling.framework.types import Cluster, GroupVersionKind
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.usermigration import to_counts
@@ -67,26 +65,16 @@ class Reconciler:
     """Handles one federated WorkloadSpread, or one federated workload that waits for it, per call."""
 
     def __init__(
-        self,
-        client: Client,
-        objects: FederatedObjects,
-        members: Members,
-        spreads: Informer,
-        snapshot: Callable[[], Snapshot],
-        recorder: Recorder,
-        patches: PatchCheck,
-        clock: Clock,
-        *,
-        wait_s_max: float,
+        self, host: Host, spreads: Informer, snapshot: Callable[[], Snapshot], patches: PatchCheck, *, wait_s_max: float
     ) -> None:
-        self._client = client
-        self._objects = objects
-        self._members = members
+        self._client = host.client
+        self._objects = host.objects
+        self._members = host.members
         self._spreads = spreads
         self._snapshot = snapshot
-        self._recorder = recorder
+        self._recorder = host.recorder
         self._patches = patches
-        self._clock = clock
+        self._clock = host.clock
         self._wait_s_max = wait_s_max
         self._waiting: dict[Key, tuple[int, float]] = {}
         """The generation for which a workload waits, and since when (monotonic seconds)."""

@@ -21,11 +21,14 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.assembly import HOST_REGISTRY
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
+from federation.client.pool import ClusterPool
 from federation.planning.federatedobject.naming import federated_object_name
+from federation.runtime import host
 from federation.runtime.events import EventRecorder
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
+from federation.runtime.members import Members
 
 SHIPPED = {config["spec"]["sourceType"]["kind"]: config for config in default_type_configs()}
 
@@ -64,6 +67,9 @@ class Host:
             self.client, self.informers, self.types, name_of=federated_object_name, clock=self.clock
         )
         self.recorder = EventRecorder(self.client, clock=self.clock)
+        members = Members(ClusterPool(clock=self.clock), clock=self.clock)
+        self.wired = host.Host(self.client, self.objects, self.informers, members, self.recorder, self.clock)
+        """The host as controllers get it, without members."""
         self.registry = registry
         self._group = group
         self._tasks: list[asyncio.Task[None]] = []

@@ -45,7 +45,7 @@ async def test_rates_follow_the_source_and_stay_while_it_fails(host: Host) -> No
     clusters, source = host.informers.for_resource(FEDERATED_CLUSTERS), Source()
     await clusters.wait_synced()
     options = RateOptions("https://rates.example.com", 60)
-    reconciler = Reconciler(host.client, clusters, host.recorder, source, host.clock, options)
+    reconciler = Reconciler(host.wired, clusters, source, options)
 
     async def east_after(answer: WebhookResponse) -> Object:
         source.answer = answer

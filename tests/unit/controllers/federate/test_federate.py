@@ -47,15 +47,7 @@ async def undecided(key: Key, draft: dict[str, Any]) -> bool:
 
 
 def start_controller(host: Host) -> controller.FederateController:
-    federate = controller.FederateController(
-        host.client,
-        host.objects,
-        host.informers,
-        host.recorder,
-        PolicySelection(host.informers),
-        undecided,
-        clock=host.clock,
-    )
+    federate = controller.FederateController(host.wired, PolicySelection(host.informers), undecided)
     host.start(federate.run)
     return federate
 

@@ -47,9 +47,7 @@ def placed(obj: dict[str, Any]) -> list[str]:
 async def test_namespaces_are_placed_in_joining_clusters(host: Host) -> None:
     await host.federate("Namespace")
     await add_cluster(host, "m1")
-    running = controller.NamespaceController(
-        host.objects, host.informers, clock=host.clock, options=NamespaceOptions(exclude_regexp="^private-")
-    )
+    running = controller.NamespaceController(host.wired, options=NamespaceOptions(exclude_regexp="^private-"))
     host.start(running.run)
     for name in ("shop", "private-x", "kube-system"):
         await host.user.create(CLUSTER_FEDERATED_OBJECTS, a_namespace(name))

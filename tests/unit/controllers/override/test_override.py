@@ -72,7 +72,7 @@ async def running(host: Host) -> controller.OverrideController:
     await host.federate("Deployment")
     await host.user.create(FEDERATED_CLUSTERS, a_cluster("m1", region="eu"))
     await host.user.create(FEDERATED_CLUSTERS, a_cluster("m2", region="us"))
-    override = controller.OverrideController(host.objects, host.informers, host.recorder, clock=host.clock)
+    override = controller.OverrideController(host.wired)
     host.start(override.run)
     return override
 
