@@ -4,7 +4,7 @@
 `semantics/fieldownership/apply.py` (server-side apply). `apiserver/http/decoding.py` has turned YAML into JSON before.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.fieldownership import apply as server_side_apply
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.semantics.patch.strategic import strategic_merge_patch
+from federation.apiserver.semantics.schema.goform import fill_maps
 from federation.apiserver.verbs.requestoptions import WriteOptions
 
 JSON = "application/json-patch+json"
@@ -92,7 +93,11 @@ def parse_patch(
         )
     if media_type == APPLY:
         type_ = SCALE if subresource == "scale" else (info.resource.api_version, info.resource.kind)
-        return _parse_apply(type_, body, options, parsed)
+        patch = _parse_apply(type_, body, options, parsed)
+        if b"null" in body and not info.is_custom and subresource != "scale":
+            fill_maps(info.schema, patch.body)
+            patch = replace(patch, text=orjson.dumps(patch.body))
+        return patch
     if options.force:
         raise _invalid_options(forbidden("force", "may not be specified for non-apply patch"))
     parsed = _parse_json(body) if parsed is None else parsed

@@ -230,3 +230,13 @@ def test_an_update_of_the_scale_takes_the_replicas_over(api: Api) -> None:
         409, "Conflict", 'conflict with "autoscaler" with subresource "scale" using autoscaling/v1: .spec.replicas'
     ):
         scaled(api, 3, "two")
+
+
+def test_a_null_in_a_map_is_an_empty_text(api: Api) -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "nulls", "labels": {"a": None, "b": "c"}}}
+    for _ in range(2):
+        found = api.apply("configmaps", {**config, "data": {"key": "value", "none": None}}, "one")
+        assert found["data"] == {"key": "value", "none": ""}
+        assert found["metadata"]["labels"] == {"a": "", "b": "c"}
+    found = api.apply("configmaps", {**config, "data": None}, "one")
+    assert "data" not in found

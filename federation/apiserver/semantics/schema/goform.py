@@ -49,6 +49,26 @@ def to_go_form(schema: Schema, obj: dict[str, Any], *, is_partial: bool = False)
     add_zeros(schema, obj)
 
 
+def fill_maps(schema: Schema, value: Any) -> None:
+    """Give each null in a map, in place, the empty value that Go's decoder gives it: `data: {a: null}` has a key.
+
+    Server-side apply merges configurations before they are decoded, and takes a null for a field that is left out.
+    """
+    if value.__class__ is dict:
+        is_map = schema.kind == MAP and schema.additional is not None
+        for name, inner in value.items():
+            below = schema.additional if is_map else schema.properties.get(name) if schema.properties else None
+            if below is None:
+                continue
+            if inner is not None:
+                fill_maps(below, inner)
+            elif is_map and below.format != "byte" and (zero := zero_of(below)) is not None:
+                value[name] = zero  # replacing a value does not disturb the iteration
+    elif value.__class__ is list and schema.items is not None:
+        for item in value:
+            fill_maps(schema.items, item)
+
+
 def add_zeros(schema: Schema, obj: dict[str, Any]) -> None:
     """Add the absent fields that Go always writes to a struct, in place."""
     for name, zero in schema.zeros:
