@@ -97,7 +97,7 @@ def _clean(cluster: Cluster) -> None:
         "validatingadmissionpolicybindings,apiservices,ingressclasses,priorityclasses,"
         "customresourcedefinitions,clusterroles,clusterrolebindings"
     )
-    kubectl("delete", cluster_wide, "-l", MANAGED, "--wait=false")
+    kubectl("delete", cluster_wide, "-l", MANAGED, "--wait=false", timeout_s=120)
     kubectl("delete", "roles,rolebindings", "-n", "kube-system", "-l", MANAGED, "--wait=false")
     if foreign:
         kubectl("delete", "namespaces", *foreign, "--wait=false")

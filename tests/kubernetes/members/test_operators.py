@@ -141,9 +141,16 @@ def test_certificates_that_a_member_injects_stay(fed: RealFederation) -> None:
     fed.kubectl("delete", "validatingwebhookconfiguration", "injected")
 
 
+class ManifestLoader(yaml.CSafeLoader):
+    """YAML as Kubernetes reads it: a plain `=`, which some schemas list as a value, is text."""
+
+
+ManifestLoader.add_constructor("tag:yaml.org,2002:value", yaml.CSafeLoader.construct_scalar)
+
+
 def public_objects(project: str, file: Path) -> list[dict[str, Any]]:
     """Return the project's objects with the label of the policy, as kustomize would set it."""
-    documents = yaml.load_all(file.read_text(), Loader=yaml.CSafeLoader)
+    documents = yaml.load_all(file.read_text(), Loader=ManifestLoader)
     found = [item for each in documents if each for item in each.get("items", [each])]
     namespace = PUBLIC[project]
     if namespace:
