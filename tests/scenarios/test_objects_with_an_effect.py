@@ -214,3 +214,33 @@ async def test_in_system_namespaces_only_what_names_a_policy_is_delivered() -> N
         east = world.members["east"]
         assert await east.find(ROLE_BINDINGS, "chosen", "kube-system") is not None
         assert await east.find(ROLE_BINDINGS, "selected", "kube-system") is None
+
+
+async def test_what_an_operator_writes_into_its_webhooks_in_a_member_stays() -> None:
+    """Knative fills rules, selectors and certificates of webhooks that its manifest leaves open."""
+    async with a_world(members=("east",)) as world:
+        await world.create(CLUSTER_PROPAGATION_POLICIES, operators(VALIDATING_WEBHOOKS))
+        await world.settle()
+        opened = webhooks()
+        rules = opened["webhooks"][0].pop("rules")
+        await world.create(VALIDATING_WEBHOOKS, opened)
+        await world.settle()
+        east = world.members["east"]
+        selector = {"matchExpressions": [{"key": "operator", "operator": "Exists"}]}
+        own = {"rules": rules, "namespaceSelector": selector, "objectSelector": selector}
+        live = await east.find(VALIDATING_WEBHOOKS, "checks", "")
+        assert live is not None
+        config = {**live["webhooks"][0]["clientConfig"], "caBundle": "Y2VydGlmaWNhdGU="}
+        filled = {**live["webhooks"][0], **own, "clientConfig": config}
+        await east.merge(VALIDATING_WEBHOOKS, "checks", {"webhooks": [filled]}, "")
+        await world.settle()
+        longer = {"webhooks": [{**opened["webhooks"][0], "timeoutSeconds": 7}]}
+        await world.merge(VALIDATING_WEBHOOKS, "checks", longer, "")
+        await world.settle()
+        live = await east.find(VALIDATING_WEBHOOKS, "checks", "")
+        assert live is not None
+        webhook = live["webhooks"][0]
+        assert webhook["timeoutSeconds"] == 7
+        assert (webhook["namespaceSelector"], webhook["objectSelector"]) == (selector, selector)
+        assert webhook["rules"][0]["resources"] == ["configmaps"]
+        assert webhook["clientConfig"]["caBundle"] == "Y2VydGlmaWNhdGU="

@@ -72,6 +72,11 @@ def _members(wanted: Any, live: Any) -> Any:
     return wanted if live in (None, "", [], {}) else live
 
 
+def _members_for_default(wanted: Any, live: Any) -> Any:
+    """Return the member's value if the template has the empty default."""
+    return wanted or _members(wanted, live)
+
+
 def _larger(wanted: Any, live: Any) -> Any:
     """Return the larger quantity: the field can only grow, and somebody in the member grows it."""
     try:
@@ -143,6 +148,12 @@ def _is_injected(wanted: Mapping[str, Any], _live: Mapping[str, Any]) -> bool:
     return any(_metadata(wanted, "annotations").get(key) for key in _INJECTION)
 
 
+def _is_completed_by_operator(wanted: Mapping[str, Any], _live: Mapping[str, Any]) -> bool:
+    """Return whether an operator in the member writes what its webhooks match: the manifest has no rules."""
+    webhooks = wanted.get("webhooks")
+    return isinstance(webhooks, list) and any(isinstance(each, Mapping) and not each.get("rules") for each in webhooks)
+
+
 def _is_queued(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
     # A queue of the member may give objects without a label its default one.
     return any(_metadata(obj, "labels").get(QUEUE_LABEL) for obj in (wanted, live))
@@ -175,7 +186,11 @@ def _bundles(path: str) -> tuple[Row, ...]:
     return (Row(path, _members, _is_injected), Row(path, _bundle))
 
 
-_WEBHOOK_BUNDLES = _bundles("webhooks[].clientConfig.caBundle")
+_WEBHOOKS = (
+    *_bundles("webhooks[].clientConfig.caBundle"),
+    Row("webhooks[].namespaceSelector", _members_for_default, _is_completed_by_operator),
+    Row("webhooks[].objectSelector", _members_for_default, _is_completed_by_operator),
+)
 
 ROWS: Mapping[Resource, tuple[Row, ...]] = {
     API_SERVICES: _bundles("spec.caBundle"),
@@ -187,7 +202,7 @@ ROWS: Mapping[Resource, tuple[Row, ...]] = {
         Row("spec.parallelism", _members, _is_admitted_in_part),
         Row("spec.template.spec.tolerations", _superset, _is_queued),
     ),
-    MUTATING_WEBHOOKS: _WEBHOOK_BUNDLES,
+    MUTATING_WEBHOOKS: _WEBHOOKS,
     PERSISTENT_VOLUME_CLAIMS: (
         Row("spec.volumeName", _members),
         Row("spec.resources.requests.storage", _larger),
@@ -203,7 +218,7 @@ ROWS: Mapping[Resource, tuple[Row, ...]] = {
         Row("spec.schedulingGates", _remaining),
     ),
     SERVICE_ACCOUNTS: (Row("secrets", _secrets),),
-    VALIDATING_WEBHOOKS: _WEBHOOK_BUNDLES,
+    VALIDATING_WEBHOOKS: _WEBHOOKS,
 }
 """The rows of one kind each."""
 OF_ANY_KIND = (

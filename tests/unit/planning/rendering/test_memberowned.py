@@ -47,6 +47,10 @@ def in_part(**spec: Any) -> dict[str, Any]:
     return {"metadata": {**QUEUED["metadata"], "annotations": annotations}, "spec": spec}
 
 
+def selecting(selector: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"webhooks": [{"name": "a", "namespaceSelector": selector, "objectSelector": selector, **fields}]}
+
+
 def webhooks(**bundles: str) -> dict[str, Any]:
     return {"webhooks": [{"name": name, "clientConfig": {"caBundle": value}} for name, value in bundles.items()]}
 
@@ -161,6 +165,10 @@ def conversion(bundle: str) -> dict[str, Any]:
         (ADMISSION, "ValidatingWebhookConfiguration", webhooks(a="bWluZQ=="), webhooks(a="new"), webhooks(a="bWluZQ==")),
         (ADMISSION, "MutatingWebhookConfiguration", {**INJECTED, **webhooks(a="old")}, webhooks(a="new"), {**INJECTED, **webhooks(a="new")}),
         (ADMISSION, "MutatingWebhookConfiguration", webhooks(a=""), webhooks(a="new"), webhooks(a="new")),
+        # What an operator completes, if its manifest has no rules.
+        (ADMISSION, "ValidatingWebhookConfiguration", selecting({}), selecting({"a": 1}), selecting({"a": 1})),
+        (ADMISSION, "MutatingWebhookConfiguration", selecting({"b": 2}), selecting({"a": 1}), selecting({"b": 2})),
+        (ADMISSION, "MutatingWebhookConfiguration", selecting({}, rules=[{}]), selecting({"a": 1}), selecting({}, rules=[{}])),
         (EXTENSIONS, "CustomResourceDefinition", {**INJECTED, **conversion("old")}, conversion("new"), {**INJECTED, **conversion("new")}),
         (EXTENSIONS, "CustomResourceDefinition", conversion(BLANK), conversion("new"), conversion("new")),
         (EXTENSIONS, "CustomResourceDefinition", conversion("not base64"), conversion("new"), conversion("not base64")),
