@@ -30,8 +30,10 @@ from federation.apiserver.http.flowcontrol import FlowControlOptions
 from federation.apiserver.http.nonresource import Mount
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.server import APIServer, APIServerOptions
+from federation.apiserver.store import seenrevisions
 from federation.apiserver.store.fencing import fenced
 from federation.apiserver.store.options import StoreOptions
+from federation.apiserver.store.seenrevisions import SeenRevisions
 from federation.apiserver.store.sql import SQLStore
 from federation.apiserver.verbs.requestoptions import SYSTEM_NAMESPACES, RegistryOptions
 from federation.client.client import Client
@@ -101,6 +103,7 @@ class ControlPlane:
         self._oidc_login = settings.oidc_login
         store_options = StoreOptions(encryption=settings.encryption, bytes_max=settings.store_bytes_max)
         self._store = SQLStore(settings.database_url, store_options, clock=clock)
+        self._seen = SeenRevisions(self._store, self._store.database.name, self.kubeconfig.parent, clock)
         self._journal = SQLJournal(
             self._store.database, journal_options(settings), clock=clock, cipher=self._store.cipher
         )
@@ -182,6 +185,7 @@ class ControlPlane:
                 ("journal", self._journal.run),
                 ("journal-encryption", self._journal.reencrypt),
                 ("agent-events", self._agent_events.run),
+                ("seen-revisions", self._seen.run),
             ]
             background = [supervised([*shared, *self._wiring.caches], self._clock)]
             if self._runs_controllers:
@@ -259,6 +263,9 @@ class ControlPlane:
                 f" from a backup, or start empty with --new"
             )
         await self._store.ready()
+        if self._is_new:
+            seenrevisions.forget(self.kubeconfig.parent)
+        await self._seen.check()
         # Processes that share a database take over each other's keys (apiserver/auth/sharedkeys.py).
         if has_keys or self._is_new or self._store.database.is_shared:
             return

@@ -56,6 +56,19 @@ def downgrade_command(
     databases.change_schema(databases.settings_of(directory), to)
 
 
+@app.command("accept")
+def accept_command(directory: flags.Dir) -> None:
+    """Take the database as it is, after it was restored by other means than `fedctl restore`.
+
+    The start of a control plane refuses a database that is older than it has seen, or another one. This command marks
+    it as restored: what was created in members since then stays there and is listed by `fedctl leftovers`; later
+    changes of objects that the database has are reverted. Run it while no control plane runs.
+    """
+    from federation.cli import databases
+
+    databases.accept(databases.settings_of(directory))
+
+
 def backup_command(file: _BackupFile, directory: flags.Dir) -> None:
     """Back up objects, decisions and keys into one file, while the control plane runs.
 

@@ -1,7 +1,7 @@
 """The work of `fedctl db`, `backup` and `restore`: settings in, lines out; the store's modules do the rest."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +15,8 @@ from federation.apimachinery.resources import NAMESPACES
 from federation.apiserver.auth import sharedkeys
 from federation.apiserver.auth.pki import write_private
 from federation.apiserver.store import backup as backups
-from federation.apiserver.store import maintenance
+from federation.apiserver.store import maintenance, seenrevisions
+from federation.apiserver.store.history import read_state
 from federation.apiserver.store.schema import SCHEMA_VERSION
 from federation.cli.statedirectory import StateDirectory
 from federation.planning.leftovers.restoration import Restoration
@@ -76,9 +77,26 @@ def restore(settings: Settings, file: Path, *, is_replacement: bool) -> None:
             is_replacement=is_replacement,
             transform=marking(about.created_at, now),
         )
+        seenrevisions.forget(directory.path)
     finally:
         directory.close()
     print(f"{about.objects} objects of {to_rfc3339(about.created_at)} restored; the next revision is {revision + 1}")
+    print("start the control plane; what was created in members since then stays there: fedctl leftovers")
+
+
+def accept(settings: Settings) -> None:
+    """Take a database that was restored by other means than `restore`, and print what to do next."""
+    directory = StateDirectory.open(settings.directory)
+    try:
+        seen = seenrevisions.read(directory.path)
+        with maintenance.reading(settings.database_url) as connection:
+            revision, _, _ = read_state(connection)
+        backup_at = (seen.time_of(revision) if seen is not None else None) or datetime.fromtimestamp(0, UTC)
+        after = backups.continue_database(settings.database_url, marking(backup_at, SystemClock().now()))
+        seenrevisions.forget(directory.path)
+    finally:
+        directory.close()
+    print(f"{maintenance.name_of(settings.database_url)} of {to_rfc3339(backup_at)}; the next revision is {after + 1}")
     print("start the control plane; what was created in members since then stays there: fedctl leftovers")
 
 

@@ -119,7 +119,12 @@ def test_a_long_churn_over_five_members_leaves_nothing_behind(tmp_path: Path) ->
                     "apiVersion": "core.kubeadmiral.io/v1alpha1",
                     "kind": "PropagationPolicy",
                     "metadata": {"name": mode.lower(), "namespace": "default"},
-                    "spec": {"schedulingMode": mode, "resourceSelectors": [kind]},
+                    "spec": {
+                        "schedulingMode": mode,
+                        "resourceSelectors": [kind],
+                        # Members that fail again and again are held out for longer than a look waits.
+                        "tolerations": [{"operator": "Exists"}],
+                    },
                 }
             )
         churn, looks, started_s = Churn(fed, 1), list[Look](), time.monotonic()

@@ -36,8 +36,9 @@ from federation.apimachinery.errors import ConfigurationError, StoreUnavailable
 from federation.apiserver.store import maintenance
 from federation.apiserver.store.checksums import checksum, is_intact
 from federation.apiserver.store.history import read_state
+from federation.apiserver.store.interface import EventType
 from federation.apiserver.store.migrate import migrate, read_versions, revision_of
-from federation.apiserver.store.schema import SCHEMA_VERSION, log, schema_version, state
+from federation.apiserver.store.schema import CODES, SCHEMA_VERSION, log, schema_version, state
 
 REVISIONS_SKIPPED = 1_000_000_000
 """More than a control plane writes between a backup and its restore."""
@@ -128,6 +129,25 @@ def restore_backup(file: Path, url: str, *, is_replacement: bool, transform: Tra
                 migrate(target, maintenance.name_of(url))
                 return _fill(source, target, maintenance.name_of(url), transform, is_replacement=is_replacement)
         return _replace_file(source, target_file, transform, is_replacement=is_replacement)
+
+
+def continue_database(url: str, transform: Transform) -> int:
+    """Let a database that was restored by other means go on as after `restore_backup`, and return its revision.
+
+    Its objects stay, without their history, and get later revisions than any that it gave out before.
+    """
+    with maintenance.exclusively(url) as connection:
+        table = maintenance.reflected(connection, log.name)
+        newest = select(func.max(table.c.revision)).group_by(table.c.key)
+        connection.execute(delete(table).where(table.c.revision.not_in(newest)))
+        connection.execute(delete(table).where(table.c.type == CODES[EventType.DELETED]))
+        for row in list(maintenance.current_rows(connection, table)):
+            if (changed := transform(row.key, row.value)) != row.value:
+                values = {"value": changed, "checksum": checksum(row.key, changed)}
+                connection.execute(update(table).where(table.c.revision == row.revision).values(values))
+        revision = read_state(connection)[0] + REVISIONS_SKIPPED
+        connection.execute(update(state).values(revision=revision, compacted=revision, purged=revision))
+    return revision
 
 
 def _replace_file(source: Connection, file: Path, transform: Transform, *, is_replacement: bool) -> int:
