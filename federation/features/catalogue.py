@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from federation.featureapi.feature import Feature
 from federation.features import (
     autoscaling,
+    clusterprofiles,
     convert,
     cronfederatedhpa,
     kubefed,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 FEATURES: tuple[Feature, ...] = (
     autoscaling.FEATURE,
+    clusterprofiles.FEATURE,
     convert.FEATURE,
     cronfederatedhpa.FEATURE,
     kubefed.FEATURE,

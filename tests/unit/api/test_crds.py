@@ -14,6 +14,7 @@ from federation.api.v1alpha1.federatedtypeconfig import FederatedTypeConfig
 from federation.api.v1alpha1.propagationpolicy import PropagationPolicy
 from federation.apiserver.semantics.crd.crdvalidation import schemas_with_paths
 from federation.apiserver.semantics.crd.schemavalidation import schema_checks
+from federation.features.catalogue import FEATURES
 from federation.hosting.definitions import KINDS
 
 CRDS = {crd["spec"]["names"]["kind"]: crd for crd in crd_manifests()}
@@ -50,7 +51,8 @@ def test_every_kind_of_the_product_has_a_crd() -> None:
         if isinstance(value, resources.Resource) and value.group in (resources.CORE_GROUP, resources.KRUISE_GROUP)
     }
     kubefed = {*FEDERATED_KINDS, REPLICA_PREFERENCES.kind}
-    assert ours | kubefed | {"ServiceExport", "ServiceImport"} == set(CRDS)
+    wings = {kind.DEFINITION.resource.kind for feature in FEATURES for kind in feature.kinds()}
+    assert ours | kubefed | wings == set(CRDS)
     for kind in KINDS:
         resource, crd = kind.DEFINITION.resource, CRDS[kind.DEFINITION.resource.kind]
         assert crd["metadata"]["name"] == resource.group_resource
