@@ -1,4 +1,4 @@
-"""The credentials behind a session, and their encrypted form in cookies and one-time links.
+"""The credentials behind a session, and their encrypted form in cookies.
 
 A cookie holds a bearer token or the subject of a verified client certificate, encrypted and authenticated with a key
 that is derived from the key of ServiceAccount tokens: the replicas of a host share it, and a new key ends all sessions.
@@ -51,8 +51,8 @@ class Sealer:
         self._clock = clock
         self._fernet: Fernet | None = None
 
-    def seal(self, user: str, credentials: Credentials, *, purpose: str = _SESSION) -> str:
-        """Return a new session in encrypted form, or what becomes one."""
+    def seal(self, user: str, credentials: Credentials) -> str:
+        """Return a new session in encrypted form."""
         peer = credentials.peer
         fields = {
             "user": user,
@@ -60,7 +60,7 @@ class Sealer:
             "peer": None if peer is None else [peer.user, peer.groups, peer.fingerprint],
             "form": secrets.token_urlsafe(16),
         }
-        return self.seal_value(purpose, fields)
+        return self.seal_value(_SESSION, fields)
 
     def seal_value(self, purpose: str, fields: Mapping[str, Any]) -> str:
         """Return a value in encrypted form that only `open_value` with the same purpose reads."""
@@ -76,9 +76,9 @@ class Sealer:
         fields: dict[str, Any] = orjson.loads(text)
         return fields if fields.pop(_PURPOSE, None) == purpose else None
 
-    def open(self, sealed: str, *, lifetime_s: int = SESSION_S, purpose: str = _SESSION) -> Session | None:
+    def open(self, sealed: str) -> Session | None:
         """Return the session, None if it is not ours, for another purpose, was changed or is too old."""
-        fields = self.open_value(purpose, sealed, lifetime_s)
+        fields = self.open_value(_SESSION, sealed, SESSION_S)
         if fields is None:
             return None
         peer = Peer(fields["peer"][0], tuple(fields["peer"][1]), fields["peer"][2]) if fields["peer"] else None

@@ -166,10 +166,10 @@ def add_routes(ui: FastAPI, sealer: Sealer, links: OneTimeLinks, oidc: OIDCLogin
     @ui.post("/ui/link")
     async def redeem(request: Request) -> Response:
         form = await read_form(request)
-        session = links.redeem(form.get("code", "")) if is_own_page(request) else None
-        if session is None:
+        redeemed = links.redeem(form.get("code", "")) if is_own_page(request) else None
+        if redeemed is None:
             return _form(request, _START, "The link was used already, or it is too old. Make a new one.", 403)
-        return _start(request, sealer, session.user, session.credentials, _START)
+        return _start(request, sealer, *redeemed, _START)
 
 
 def request_peer(request: Request) -> Any:

@@ -74,7 +74,7 @@ def mount(read_key: Callable[[], bytes], clock: Clock, planners: Planners, oidc:
     """
     sealer = Sealer(read_key, clock)
     ui = FastAPI(title="federation web UI", docs_url=None, redoc_url=None, openapi_url=None)
-    login.add_routes(ui, sealer, OneTimeLinks(sealer), oidc)
+    login.add_routes(ui, sealer, OneTimeLinks(read_key, clock), oidc)
     _add_static(ui)
     for screen in SCREENS:
         _add_screen(ui, screen, sealer, clock, planners)
