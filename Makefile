@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
-.PHONY: help env demo check test test-all affected record-costs kubernetes test-kubernetes lint types contracts format generate \
+.PHONY: help env demo check test test-all affected record-costs kubernetes test-kubernetes release lint types contracts format generate \
 	mutation lock bench bench-quick clean
 
 help: ## Print the targets
@@ -84,6 +84,11 @@ generate: env ## Regenerate committed data: built-in schemas, CRD manifests, JSO
 
 lock: env ## Write constraints.txt: versions and hashes of all packages, with uv (UPGRADE=1: the newest versions)
 	@$(BIN)/python tools/lock.py $(if $(UPGRADE),--upgrade)
+
+release: env ## Check, and build wheel, sdist, charts, notes and checksums in dist/VERSION (VERSION=1.0.0; CHECKS=0: without `make check`; TAG=1: commit and tag)
+	@test -n "$(VERSION)" || { echo "error: give a version, for example make release VERSION=1.0.0" >&2; exit 1; }
+	$(if $(filter 0,$(CHECKS)),,$(MAKE) check)
+	@$(BIN)/python tools/release.py $(VERSION) $(if $(TAG),--tag)
 
 bench: env ## Run the benchmarks and print goals, results and ratios, in at most ten minutes (TURNS=3, FULL=1)
 	$(BIN)/python benchmarks/table.py $(if $(TURNS),--turns $(TURNS)) $(if $(FULL),--full)
