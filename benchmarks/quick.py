@@ -6,6 +6,8 @@ limits are about one and a half times what is needed, because a slow machine see
 
     python benchmarks/quick.py                        `make bench-quick`
     python benchmarks/quick.py --limits FILE          other limits
+
+Decision: docs/decisions/0072-counts-are-checked-times-are-shown.md
 """
 
 import argparse

@@ -4,6 +4,8 @@ What the embedded API does by itself is done by other means here. Rights and def
 (`hosting/installation.py`). Admission plugins and finalizers of new objects are webhooks (`hosting/pluginreviews.py`).
 The journal of decisions is in SQL, and this process serves it with the federation's other pages, because the host
 cannot (`hosting/endpoint.py`). Several processes on one host elect a leader by Lease; all of them answer webhooks.
+
+Decision: docs/decisions/0038-existing-host-over-webhooks.md
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Which of the processes that share a host runs the controllers: the holder of a Lease on the host."""
+"""Which of the processes that share a host runs the controllers: the holder of a Lease on the host.
+
+Decision: docs/decisions/0050-one-process-reconciles.md
+"""
 
 import platform
 import uuid

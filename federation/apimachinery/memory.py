@@ -4,6 +4,8 @@ Parsed objects are millions of small containers without cycles. With CPython's d
 them again and again while objects are parsed; that took a quarter of the control plane's CPU under load. Fewer, larger
 collections find the same garbage, because nearly everything here dies by reference count. The cost is a few megabytes
 that live longer.
+
+Decision: docs/decisions/0005-collect-garbage-rarely.md
 """
 
 import gc

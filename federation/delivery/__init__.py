@@ -7,4 +7,8 @@ that is being deleted. `controller.py` wires triggers to keys, and `clusterremov
 
 Below them are `host` (what the host says about a delivery), `members` (what is known of member objects, and writing
 them) and `rules` (pure). Reference: docs/reference/sync.md.
+
+Decision: docs/decisions/0092-one-decision-per-object-and-cluster.md
+
+Decision: docs/decisions/0076-what-a-fan-out-costs.md
 """

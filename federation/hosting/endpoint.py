@@ -4,6 +4,8 @@ The host authenticates and authorizes nothing here, so this app asks it (`access
 certificate of the host's CA or a token that the host accepts, and rights on the host. Reviews come from the API server
 without credentials that could be checked; they change nothing, but they answer what a user may do, so only the host
 should reach this port (docs/existing-host.md).
+
+Decision: docs/decisions/0053-no-web-ui-on-an-existing-host.md
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -5,6 +5,8 @@ request as any other. The member gets it with the federation's credentials and h
 (`memberusers.py`), so the member's own RBAC decides. If the federation may not act for users there, the request is
 refused: it is never sent with the federation's own rights. What a member answers is passed on piece by piece, except
 redirects and refusals of the federation itself.
+
+Decision: docs/decisions/0094-a-role-in-a-namespace-reads-in-members.md
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""What the host's API serves of members: pods, nodes, their metrics and events, and `federatedclusters/proxy`."""
+"""What the host's API serves of members: pods, nodes, their metrics and events, and `federatedclusters/proxy`.
+
+Decision: docs/decisions/0056-pods-of-members-are-read-through.md
+"""
 
 from dataclasses import replace
 from typing import Final, Protocol

@@ -3,6 +3,8 @@
 Where the controllers run, the cluster controller fills the pool. In the other processes on the same database this keeps
 it in step with the joined FederatedClusters and their Secrets. It never writes; when the process begins to lead, the
 cluster controller takes the pool over as it is.
+
+Decision: docs/decisions/0057-every-process-reaches-members.md
 """
 
 from collections.abc import Callable

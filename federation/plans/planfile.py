@@ -4,6 +4,8 @@ Each object that the decisions depend on is recorded with its uid and a digest o
 statuses are not part of the digest, or every plan would expire within seconds. Free resources are not compared either:
 before a plan is applied it is computed again, and the result must be the same. Everything here is pure except reading
 and writing the file.
+
+Decision: docs/decisions/0054-the-web-ui-applies-what-it-showed.md
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

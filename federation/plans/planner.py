@@ -1,6 +1,8 @@
 """Plans of changes: computed from the present objects, applied while they are still valid, and compared with reality.
 
 `fedctl plan` and the web UI use them with the rights of their user. The computation itself is in `scheduling/whatif`.
+
+Decision: docs/decisions/0013-plans-run-the-controllers-planners.md
 """
 
 import asyncio

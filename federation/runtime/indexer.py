@@ -3,6 +3,8 @@
 It owns the mapping and keeps indexes in step with it; it knows nothing of servers, revisions or handlers
 (`informer.py`, read next). Returned objects are read-only: a change in place would corrupt all readers and
 indexes. A parsed object needs four times the memory of its JSON text, so a large cache keeps most objects as text.
+
+Decision: docs/decisions/0075-caches-keep-text.md
 """
 
 import contextlib

@@ -3,6 +3,8 @@
 A controller that makes an object from another one, whose spec is a user's wish, writes it as the user who wrote the
 wish last. What the other authors wrote is in the result, too, so their admission must pass it as well. Without a
 record of authors the control plane writes as itself. `planning/authors.py` reads the record.
+
+Decision: docs/decisions/0086-wishes-are-carried-out-as-their-author.md
 """
 
 import contextlib

@@ -6,6 +6,8 @@ slot, and keeps the slot until its pods are counted.
 
 A member that does not answer must not hold the slots of others. It gives the slot back after `patience_s`, and from
 then on its pages are requested without a slot, and get one when they are there, until it answers fast again.
+
+Decision: docs/decisions/0080-pages-of-lists.md
 """
 
 import asyncio

@@ -5,6 +5,8 @@ pod's states for us. It sends ADDED when a pod gets a node and DELETED when it h
 that the selector matched. After a list that could not be continued (a start, a compacted revision) everything is
 reported again, page by page. Requests of a pod hardly ever change while it runs; after one was resized, all pods are
 listed again, at most every few minutes. `informer.py` owns lists, watches and retries.
+
+Decision: docs/decisions/0073-count-pods-and-replay-last.md
 """
 
 import asyncio

@@ -4,6 +4,8 @@ The workers of one controller share a slice. If each had its own, hundreds of wo
 loop for seconds: watches and probes of members would time out, and members that answer would be published as
 unreachable. A worker without time waits here before it takes a key, so that the next key taken is the most urgent one
 at that moment. All lists of members share a slice, too. Read `controller.py` and `informer.py` next.
+
+Decision: docs/decisions/0077-lists-of-members-share-time.md
 """
 
 import asyncio

@@ -6,6 +6,8 @@ count them as used (`SchedulingUnit.assumed`). Entries are removed, oldest first
 free resources, and in any case after a while.
 
 Pure: time is an argument. Nothing is stored; after a restart the protection is missing for a few seconds.
+
+Decision: docs/decisions/0083-decisions-count-each-other.md
 """
 
 from collections import defaultdict, deque

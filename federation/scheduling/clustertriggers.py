@@ -4,6 +4,8 @@ An object's triggers have the names of the clusters, and one hash each over all 
 kilobytes with hundreds of clusters. KubeAdmiral writes a hash per cluster and kind of change, ten times as much; that
 form is read, and written on request. Hashes are compared over the clusters of the last decision, so that a new cluster
 does not change them. Pure. Read `triggers.py` next.
+
+Decision: docs/decisions/0022-short-triggers.md
 """
 
 from collections.abc import Iterable, Mapping, Sequence

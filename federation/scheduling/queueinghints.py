@@ -4,6 +4,8 @@ For a cluster that a filter rejected, these are the changes that the filter name
 and for failures after the filters, any change, or the changes that a division with unplaced replicas names
 (`Division.requeue_on`). Clusters that join or leave always count. A superfluous attempt costs time, a missed one would
 leave the unit unschedulable, so that unknown cases count. Pure: the schedule controller keeps the hints.
+
+Decision: docs/decisions/0015-wake-whom-a-change-can-help.md
 """
 
 from collections.abc import Hashable, Mapping

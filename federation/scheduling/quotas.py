@@ -3,6 +3,8 @@
 `QuotaLedger` knows the FederatedResourceQuotas and, in namespaces that have any, what each object has in each cluster.
 A decision counts at once, before its write is observed. The engine asks the unit's `Headroom` (`quotaheadroom.py`).
 Reference: docs/reference/quotas.md.
+
+Decision: docs/decisions/0066-quotas-in-decisions.md
 """
 
 from collections.abc import Hashable, Iterable, Mapping

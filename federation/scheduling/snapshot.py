@@ -3,6 +3,8 @@
 A FederatedCluster changes every few seconds (heartbeats), its fields that matter for scheduling hardly ever.
 `ClusterCache` keeps a `Cluster` until such a field changes, so that values computed from it stay valid until then.
 Pure: the caller watches FederatedClusters and calls `update` and `remove`. Read `engine.py` next.
+
+Decision: docs/decisions/0070-reports-change-resources-only.md
 """
 
 import contextlib

@@ -2,6 +2,8 @@
 
 The prefix is part of the server's URL in a kubeconfig, so every client sends it with each request. It is removed before
 the member sees the path. TLS, certificate and limits are those of any API server of ours.
+
+Decision: docs/decisions/0068-light-members-behind-one-port.md
 """
 
 import asyncio

@@ -3,6 +3,8 @@
 It parses the verified client certificate once, into `scope["state"]["peer"]`, and provides the extensions of
 `asgi.py`. Only this module and `serving.py`, which creates the class for a listener's limits, know
 uvicorn.
+
+Decision: docs/decisions/0009-one-write-no-timer-no-task.md
 """
 
 import asyncio

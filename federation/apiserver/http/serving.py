@@ -2,6 +2,8 @@
 
 It owns the listening socket and the TLS context, which is reloaded when the files change. `connection.py` handles one
 connection. Authentication reads the client certificate; nothing here decides about permissions.
+
+Decision: docs/decisions/0001-serving-module.md
 """
 
 import asyncio

@@ -3,6 +3,8 @@
 It wires `database.py` (connections, transactions), `watchcache.py` (watch cache), `writer.py` (group commit),
 `history.py` (old changes), `changetail.py` (other processes' changes), `compaction.py` and `encryption.py`. Nothing
 runs before `ready()` or `run()`. Reads and writes still work after `run()` ends, until `close()`.
+
+Decision: docs/decisions/0004-commits-without-a-writer-thread.md
 """
 
 import asyncio

@@ -2,6 +2,8 @@
 
 Without selectors nothing is parsed. A page with selectors is filled from as many store pages as it takes, as in
 Kubernetes, so that `limit` counts matching objects. Read `watches.py` next.
+
+Decision: docs/decisions/0006-custom-resources-as-stored.md
 """
 
 from federation.apimachinery.errors import BadRequest, Expired, RevisionCompacted, Timeout

@@ -8,6 +8,8 @@ placed in between is removed from the members.
 
 A federated object that somebody deletes while its source lives is written again with its placement; sync waits for that
 and touches no member object. Only a crash between the two writes loses the placement: then the scheduler decides again.
+
+Decision: docs/decisions/0071-one-write-for-a-first-placement.md
 """
 
 import contextlib

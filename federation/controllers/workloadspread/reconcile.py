@@ -5,6 +5,8 @@ workload is in no member. While the workload has no decision yet, everything sta
 
 After each decision the workload waits for this controller: pods that a member creates before it has the new limits are
 not spread by them. The wait ends when the members have the limits, and after `wait_s_max` in any case.
+
+Decision: docs/decisions/0033-limits-before-pods.md
 """
 
 import contextlib

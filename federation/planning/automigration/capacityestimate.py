@@ -13,6 +13,8 @@ KubeAdmiral drops the estimate when the replicas are gone. Here it stays until e
 A failed trial raises the bar: the next one needs more free capacity than the refuted one (`refuted`). So each trial
 raises the estimate or the bar, and with constant capacity the decisions converge. Replicas elsewhere are removed only
 after those on trial run. The rules are in docs/reference/auto-migration.md.
+
+Decision: docs/decisions/0010-replicas-come-back-on-trial.md
 """
 
 from collections.abc import Mapping

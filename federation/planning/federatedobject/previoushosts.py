@@ -3,6 +3,8 @@
 Two control planes that write the same object undo each other's changes, and one whose objects are deleted deletes in
 the members. So an object of the other is taken over only when the other is off: nobody renews its Leases, and nobody
 probes its clusters. KubeAdmiral elects no leader by default, so its probes are what tells.
+
+Decision: docs/decisions/0064-the-previous-control-plane-is-off.md
 """
 
 from collections.abc import Iterable, Mapping

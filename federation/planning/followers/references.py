@@ -3,6 +3,8 @@
 The fields of pods are KubeAdmiral's (docs/reference/followers.md): pull secrets, environment, volumes of every kind
 that names a Secret, claims, service account. A generic ephemeral volume refers to nothing. Manifests are arbitrary JSON
 here, so no shape is assumed. Pure. `leaderplan.py` uses the references.
+
+Decision: docs/decisions/0090-secrets-follow-their-service-account-and-roles-do-not.md
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -2,6 +2,8 @@
 
 The largest requests are placed first, and in the clusters with most free CPU first, as far as the free amounts and
 `fits` allow. That is an estimate: the scheduler decides one workload after the other by its policy.
+
+Decision: docs/decisions/0055-capacity-is-an-estimate.md
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -10,6 +10,8 @@ clusters with too many replicas, a scale-up adds to those with too few.
 
 Pure arithmetic on integers and deterministic: a hash of cluster and workload orders equal weights, so that different
 workloads put their remainders into different clusters. Health, taints and resources of clusters are not considered.
+
+Decision: docs/decisions/0023-where-we-decide-otherwise-than-kubeadmiral.md
 """
 
 from collections.abc import Iterable, Mapping

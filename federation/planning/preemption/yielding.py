@@ -3,6 +3,8 @@
 Nobody gives way to an equal, nobody gives more than its budget, and without any one of the chosen replicas the room
 would not suffice. If all of them together make no room for a single replica, nobody gives way. Pure;
 `controllers/preemption` acts. Reference: docs/reference/preemption.md.
+
+Decision: docs/decisions/0067-preemption-within-budgets.md
 """
 
 from collections.abc import Iterable, Mapping

@@ -5,6 +5,8 @@ the one before has held for its soak time, and when no pause is in the way. If a
 back, as its policy says. The state is in `waverecord.py`.
 
 Reference: docs/reference/rollout.md.
+
+Decision: docs/decisions/0037-waves-are-approvals.md
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -3,6 +3,8 @@
 A report changes one value in each column. It is computed with the report, while the cluster's data is at hand, so that
 a decision reads lists of values instead of hundreds of clusters that it would have to fetch from memory. A column is
 made when it is first read, and removed when no decision reads it any more. `clustergroup.py` reads columns.
+
+Decision: docs/decisions/0074-columns-of-the-newest-clusters.md
 """
 
 from collections.abc import Callable, Hashable, Sequence

@@ -7,6 +7,8 @@ ScheduleAnyway) are not checked. The built-in plugins satisfy all limits (`tests
 
 While members report replicas that they cannot run (auto-migration), only cluster bounds are checked: pending and trial
 replicas exceed the total and the running replicas.
+
+Decision: docs/decisions/0021-answers-are-held-to-the-policy.md
 """
 
 from collections.abc import Iterable, Mapping, Sequence

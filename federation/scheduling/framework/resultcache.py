@@ -5,6 +5,8 @@ reported. A result is therefore kept per cache key for all clusters; after a rep
 clusters only. Clusters are compared by version: `ClusterCache` returns the same object until a cluster changes. Results
 hold numbers and statuses, never clusters, so that they keep no reports in memory. The cache affects the cost of
 decisions, never their outcome. `filtering.py` and `scoring.py` store their results here.
+
+Decision: docs/decisions/0019-kept-answers.md
 """
 
 from collections.abc import Callable, Hashable, Sequence

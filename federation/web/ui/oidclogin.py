@@ -4,6 +4,8 @@ The provider is the issuer whose ID tokens the API server accepts. A log-in ends
 credential of the session: the server verifies it as it verifies a pasted one. What belongs to one attempt is in an
 encrypted cookie of the browser that began it, so an answer that comes to another browser is refused. No refresh token
 is kept: when the ID token expires, the session ends, and the provider usually logs in again without a question.
+
+Decision: docs/decisions/0052-log-in-at-a-provider.md
 """
 
 import base64

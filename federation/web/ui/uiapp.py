@@ -3,6 +3,8 @@
 The API server mounts it without authentication: it has a log-in of its own (`login.py`), and reads everything that it
 shows through `userapi.py` with the credentials of the session. It needs no request to other hosts. To add a screen, add
 a module with a `SCREEN`, its template, and its name to `SCREENS`.
+
+Decision: docs/decisions/0046-the-web-ui-is-a-client.md
 """
 
 from collections.abc import Callable, Mapping, MutableMapping

@@ -3,6 +3,8 @@
 `pytest --tier check|test|all`; without the option it is `test`. docs/testing.md explains the tiers. A test that is named
 by its node ID runs in every tier. Tests that need a real Kubernetes belong to none of them: `make test-kubernetes` runs
 those.
+
+Decision: docs/decisions/0085-tests-have-a-budget.md
 """
 
 from collections import defaultdict

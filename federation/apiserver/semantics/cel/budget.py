@@ -6,6 +6,8 @@ values the sizes that follow. Times are rounded up from measurements on a slow c
 quadratic, because the runtime copies the list for each item that they add.
 
 `costestimate.py` has kube-apiserver's estimate, which decides about CustomResourceDefinitions and knows no data.
+
+Decision: docs/decisions/0084-expressions-have-a-budget.md
 """
 
 import math

@@ -3,6 +3,8 @@
 `variables.foo` becomes a `cel.bind` around the expression. It is evaluated at most once, only when used, with the type
 that the compiler found. The rewritten name has the length of the original, so line and column of errors stay right.
 `programs.py` compiles.
+
+Decision: docs/decisions/0007-policy-variables-are-bindings.md
 """
 
 import re

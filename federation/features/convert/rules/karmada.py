@@ -5,6 +5,8 @@ Kinds that Karmada's controllers write are left out with a note. Names, labels a
 Karmada and of the API server: `kubectl get -o yaml` of Karmada's API can be converted, too.
 
 docs/migration-karmada.md has the table of all fields.
+
+Decision: docs/decisions/0063-karmadas-kinds-are-converted.md
 """
 
 from collections.abc import Callable, Mapping, Sequence
