@@ -13,7 +13,15 @@ from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ApiError, ConfigurationError, Forbidden, NotFound, Unauthorized
 from federation.apimachinery.resources import Object, Resource
 from federation.client.http import HTTPClient
-from federation.planning.diagnosis.findings import OF_CLUSTERS, OF_METRICS, Facts, Finding, Sample, diagnose
+from federation.planning.diagnosis.findings import (
+    OF_CLUSTERS,
+    OF_CONFIGURATIONS,
+    OF_METRICS,
+    Facts,
+    Finding,
+    Sample,
+    diagnose,
+)
 from federation.planning.diagnosis.level import Level
 from federation.planning.federatedobject.hosteffect import ACTING
 from federation.terminal.kubeconfigcontext import KubeconfigContext, find_host_problem
@@ -44,6 +52,9 @@ async def collect(host: HTTPClient) -> Facts:
     known = len(missing)
     clusters = await _items(host, FEDERATED_CLUSTERS, missing, failures)
     unread |= {OF_CLUSTERS} if len(missing) > known else set()
+    known = len(missing)
+    configurations = await _configurations(host, missing, failures)
+    unread |= {OF_CONFIGURATIONS} if len(missing) > known else set()
     leftovers = await _items(host, LEFTOVERS, missing, failures)
     holds = await _items(host, PLACEMENT_HOLDS, missing, failures)
     return Facts(
@@ -52,7 +63,7 @@ async def collect(host: HTTPClient) -> Facts:
         readiness=readiness,
         samples=samples,
         clusters=clusters,
-        configurations={resource: await _acting(host, resource, missing, failures) for resource in ACTING},
+        configurations=configurations,
         leftovers=sum(leftover["spec"].get("reason") != "Revoked" for leftover in leftovers),
         holds=sum(not hold["spec"].get("approval") for hold in holds),
         host_skew_s=host.clock_skew_s,
@@ -109,10 +120,19 @@ async def _items(host: HTTPClient, resource: Resource, missing: list[str], failu
     return []
 
 
-async def _acting(host: HTTPClient, resource: Resource, missing: list[str], failures: list[str]) -> list[Object]:
-    """Return the objects of a kind, none where the host does not serve it."""
-    code, _ = await host.raw("GET", f"{resource.path()}?limit=1")
-    return [] if code == NotFound.code else await _items(host, resource, missing, failures)
+async def _configurations(
+    host: HTTPClient, missing: list[str], failures: list[str]
+) -> dict[Resource, Sequence[Object]]:
+    """Return the objects that act on an API server by kind, up to the first kind that the user may not read."""
+    found: dict[Resource, Sequence[Object]] = {}
+    known = len(missing)
+    for resource in ACTING:
+        code, _ = await host.raw("GET", f"{resource.path()}?limit=1")
+        if code != NotFound.code:  # an older API server as host does not serve all of them
+            found[resource] = await _items(host, resource, missing, failures)
+        if len(missing) > known:
+            break
+    return found
 
 
 def _print(findings: Sequence[Finding]) -> None:

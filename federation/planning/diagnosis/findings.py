@@ -47,7 +47,7 @@ class Sample(NamedTuple):
     value: float
 
 
-OF_METRICS, OF_CLUSTERS = "metrics", "clusters"
+OF_METRICS, OF_CLUSTERS, OF_CONFIGURATIONS = "metrics", "clusters", "configurations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Facts:
     missing: Sequence[str] = field(default=())
     """What the user may not read."""
     unread: frozenset[str] = frozenset()
-    """Those of `OF_METRICS` and `OF_CLUSTERS` that the user may not read."""
+    """Those of `OF_METRICS`, `OF_CLUSTERS` and `OF_CONFIGURATIONS` that the user may not read."""
     failures: Sequence[str] = field(default=())
     """Errors of the host."""
 
@@ -92,7 +92,7 @@ def diagnose(facts: Facts) -> list[Finding]:
         ("certificates", _certificates),
         ("members", _members),
         ("objects", _delivery),
-        ("configurations", lambda facts: diagnose_configurations(facts.configurations)),
+        ("admission", lambda facts: diagnose_configurations(facts.configurations)),
         ("controllers", _controllers),
         ("clocks", _clocks),
         ("versions", _versions),
@@ -109,6 +109,7 @@ _NEEDED = {
     "certificates": {OF_METRICS, OF_CLUSTERS},
     "members": {OF_CLUSTERS},
     "objects": {OF_METRICS},
+    "admission": {OF_CONFIGURATIONS},
     "controllers": {OF_METRICS},
     "clocks": {OF_METRICS},
     "versions": {OF_METRICS, OF_CLUSTERS},
@@ -120,7 +121,7 @@ _FINE = {
     "certificates": "none expires soon",
     "members": "all are ready",
     "objects": "everything is delivered",
-    "configurations": "webhooks, policies and APIServices act where they should",
+    "admission": "webhooks, policies and APIServices act where they should",
     "controllers": "no queue is old",
     "clocks": "they agree",
     "versions": "fedctl and the control plane are the same version, and those of the members are supported",

@@ -9,6 +9,7 @@ from federation.planning.diagnosis.findings import (
     MEMBER_VERSION_MAX,
     MEMBER_VERSION_MIN,
     OF_CLUSTERS,
+    OF_CONFIGURATIONS,
     OF_METRICS,
     Facts,
     Finding,
@@ -173,9 +174,12 @@ def test_the_supported_versions_are_those_of_the_front_page() -> None:
     assert f"from {first[0]}.{first[1]} to {last[0]}.{last[1]} can be a member" in texts
 
 
+UNREAD = frozenset((OF_METRICS, OF_CLUSTERS, OF_CONFIGURATIONS))
+
+
 def test_nothing_is_said_about_what_the_user_may_not_read() -> None:
-    blind = replace(HEALTHY, samples={}, clusters=(), missing=["no"], unread=frozenset((OF_METRICS, OF_CLUSTERS)))
-    assert {finding.area for finding in diagnose(blind)} == {"host", "configurations", "access"}
+    blind = replace(HEALTHY, samples={}, clusters=(), missing=["no"], unread=UNREAD)
+    assert {finding.area for finding in diagnose(blind)} == {"host", "access"}
     one_eyed = replace(HEALTHY, clusters=(), unread=frozenset((OF_CLUSTERS,)))
     assert "members" not in {finding.area for finding in diagnose(one_eyed)}
 
