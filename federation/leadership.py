@@ -1,4 +1,4 @@
-"""Which of the processes that share a host runs the controllers: the holder of a Lease on the host.
+"""Elect the process that runs the controllers of a host: the holder of a Lease on the host.
 
 Decision: docs/decisions/0050-one-process-reconciles.md
 """

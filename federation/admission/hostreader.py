@@ -1,4 +1,4 @@
-"""What admission reads from the host: an embedded API server or another one."""
+"""The host as admission reads it: an embedded API server or another one."""
 
 from dataclasses import dataclass
 

@@ -37,7 +37,7 @@ class Key(NamedTuple):
 
 @dataclass(slots=True)
 class Record:
-    """Which kinds the host delivers, and the objects as it delivered them."""
+    """The kinds that the host delivers, and the objects as it delivered them."""
 
     kinds: list[Kind] = field(default_factory=list)
     objects: dict[Key, Delivered] = field(default_factory=dict)

@@ -1,1 +1,1 @@
-"""What every layer may use: errors, clock, supervised tasks, logs, metrics. It knows nothing of Kubernetes objects."""
+"""Common ground of all layers: errors, clock, supervised tasks, logs, metrics. Knows nothing of Kubernetes objects."""

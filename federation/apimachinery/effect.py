@@ -1,4 +1,4 @@
-"""Which stored configurations of an API server act on its own requests, and which are only data of it.
+"""Whether a stored configuration of an API server acts on its own requests or is only data.
 
 Webhook configurations, admission policies, APIServices, flow control objects and conversion webhooks act on the server
 that stores them. A server that holds objects for other servers passes a function which tells the two apart
@@ -13,7 +13,7 @@ from federation.apimachinery.resources import Object, Resource
 
 
 class Effect(StrEnum):
-    """What an object does on this server."""
+    """The effect of an object on this server."""
 
     NONE = "None"
     """It is data."""

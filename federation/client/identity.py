@@ -22,7 +22,7 @@ is_checking: ContextVar[bool] = ContextVar("is_checking", default=False)
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a member must show."""
+    """The certificate or account that a member must show."""
 
     claim: str
     """The uid of the FederatedCluster."""

@@ -36,7 +36,7 @@ class Loop(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What the roles of the host allow for the kinds of a feature in a namespace; `admin` includes `edit`."""
+    """The rights that the roles of the host give for the kinds of a feature; `admin` includes `edit`."""
 
     written: Sequence[Resource] = ()
     """Kinds that `view` reads and `edit` writes."""

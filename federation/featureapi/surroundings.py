@@ -1,4 +1,4 @@
-"""What the controllers of a feature get: the host, and what only the composition root knows."""
+"""The arguments of a feature's controllers: the host, and facts that only the composition root has."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Who a user of the host is in a member. Pure.
+"""Map users of the host to users of a member. Pure.
 
 A member's own names mean nothing on the host, and the reverse: `system:serviceaccount:shop:web` of a member is another
 account than the host's, and `system:masters` administers one cluster only. So names that begin with `system:` get a

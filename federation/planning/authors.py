@@ -1,4 +1,4 @@
-"""Who wrote the wishes that the control plane carries out: a record in an annotation that only admission writes. Pure.
+"""Record the authors of wishes, as whom the control plane writes: an annotation that only admission sets. Pure.
 
 A wish is the spec of an object from which the control plane makes others. Its parts are the fields of the spec and the
 items of its lists, known by their hashes. The record has an entry for each user whose parts are still there, the latest

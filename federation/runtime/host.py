@@ -1,4 +1,4 @@
-"""What every controller works with, as one argument: the host, its caches, the members, events and time."""
+"""The common arguments of all controllers as one: the host, its caches, the members, events and time."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What keeps a new object of the host from being federated for a moment: a feature that writes into it first."""
+"""Hold a new object of the host for a moment before it is federated: a feature writes into it first."""
 
 from typing import Protocol
 

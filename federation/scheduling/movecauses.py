@@ -1,4 +1,4 @@
-"""What may move a unit that runs: only causes of its own (docs/decisions/0082). Pure.
+"""Causes that may move a running unit: only its own (docs/decisions/0082). Pure.
 
 The steps of a decision keep what runs where it is, unless the unit says otherwise. Here a unit learns which cause it
 has: a request of the user, a change of what it asks for, a cluster that joined and that its policy follows, the

@@ -42,7 +42,7 @@ _WORKLOADS_MAX = 500
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which clusters, and the pod to fit into them."""
+    """The clusters in question, and the pod to fit into them."""
 
     shape: PodShape
     without: str

@@ -1,4 +1,4 @@
-"""Which clusters have the pods of a workload: for the message that refuses `kubectl logs` and `exec` on the host."""
+"""Find the clusters with pods of a workload: for the message that refuses `kubectl logs` and `exec` on the host."""
 
 from collections.abc import Sequence
 from typing import Any

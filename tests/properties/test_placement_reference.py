@@ -10,10 +10,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.generated import examples
+from tests.support.kubefedplanner import plan_kubefed
 
 from federation.apimachinery.hashing import fnv1_32
 from federation.planning.placement.binpack import plan_binpack
-from federation.planning.placement.kubefed import plan_kubefed
 from federation.planning.placement.replicas import Demand, Plan, Preference, plan_replicas
 
 CLUSTERS = ("a", "b", "c", "member-1", "集群")

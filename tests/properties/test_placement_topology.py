@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.domains import to_tree
+from tests.support.kubefedplanner import plan_kubefed
 
 from federation.planning.placement.binpack import plan_binpack
 from federation.planning.placement.capacity import (
@@ -18,7 +19,6 @@ from federation.planning.placement.capacity import (
     plan_by_capacity,
     plan_within_capacity,
 )
-from federation.planning.placement.kubefed import plan_kubefed
 from federation.planning.placement.nearest import plan_nearest
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
 from federation.planning.placement.topology import Topology, plan_topology_spread

@@ -5,8 +5,7 @@ import random
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from federation.planning.placement.rollout import ClusterPlan, Target, plan_rollout
+from tests.support.rolloutplanner import ClusterPlan, Target, plan_rollout
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""Which policies apply to a request: the one place that matches policies, bindings and parameters to requests.
+"""Match policies to requests: the one place that matches policies, bindings and parameters to requests.
 
 `BoundPolicies` holds the compiled policies of one kind and their bindings. A policy without a binding has no effect.
 Match conditions are not evaluated here, because a mutation may change the object that a later policy sees. Read

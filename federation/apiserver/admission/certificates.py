@@ -1,4 +1,4 @@
-"""Who may approve and sign CertificateSigningRequests, as kube-apiserver's three admission plugins for them.
+"""The rights to approve and sign CertificateSigningRequests, as kube-apiserver's three admission plugins for them.
 
 RBAC alone lets a user with the subresource approve the requests of every signer. These checks ask in addition for the
 verb `approve` or `sign` on the signer, and refuse client certificates for the group system:masters.

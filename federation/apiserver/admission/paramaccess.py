@@ -1,4 +1,4 @@
-"""Who may use objects as parameters of policies: only a user who may read them, as in kube-apiserver.
+"""The right to use objects as parameters of policies: only a user who may read them, as in kube-apiserver.
 
 A policy copies its parameters into objects and messages. Without this check, a user who may write policies but not read
 Secrets could read them that way. Unchanged references are not checked again, so that another user may change the rest.

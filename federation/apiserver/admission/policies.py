@@ -1,4 +1,4 @@
-"""What Validating- and MutatingAdmissionPolicies share: compiled definitions, bindings, the time limit. Pure.
+"""Common parts of Validating- and MutatingAdmissionPolicies: compiled definitions, bindings, the time limit. Pure.
 
 A policy contains expressions; a binding selects requests and parameters. `boundpolicies.py` finds the policies of a
 request, `validations.py` and `mutations.py` evaluate them.

@@ -1,4 +1,4 @@
-"""Which connections of a listener may stay when there are too many.
+"""Choose the connections to close when a listener has too many.
 
 A connection needs no credentials, so it is unknown until its client certificate or the token of a request shows who
 uses it. Unknown connections are limited, per address and together. Beyond a limit the oldest of them is closed for a

@@ -1,4 +1,4 @@
-"""Which connections are closed when the data that clients have not taken yet is too much. Pure.
+"""Choose the connections to close when clients leave too much data unread. Pure.
 
 A response stays in memory until its client has read it, which nobody can be made to do. Bytes are counted per owner
 and together. Beyond an owner's share his connection with the most is closed, beyond the total the one of the owner with

@@ -46,7 +46,7 @@ class Log(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What tells this log from the others."""
+        """The part of the name in which this log differs from the others."""
         container = "" if self.is_only_container else f"/{self.container}"
         return f"{self.member.name}/{self.pod}{container}"
 

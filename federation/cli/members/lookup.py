@@ -19,7 +19,7 @@ _SELECTED_BY_MAP = frozenset(("ReplicationController", "Service"))
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which objects of which members a command is about."""
+    """The objects and the members that a command is about."""
 
     namespace: str
     """"" for all namespaces."""

@@ -1,4 +1,4 @@
-"""Which new objects will be placed: those that a policy selects, and namespaces.
+"""Find the new objects that will be placed: namespaces, and objects that a policy selects.
 
 The embedded API server asks for every new object, before the scheduler knows it, so the policies' selectors are indexed
 by the kind that they select. It follows the policies of the host and lives as long as the control plane.

@@ -50,7 +50,7 @@ _NAMED_MAX = 10
 
 @dataclass(slots=True)
 class _Findings:
-    """What one sweep found."""
+    """The findings of one sweep."""
 
     outcomes: dict[str, list[str]] = field(default_factory=dict)
     records: set[str] = field(default_factory=set)

@@ -30,7 +30,7 @@ _TRIGGERS = Triggers(
 
 @dataclass(frozen=True, slots=True)
 class NamespaceOptions:
-    """What is not propagated, and limits."""
+    """The excluded namespaces, and limits."""
 
     exclude_regexp: str = ""
     """Namespaces in whose name this regular expression is found stay on the host; "" excludes none."""

@@ -22,7 +22,7 @@ from federation.runtime.informers import Informers
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What to write in addition: the clusters that keep their stored overrides, and annotations.
+    """Additional writes: the clusters that keep their stored overrides, and annotations.
 
     With `wait_s` above 0 nothing is written, and the guard is asked again after that time. `message` says what is held.
     """

@@ -1,4 +1,4 @@
-"""What members show of a Deployment and of their room, from caches only.
+"""Read a Deployment's pods and the free room of members, from caches only.
 
 Who gives way is decided pod by pod, so all pods of members are cached once preemption needs them. A member whose caches
 are not complete and current shows nothing, and nothing gives way there.

@@ -1,4 +1,4 @@
-"""Which rules of a CronFederatedHPA are due, and the status that remembers it. Pure.
+"""Find the due rules of a CronFederatedHPA, and compute the status that records their times. Pure.
 
 The status is the only memory: a rule is due when the time that it names has come. So a run that a restart delays is
 made up for, once, and no run happens twice. A rule without a time in the status, because it is new, changed or was

@@ -47,7 +47,7 @@ KINDS = (SERVICE_EXPORTS, SERVICES, ENDPOINT_SLICES)
 
 @dataclass(slots=True)
 class _Observed:
-    """What the members show: their exports, the labels of clusters whose copies stay, and when to look again."""
+    """Observations in the members: their exports, the labels of clusters whose copies stay, and when to look again."""
 
     exports: list[Export]
     kept: set[str]

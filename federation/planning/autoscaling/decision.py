@@ -1,4 +1,4 @@
-"""What an autoscaler does for what was measured: the replicas of its target and the conditions that say why. Pure."""
+"""Decide for an autoscaler from measurements: the replicas of its target, and conditions with the reason. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

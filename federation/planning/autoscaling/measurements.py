@@ -1,4 +1,4 @@
-"""What was measured for one autoscaler. Pure.
+"""The measurements for one autoscaler. Pure.
 
 Amounts are in milli-units. An entry of `values` belongs to the metric at that place in `spec.metrics`; metrics of types
 Resource and ContainerResource have none, because the samples hold the use of resources.

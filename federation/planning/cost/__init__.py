@@ -1,1 +1,1 @@
-"""What replicas cost: rates of clusters, the cheapest division, and budgets. Pure arithmetic on integers."""
+"""The cost of replicas: rates of clusters, the cheapest division, and budgets. Pure arithmetic on integers."""

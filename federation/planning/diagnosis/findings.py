@@ -52,7 +52,7 @@ OF_METRICS, OF_CLUSTERS, OF_CONFIGURATIONS = "metrics", "clusters", "configurati
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was observed."""
+    """Observations of the federation."""
 
     now: datetime
     client_version: str

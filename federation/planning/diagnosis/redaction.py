@@ -1,4 +1,4 @@
-"""What of a federation's objects may leave it in a support bundle. Pure.
+"""Remove from objects what must not leave the federation in a support bundle. Pure.
 
 Two measures, because one may fail: of each object only listed fields are kept, none of which is meant for secrets; and
 every known secret is removed from every text, plain or in base64, because messages of API servers quote values.

@@ -1,4 +1,4 @@
-"""What the federation delivered to a member, as the member's own objects say, and what to repair of it. Pure.
+"""Find drift without the host, from the records in a member's own objects, and plan repairs. Pure.
 
 Members are written by server-side apply, so `metadata.managedFields` names exactly the fields of the last apply.
 `delivered_of` takes these fields out of an object: the applied configuration, without a second copy that somebody has

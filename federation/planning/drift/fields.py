@@ -1,4 +1,4 @@
-"""Which applied fields a member object lacks or has changed, and who wrote them. Pure.
+"""Find applied fields that a member object lacks or has changed, and their authors. Pure.
 
 `drifted_fields` compares as `planning/rendering/drift.py` does. `author_of` reads `metadata.managedFields`, which the
 member writes: whatever is malformed in it is skipped, and everything that is kept of it is short and printable.

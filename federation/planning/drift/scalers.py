@@ -1,4 +1,4 @@
-"""Which autoscaler in a member owns the replicas of an object. Pure.
+"""Find the autoscaler in a member that owns the replicas of an object. Pure.
 
 KEDA acts through a HorizontalPodAutoscaler too. Members write these objects: what is malformed targets nothing.
 """

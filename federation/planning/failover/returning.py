@@ -1,4 +1,4 @@
-"""Which clusters replicas may return to, after they left them because these were lost. Pure.
+"""Find the clusters that replicas may return to after a loss. Pure.
 
 A cluster must be ready and without a taint of ours for `stable_s`, and the copy that it still held must be gone: until
 then it would run beside the replicas that replaced it. Then replicas return in batches. A drained cluster is treated

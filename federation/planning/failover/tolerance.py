@@ -1,4 +1,4 @@
-"""Which objects may leave a lost or drained cluster: the mode of a workload, and what it says about two copies. Pure.
+"""Decide whether an object may leave a lost or drained cluster, by the mode of its workload. Pure.
 
 A lost cluster may still run its pods, so a replica that is started elsewhere may be a second copy. StatefulSets, Jobs
 with completions and pods with a volume that one node mounts at a time do not tolerate that; they leave only if their

@@ -1,4 +1,4 @@
-"""Which updates of sources, and which parts of federated objects, matter to the federate controller. Pure.
+"""Find updates of sources and parts of federated objects that concern the federate controller. Pure.
 
 The function runs for every event of every source, most of which are status updates, so it compares and builds nothing.
 """

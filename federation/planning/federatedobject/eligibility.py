@@ -1,4 +1,4 @@
-"""Which source objects are federated (docs/decisions/0002-what-is-federated.md). Pure."""
+"""Decide whether a source object is federated (docs/decisions/0002-what-is-federated.md). Pure."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which followers a member object of a workload waits for, because its pods cannot start without them. Pure.
+"""Find the followers without which the pods of a workload cannot start in a member. Pure.
 
 It waits for a follower that exists on the host and is placed in the cluster, or is about to be. Sync checks this before
 it writes a member object, and limits the time (docs/decisions/0014).

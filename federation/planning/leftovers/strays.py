@@ -1,4 +1,4 @@
-"""What a sweep does with a managed object that it finds in a member. Pure.
+"""Decide what a sweep does with a managed object in a member. Pure.
 
 Nothing is deleted without evidence: the placement of its federated object says so, or the host has a record that its
 source was deleted. Everything else is reported, unless the cluster's annotation `strays` says otherwise.

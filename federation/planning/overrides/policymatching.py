@@ -1,4 +1,4 @@
-"""Which override policies apply to an object: by label, or by the policy's `resourceSelectors`.
+"""Find the override policies of an object: by label, or by the policy's `resourceSelectors`.
 
 At each level (cluster-wide, then the object's namespace) a label takes precedence: only the policy that it names
 applies, and it must exist. Without a label every policy of the level that selects the object applies, in the order of

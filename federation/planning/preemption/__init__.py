@@ -1,1 +1,1 @@
-"""Who gives way to a workload of higher priority that finds no room (docs/reference/preemption.md). Pure."""
+"""Choose replicas to remove for a workload of higher priority without room (docs/reference/preemption.md). Pure."""

@@ -1,4 +1,4 @@
-"""Which fields of an existing member object keep the member's value (docs/reference/sync.md). Pure.
+"""Keep the member's value in some fields of an existing member object (docs/reference/sync.md). Pure.
 
 `retain_for_apply` returns the applied configuration for server-side apply: fields that were never sent need no
 protection there, so only fields of the template itself take the member's value (`memberowned.py`). `retain` is

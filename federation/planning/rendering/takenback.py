@@ -1,4 +1,4 @@
-"""Which overrides the host's mutating admission takes back. Pure.
+"""Find overrides that the host's mutating admission reverts. Pure.
 
 A mutating webhook may enforce a value instead of refusing another one. The source object has the enforced value; an
 override could replace it in a member. `taken_back` compares three states of one object: the source, the source with

@@ -1,4 +1,4 @@
-"""Which WorkloadSpread an event of a pod or a workload concerns. Pure."""
+"""Map events of pods and workloads to WorkloadSpreads. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

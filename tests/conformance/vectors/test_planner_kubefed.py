@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from tests.support.kubefedplanner import plan_kubefed, select_clusters
 from tests.support.vectors import each_case, filled, load
 
-from federation.planning.placement.kubefed import plan_kubefed, select_clusters
 from federation.planning.placement.replicas import Demand, Preference
 
 

@@ -2,9 +2,8 @@
 
 from typing import Any
 
+from tests.support.rolloutplanner import ClusterPlan, Target, plan_rollout
 from tests.support.vectors import each_case, filled, load
-
-from federation.planning.placement.rollout import ClusterPlan, Target, plan_rollout
 
 
 def _target(given: dict[str, Any]) -> Target:

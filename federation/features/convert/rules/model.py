@@ -18,7 +18,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Conversion:
-    """What one source yields of the manifests."""
+    """The objects and notes that one source makes of the manifests."""
 
     objects: list[dict[str, Any]]
     """The objects to apply, in the order in which they take effect."""

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.kubefedplanner import plan_kubefed
 
 from federation.api import names
 from federation.api.kubefedkinds import FEDERATED_KINDS
@@ -17,7 +18,6 @@ from federation.apimachinery.resources import CLUSTER_ROLES, DEPLOYMENTS, NAMESP
 from federation.planning.kubefed.nativeform import Derivation, derive
 from federation.planning.kubefed.preference import to_divided_policy
 from federation.planning.kubefed.selection import ALL
-from federation.planning.placement.kubefed import plan_kubefed
 from federation.planning.placement.nearest import plan_nearest
 from federation.planning.placement.replicas import Demand, Preference, plan_replicas
 

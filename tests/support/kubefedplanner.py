@@ -1,6 +1,6 @@
-"""KubeFed's division of replicas, the predecessor of `replicas.py` (docs/reference/replica-division.md).
+"""KubeFed's division of replicas, as a reference for tests (docs/reference/replica-division.md).
 
-Tests compare the planners; `replicas.py` divides ReplicaSchedulingPreferences (docs/decisions/0061). Without
+Tests compare it with `replicas.py`, which divides ReplicaSchedulingPreferences (docs/decisions/0061). Without
 `rebalance` every cluster first keeps its current replicas within its bounds, and these are subtracted from its later
 shares. So a scale-down can empty clusters (30 → 15 over 15, 15, 0 gives 15, 0, 0), which the spread planner avoids.
 Clusters without a preference get an explicit 0. Pure and deterministic.
