@@ -46,7 +46,7 @@ from federation.planning.workloadspread.totals import pod_selector
 from federation.planning.workloadspread.versions import pod_version
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.informer import Informer
-from federation.spread.reviews import Verdict
+from federation.spread.reviews import ReviewAnswer
 from federation.spread.simulation import Simulation
 from federation.spread.statusledger import StatusLedger
 from federation.spread.targetworkloads import Workloads
@@ -82,7 +82,7 @@ class PodAdmission:
         self._clock = clock
         self._entropy = entropy
 
-    async def admit_creation(self, request: Object) -> Verdict:
+    async def admit_creation(self, request: Object) -> ReviewAnswer:
         """Give the pod the changes of its subset.
 
         InternalError when its place cannot be recorded because of other writers, or when its controller does not exist:
@@ -90,16 +90,16 @@ class PodAdmission:
         """
         pod, namespace = request.get("object") or {}, str(request.get("namespace") or "")
         if request.get("dryRun") or request.get("subResource") or not _is_counted(pod):
-            return Verdict()
+            return ReviewAnswer()
         if not self._spreads.list(namespace):
-            return Verdict()
+            return ReviewAnswer()
         spread: Object | None = None
         try:
             spread = await self._find_spread(pod, namespace)
             if spread is not None:
                 _check_size(spread)
             owned = {**pod, "metadata": {**pod["metadata"], "namespace": namespace}}  # requests may leave it out
-            return Verdict() if spread is None else await self._assign(spread, owned, pod)
+            return ReviewAnswer() if spread is None else await self._assign(spread, owned, pod)
         except InternalError:
             raise
         except BadRequest as error:
@@ -112,19 +112,19 @@ class PodAdmission:
             # The API server refuses or fails. The pod must not wait for that.
             raise WebhookFailed(str(error)) from error
 
-    async def admit_deletion(self, request: Object) -> Verdict:
+    async def admit_deletion(self, request: Object) -> ReviewAnswer:
         """Record the deletion of a pod. Deletions are never denied: the controller counts the pods again."""
         if not request.get("dryRun"):
             await self._record_removal(request.get("oldObject") or {}, str(request.get("namespace") or ""))
-        return Verdict()
+        return ReviewAnswer()
 
-    async def admit_eviction(self, request: Object) -> Verdict:
+    async def admit_eviction(self, request: Object) -> ReviewAnswer:
         """Record the eviction of a pod, as a deletion."""
         namespace = str(request.get("namespace") or "")
         pod = self._pods.get(namespace, str(request.get("name") or ""))
         if pod is not None and not request.get("dryRun"):
             await self._record_removal(pod, namespace)
-        return Verdict()
+        return ReviewAnswer()
 
     async def _find_spread(self, pod: Object, namespace: str) -> Object | None:
         def spreads_of(reference: Mapping[str, Any]) -> list[Object]:
@@ -148,11 +148,11 @@ class PodAdmission:
         except (ApiError, ClusterError):
             return None
 
-    async def _assign(self, spread: Object, owned: Object, pod: Object) -> Verdict:
+    async def _assign(self, spread: Object, owned: Object, pod: Object) -> ReviewAnswer:
         """Return the pod with the changes of its subset, which is recorded; BadRequest before anything is."""
         total, version, uid, now = await self._total(spread), pod_version(pod), self._entropy.uid(), self._clock.now()
 
-        def choose(newest: Object) -> tuple[Choice, Verdict]:
+        def choose(newest: Object) -> tuple[Choice, ReviewAnswer]:
             choice = ledger.choose_subset(
                 newest,
                 pod,
@@ -164,19 +164,19 @@ class PodAdmission:
             )
             return choice, self._inject(newest, choice, owned, pod)
 
-        def decide(newest: Object) -> tuple[Object | None, Verdict]:
+        def decide(newest: Object) -> tuple[Object | None, ReviewAnswer]:
             choice, verdict = choose(newest)
             return choice.status, verdict
 
         if is_unrestricted(spread) or is_stateful(spread):
             return choose(self._ledger.newest(spread))[1]
-        recorded: Verdict | None = await self._ledger.change(spread, decide)
-        return recorded or Verdict()  # None: the WorkloadSpread is gone
+        recorded: ReviewAnswer | None = await self._ledger.change(spread, decide)
+        return recorded or ReviewAnswer()  # None: the WorkloadSpread is gone
 
-    def _inject(self, spread: Object, choice: Choice, owned: Object, pod: Object) -> Verdict:
+    def _inject(self, spread: Object, choice: Choice, owned: Object, pod: Object) -> ReviewAnswer:
         """Return the pod with the changes of its subset; BadRequest when its workload would not get it."""
         if choice.subset is None:
-            return Verdict()
+            return ReviewAnswer()
         subset = choice.subset.get("name")
         try:
             injected = inject_subset(pod, spread["metadata"]["name"], choice.subset, self._patch_pod, choice.uid)
@@ -186,7 +186,7 @@ class PodAdmission:
             raise BadRequest(
                 f"the patch of subset {subset} removes labels that the controller of the pod selects it by"
             )
-        return Verdict(_with_cost(injected, initial_cost(spread, choice.subset)))
+        return ReviewAnswer(_with_cost(injected, initial_cost(spread, choice.subset)))
 
     async def _record_removal(self, pod: Object, namespace: str) -> None:
         match = ledger.parse_match(pod)

@@ -31,14 +31,14 @@ _durations = Histogram(
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ReviewAnswer:
     """An admitted request: the object to store if it must change, and warnings for the user."""
 
     changed: Object | None = None
     warnings: tuple[str, ...] = ()
 
 
-Handler = Callable[[Object], Awaitable[Verdict]]
+Handler = Callable[[Object], Awaitable[ReviewAnswer]]
 """Takes the `request` of a review; ApiError denies it."""
 
 
@@ -88,7 +88,7 @@ class Reviews:
         patch = base64.b64encode(orjson.dumps(list(to_operations(request["object"], verdict.changed)))).decode()
         return {**response, "patchType": "JSONPatch", "patch": patch}, "changed"
 
-    async def _handle(self, name: str, request: Object) -> Verdict:
+    async def _handle(self, name: str, request: Object) -> ReviewAnswer:
         """Run the handler; WebhookFailed after the deadline."""
         handling = asyncio.ensure_future(self._handlers[name](request))
         deadline = asyncio.ensure_future(self._clock.sleep(self._options.deadline_s))

@@ -26,7 +26,7 @@ from federation.planning.workloadspread.specvalidation import (
     validate_update,
 )
 from federation.runtime.informer import Informer
-from federation.spread.reviews import Verdict
+from federation.spread.reviews import ReviewAnswer
 from federation.spread.targetworkloads import Workloads
 
 RULES = SpreadRules(
@@ -47,11 +47,11 @@ class SpreadAdmission:
         self._spreads = spreads
         self._workloads = workloads
 
-    async def admit(self, request: Object) -> Verdict:
+    async def admit(self, request: Object) -> ReviewAnswer:
         """Admit a valid WorkloadSpread, with warnings about fields that its patches lose; BadRequest."""
         spread, old = to_hub(request.get("object") or {}), to_hub(request.get("oldObject") or {})
         if spread.get("spec") == old.get("spec") or (spread.get("metadata") or {}).get("deletionTimestamp"):
-            return Verdict()
+            return ReviewAnswer()
         namespace = str(request.get("namespace") or "")
         spread = {**spread, "metadata": {**(spread.get("metadata") or {}), "namespace": namespace}}
         causes = validate_update(spread, old) if request.get("oldObject") else []
@@ -68,7 +68,7 @@ class SpreadAdmission:
             name = str(spread["metadata"].get("name") or "")
             error = invalid(WORKLOAD_SPREADS.kind, WORKLOAD_SPREADS.group, name, causes)
             raise BadRequest(error.message, details=error.details)
-        return Verdict(warnings=tuple(patch_warnings(spread, unknown_fields)))
+        return ReviewAnswer(warnings=tuple(patch_warnings(spread, unknown_fields)))
 
     async def _find_target(self, spread: Object) -> Object | None:
         try:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federation.planning.clusters import health
-from federation.planning.clusters.health import Cadence, Damping, Observation, Pending, Verdict
+from federation.planning.clusters.health import Cadence, Damping, HealthState, Observation, Pending
 
 VERDICTS = (health.healthy(), health.unreachable("x"), health.unhealthy("500"))
 SECONDS = st.floats(0.0, 5.0, allow_nan=False)
@@ -41,7 +41,7 @@ def _is_row(seen: list[Observation], *, is_ready: bool, count_min: int, wait_s: 
 
 @given(DAMPINGS, STEPS)
 def test_readiness_changes_only_after_a_row_of_equal_observations(
-    damping: Damping, steps: list[tuple[Verdict, float, float]]
+    damping: Damping, steps: list[tuple[HealthState, float, float]]
 ) -> None:
     published, pending, now_s = VERDICTS[0], None, 0.0
     seen: list[Observation] = []
@@ -71,7 +71,7 @@ def test_a_silent_member_is_reported_within_the_bound(
     damping: Damping, cadence: Cadence, events_s: list[float], death_s: float, hangs: list[bool]
 ) -> None:
     """A member with watch events at `events_s` dies at `death_s`; then its connections hang or are refused."""
-    published: Verdict = VERDICTS[0]
+    published: HealthState = VERDICTS[0]
     pending: Pending | None = None
     probed_s, number = 0.0, 0
     while published.is_ready:
@@ -92,7 +92,9 @@ def test_a_silent_member_is_reported_within_the_bound(
 
 
 @given(DAMPINGS, st.lists(st.sampled_from(VERDICTS[1:]), min_size=2, max_size=30))
-def test_a_member_that_never_answers_ok_is_never_published_as_ready(damping: Damping, verdicts: list[Verdict]) -> None:
+def test_a_member_that_never_answers_ok_is_never_published_as_ready(
+    damping: Damping, verdicts: list[HealthState]
+) -> None:
     published, pending = verdicts[0], None
     for at_s, verdict in enumerate(verdicts):
         published, pending = health.damp(published, pending, Observation(verdict, float(at_s), at_s + 0.5), damping)

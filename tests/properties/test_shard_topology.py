@@ -18,7 +18,7 @@ from federation.features.topologyspread.rules.planner import (
     search_from,
     search_unpinned,
 )
-from federation.features.topologyspread.rules.search import Verdict, start_by_node, start_by_zone
+from federation.features.topologyspread.rules.search import SearchOutcome, start_by_node, start_by_zone
 from federation.features.topologyspread.rules.shardedservice import Mode, Service, Skews, Zone, limits_of
 
 STATES_MAX = 3_000
@@ -84,10 +84,10 @@ def test_a_search_covers_every_order_of_scheduling(service: Service, data: st.Da
     plan = run(plan_service(service, states_max=1))
     assume(plan.outcome is not Outcome.REFUSED)
     found = run(search_unpinned(service, skews, STATES_MAX))
-    assume(found.verdict is not Verdict.TOO_LARGE)
+    assume(found.verdict is not SearchOutcome.TOO_LARGE)
     every = Plan(service, plan.limits, skews, Outcome.FREE, Avoidance.NONE, ())
     placed, is_stuck = schedule(data, every, skews)
-    assert not is_stuck or found.verdict is Verdict.DEADLOCK
+    assert not is_stuck or found.verdict is SearchOutcome.DEADLOCK
     assert max(Counter(placed.values()).values()) <= found.maxima.node
     if len(service.zones) > 1:
         zones = nodes_of(service)
@@ -107,7 +107,7 @@ def test_counting_agrees_with_the_exhaustive_search(service: Service, data: st.D
     assert found.maxima.node <= bounds.node
     assert found.maxima.domain <= bounds.domain
     if cannot_deadlock(service, skews):
-        assert found.verdict is not Verdict.DEADLOCK
+        assert found.verdict is not SearchOutcome.DEADLOCK
 
 
 @given(services(shards=12), st.lists(st.integers(1, 5), min_size=4, max_size=4))

@@ -31,7 +31,7 @@ from federation.controllers.cluster.rightscheck import RightsCheck
 from federation.controllers.cluster.statuswriter import ConditionWanted, Publisher, of_verdict, to_verdict
 from federation.planning.clusters import health
 from federation.planning.clusters.clusterresources import Collector
-from federation.planning.clusters.health import Cadence, Damping, Observation, Pending, Verdict
+from federation.planning.clusters.health import Cadence, Damping, HealthState, Observation, Pending
 from federation.planning.clusters.region import region_of
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.informer import Informer
@@ -82,7 +82,7 @@ class Monitor:
         self._options = options
         self._path = _READYZ
         self._pending: Pending | None = None
-        self._published: Verdict | None = None
+        self._published: HealthState | None = None
         self._has_succeeded = False
         self._probed_s = float("-inf")
         self._discover_from_s = float("-inf")
@@ -215,7 +215,7 @@ class Monitor:
             self._report(cluster, verdict, is_first=published is None)
         await self._publish(more)
 
-    def _report(self, cluster: Object, after: Verdict, *, is_first: bool) -> None:
+    def _report(self, cluster: Object, after: HealthState, *, is_first: bool) -> None:
         """Emit an event for a change of the published health."""
         if after.ready_reason == names.REASON_IDENTITY_MISMATCH:
             self._recorder.event(cluster, WARNING, names.EVENT_IDENTITY_MISMATCH, after.message)
@@ -250,7 +250,7 @@ class Monitor:
             self._members.record_health(self._name, self._published.ready, is_change=True)
             await self._publisher.publish(self._name, of_verdict(self._published))
 
-    def _not_storable(self) -> Verdict:
+    def _not_storable(self) -> HealthState:
         return health.not_usable(names.REASON_CLUSTER_RESOURCE_COLLECTION_FAILED, self._refusal)
 
     async def _observe(self) -> tuple[Observation, dict[str, Any]]:
@@ -293,7 +293,7 @@ class Monitor:
         verdict, member, uid = await self._request_health()
         return Observation(verdict, began_s, self._clock.monotonic(), self._answered_s), member, uid
 
-    async def _request_health(self) -> tuple[Verdict, Client | None, str]:
+    async def _request_health(self) -> tuple[HealthState, Client | None, str]:
         try:
             member = self._members.client(self._name)
             code, body = await self._get_health(member)
@@ -322,12 +322,12 @@ class Monitor:
             code, body = await member.raw("GET", self._path, timeout_s=timeout_s)
         return code, body
 
-    def _rejected(self, answer: str) -> Verdict:
+    def _rejected(self, answer: str) -> HealthState:
         command = f"fedctl join --update-credentials {self._name} --kubeconfig FILE"
         text = f"the member rejects our credentials ({answer}); renew them with: {command}"
         return health.unhealthy(text, self._path)
 
-    async def _look_closer(self, member: Client, uid: str) -> tuple[Verdict, dict[str, Any]]:
+    async def _look_closer(self, member: Client, uid: str) -> tuple[HealthState, dict[str, Any]]:
         """Collect rights, resources and API types of a healthy member, which is not usable before its first ones."""
         self._authorized = await self._rights.condition(member)
         more: dict[str, Any] = {}

@@ -17,7 +17,7 @@ from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock, from_rfc3339, is_ahead, to_rfc3339
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
-from federation.planning.clusters.health import Verdict
+from federation.planning.clusters.health import HealthState
 from federation.runtime.assumecache import AssumeCache
 
 
@@ -34,7 +34,7 @@ class ConditionWanted:
     texts of errors vary."""
 
 
-def of_verdict(verdict: Verdict) -> list[ConditionWanted]:
+def of_verdict(verdict: HealthState) -> list[ConditionWanted]:
     """Return the Ready and Offline conditions of a health verdict."""
     return [
         ConditionWanted(names.CLUSTER_READY, verdict.ready, verdict.ready_reason, verdict.message),
@@ -42,14 +42,14 @@ def of_verdict(verdict: Verdict) -> list[ConditionWanted]:
     ]
 
 
-def to_verdict(cluster: Object) -> Verdict | None:
+def to_verdict(cluster: Object) -> HealthState | None:
     """Return the published verdict, None if there is none yet."""
     found = (cluster.get("status") or {}).get("conditions")
     ready = conditions.find(found, names.CLUSTER_READY)
     offline = conditions.find(found, names.CLUSTER_OFFLINE)
     if ready is None or offline is None:
         return None
-    return Verdict(
+    return HealthState(
         ready["status"], ready.get("reason", ""), offline["status"], offline.get("reason", ""), ready.get("message", "")
     )
 

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from federation.api import names
 from federation.apimachinery.errors import ApiError, Conflict
 from federation.apimachinery.resources import Object
-from federation.controllers.follower.followerguard import FollowerGuard, Ruling
+from federation.controllers.follower.followerguard import FollowerGuard, FollowerRuling
 from federation.planning.federatedobject.placements import placement_of
 from federation.planning.followers.followerplan import (
     clusters_still_needed,
@@ -156,7 +156,7 @@ class Reconciler:
         if message:
             self._recorder.event(leader, WARNING, reason, message)
 
-    def _rule(self, key: Key, federated: Object, leaving: frozenset[str]) -> Ruling:
+    def _rule(self, key: Key, federated: Object, leaving: frozenset[str]) -> FollowerRuling:
         """Return the guard's ruling; a follower that must not follow any more leaves as its user asks.
 
         The next change of a leader requeues a follower that is held for it.

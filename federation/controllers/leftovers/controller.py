@@ -13,7 +13,7 @@ from federation.controllers.leftovers.reconcile import Reconciler
 from federation.controllers.leftovers.sweep import Sweep
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.rules.plan import cluster_state_of
-from federation.planning.leftovers.strays import Verdict, is_written_by_us, judge_federated, policy_of
+from federation.planning.leftovers.strays import StrayAction, is_written_by_us, judge_federated, policy_of
 from federation.runtime.controller import Controller, ControllerOptions
 from federation.runtime.host import Host
 
@@ -104,5 +104,5 @@ class LeftoverController:
         if type_ is None:
             return
         federated = self._objects.get(self._objects.key_of_source(type_, new))
-        if federated is None or judge_federated(federated, cluster, None) is not Verdict.DELIVERED:
+        if federated is None or judge_federated(federated, cluster, None) is not StrayAction.DELIVERED:
             self.sweeps.enqueue(cluster, after_s=self._delay_s)

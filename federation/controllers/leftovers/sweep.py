@@ -25,7 +25,7 @@ from federation.planning.federatedobject.placements import departed_clusters
 from federation.planning.leftovers.record import Action, Reason, Record
 from federation.planning.leftovers.strays import (
     Policy,
-    Verdict,
+    StrayAction,
     is_written_by_us,
     judge_excluded,
     judge_federated,
@@ -134,7 +134,7 @@ class Sweep:
                 moved = replace(record, cluster=name, revision="")
                 key = self._key(record)
                 federated = self._objects.get(key) if key is not None else None
-                if federated is None or judge_federated(federated, name, None) is not Verdict.DELIVERED:
+                if federated is None or judge_federated(federated, name, None) is not StrayAction.DELIVERED:
                     await self._tombstones.put(moved)
                 await self._tombstones.remove(record)
 
@@ -172,32 +172,32 @@ class Sweep:
         if federated is not None:
             verdict = judge_federated(federated, stray.cluster, policy)
         elif (source := await self._find_on_host(type_, stray)) is not None:
-            verdict = judge_excluded(policy) if exclusion(source) else Verdict.UNDECIDED
+            verdict = judge_excluded(policy) if exclusion(source) else StrayAction.UNDECIDED
         else:
             verdict = judge_unknown(type_.resource, uid, record, policy, is_revoked=self._is_revoked(stray))
-        if verdict in (Verdict.DEPART, Verdict.DELETE) and self._tombstones.is_forgotten(obj):
-            verdict = Verdict.REPORT  # the host's backup is older than the object: it is no evidence
+        if verdict in (StrayAction.DEPART, StrayAction.DELETE) and self._tombstones.is_forgotten(obj):
+            verdict = StrayAction.REPORT  # the host's backup is older than the object: it is no evidence
         await self._conclude(verdict, stray, record, federated, findings)
 
     async def _conclude(
-        self, verdict: Verdict, stray: Record, record: Record | None, federated: Object | None, findings: _Findings
+        self, verdict: StrayAction, stray: Record, record: Record | None, federated: Object | None, findings: _Findings
     ) -> None:
-        if verdict is Verdict.UNDECIDED:
+        if verdict is StrayAction.UNDECIDED:
             findings.is_unfinished = True
-        elif verdict is Verdict.DELIVERED:
+        elif verdict is StrayAction.DELIVERED:
             if record is not None:
                 await self._tombstones.remove(record)
                 findings.add("managed again", stray)
-        elif verdict is Verdict.DEPART:
+        elif verdict is StrayAction.DEPART:
             assert federated is not None
             await self._depart(stray, federated)
             if record is not None:
                 await self._tombstones.remove(record)
             findings.add("removed, placed elsewhere", stray)
-        elif verdict is Verdict.DELETE:
+        elif verdict is StrayAction.DELETE:
             await self._tombstones.put(replace(stray, action=Action.DELETE))
             findings.add("removed", stray)
-        elif verdict is Verdict.RELEASE:
+        elif verdict is StrayAction.RELEASE:
             await self._tombstones.put(replace(stray, action=Action.RELEASE))
             findings.add("released", stray)
         elif record is None or (record.uid and record.uid != stray.uid):

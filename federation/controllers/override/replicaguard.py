@@ -21,7 +21,7 @@ from federation.runtime.informers import Informers
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class OverrideRuling:
     """Additional writes: the clusters that keep their stored overrides, and annotations.
 
     With `wait_s` above 0 nothing is written, and the guard is asked again after that time. `message` says what is held.
@@ -71,25 +71,25 @@ class OverrideGuard:
 
     def rule(
         self, key: Key, federated: Object, type_: FederatedType, policies: Sequence[Policy], patch: Object | None
-    ) -> Ruling:
+    ) -> OverrideRuling:
         """Return the ruling about the patch that stores the overrides of the policies."""
         shrunk = self._shrunk(federated, type_, patch or {})
         if not shrunk:
             self._moves.withdraw(key)
             was_held = names.HELD_OVERRIDES in (federated["metadata"].get("annotations") or {})
-            return Ruling(annotations={names.HELD_OVERRIDES: None} if was_held else {})
+            return OverrideRuling(annotations={names.HELD_OVERRIDES: None} if was_held else {})
         sizes = self._moves.sizes(federated, causes_of(federated, [str(policy.reference) for policy in policies]))
         judged = self._moves.judge(key, held_move(federated, names.HELD_OVERRIDES), sizes, shrunk, {})
         if judged.verdict is Verdict.WAIT:
-            return Ruling(wait_s=judged.wait_s)
+            return OverrideRuling(wait_s=judged.wait_s)
         if judged.verdict is Verdict.GO or judged.held is None:
-            return Ruling(annotations=judged.annotations)
+            return OverrideRuling(annotations=judged.annotations)
         message = (
             f"{judged.held.cause} would lower the replicas of more objects at a time than the guard allows; this one"
             f" keeps its earlier overrides in clusters [{','.join(sorted(shrunk))}]. To let them go on:"
             f" {judged.approval_command}"
         )
-        return Ruling(shrunk, judged.annotations, message=message)
+        return OverrideRuling(shrunk, judged.annotations, message=message)
 
     def _shrunk(self, federated: Object, type_: FederatedType, patch: Object) -> frozenset[str]:
         return shrunk_clusters(federated, type_, patch) if self._moves.options.share < 1 else frozenset()

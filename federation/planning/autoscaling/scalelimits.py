@@ -39,9 +39,9 @@ class Bounds:
         return TOLERANCE if given is None else to_milli(str(given)) / 1000
 
 
-Verdict = tuple[str, str, str]
+ScalingCondition = tuple[str, str, str]
 """Status, reason and message of a condition."""
-_FITS: Verdict = ("False", "DesiredWithinRange", "the desired count is within the acceptable range")
+_FITS: ScalingCondition = ("False", "DesiredWithinRange", "the desired count is within the acceptable range")
 _TOO_MANY = ("True", "TooManyReplicas", "the desired replica count is more than the maximum replica count")
 _TOO_FEW = ("True", "TooFewReplicas", "the desired replica count is less than the minimum replica count")
 _TOO_FAST_UP = (
@@ -54,7 +54,7 @@ _TOO_FAST_DOWN = (
     "ScaleDownLimit",
     "the desired replica count is decreasing faster than the maximum scale rate",
 )
-_READY: Verdict = ("True", "ReadyForNewScale", "recommended size matches current size")
+_READY: ScalingCondition = ("True", "ReadyForNewScale", "recommended size matches current size")
 
 
 @dataclass(slots=True)
@@ -65,11 +65,13 @@ class History:
     changes: list[tuple[float, int]] = field(default_factory=list)
     """Replicas added (negative: removed)."""
 
-    def limit(self, current: int, wanted: int, bounds: Bounds, now_s: float) -> tuple[int, Verdict, Verdict]:
+    def limit(
+        self, current: int, wanted: int, bounds: Bounds, now_s: float
+    ) -> tuple[int, ScalingCondition, ScalingCondition]:
         """Return the replicas to set now, and the conditions AbleToScale and ScalingLimited."""
         stabilized = self._stabilize(current, wanted, bounds, now_s)
         is_down = wanted < current or bounds.behavior is None
-        able: Verdict = _READY
+        able: ScalingCondition = _READY
         if stabilized != wanted:
             side, other = ("ScaleDown", "highest") if is_down else ("ScaleUp", "lowest")
             than = "higher" if is_down else "lower"

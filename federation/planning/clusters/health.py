@@ -18,7 +18,7 @@ credentials of the control plane, not about the health of the member."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class HealthState:
     """The Ready and Offline conditions of one probe; the message explains both."""
 
     ready: str
@@ -37,7 +37,7 @@ class Verdict:
         """Whether the probe had no answer."""
         return self.ready == "Unknown"
 
-    def is_same(self, other: "Verdict") -> bool:
+    def is_same(self, other: "HealthState") -> bool:
         """Return True if status and reason are equal; messages may differ."""
         return self._key == other._key
 
@@ -46,22 +46,22 @@ class Verdict:
         return self.ready, self.ready_reason, self.offline, self.offline_reason
 
 
-def healthy(path: str = "/readyz") -> Verdict:
+def healthy(path: str = "/readyz") -> HealthState:
     """Return the verdict for the answer "ok" of the probed path."""
-    return Verdict(
+    return HealthState(
         "True", names.REASON_CLUSTER_READY, "False", names.REASON_CLUSTER_REACHABLE, f"{path} responded with ok"
     )
 
 
-def unhealthy(answer: str, path: str = "/readyz") -> Verdict:
+def unhealthy(answer: str, path: str = "/readyz") -> HealthState:
     """Return the verdict for another answer than "ok"."""
     text = f"{path} responded without ok: {answer}" if answer else f"{path} responded without ok"
-    return Verdict("False", names.REASON_HEALTHZ_NOT_OK, "False", names.REASON_CLUSTER_REACHABLE, text)
+    return HealthState("False", names.REASON_HEALTHZ_NOT_OK, "False", names.REASON_CLUSTER_REACHABLE, text)
 
 
-def unreachable(error: str) -> Verdict:
+def unreachable(error: str) -> HealthState:
     """Return the verdict for a probe without an answer."""
-    return Verdict(
+    return HealthState(
         "Unknown",
         names.REASON_CLUSTER_NOT_REACHABLE,
         "True",
@@ -70,9 +70,9 @@ def unreachable(error: str) -> Verdict:
     )
 
 
-def not_usable(reason: str, error: str) -> Verdict:
+def not_usable(reason: str, error: str) -> HealthState:
     """Return the verdict for a reachable cluster whose resources or API were never discovered."""
-    return Verdict("False", reason, "False", names.REASON_CLUSTER_REACHABLE, error)
+    return HealthState("False", reason, "False", names.REASON_CLUSTER_REACHABLE, error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Damping:
 class Pending:
     """The last of `count` observations in a row that differ from the published one; the first began at `since_s`."""
 
-    verdict: Verdict
+    verdict: HealthState
     since_s: float
     count: int = 1
 
@@ -125,7 +125,7 @@ class Observation:
     Times are monotonic seconds; `answered_s` is minus infinity before the first answer.
     """
 
-    verdict: Verdict
+    verdict: HealthState
     began_s: float
     ended_s: float
     answered_s: float = float("-inf")
@@ -134,8 +134,8 @@ class Observation:
 
 
 def damp(
-    published: Verdict | None, pending: Pending | None, observed: Observation, damping: Damping
-) -> tuple[Verdict, Pending | None]:
+    published: HealthState | None, pending: Pending | None, observed: Observation, damping: Damping
+) -> tuple[HealthState, Pending | None]:
     """Return the verdict to publish and the pending one; the first one, and a wrong identity, is published at once.
 
     The first successful probe of a process is published at once, too: what was published before it says more about the
@@ -164,7 +164,7 @@ def damp(
     return (verdict, None) if count >= count_min and lasted_s >= wait_s else waiting
 
 
-def _continues(published: Verdict, pending: Verdict, observed: Verdict) -> bool:
+def _continues(published: HealthState, pending: HealthState, observed: HealthState) -> bool:
     """Return whether the observation continues the pending row: of losses, of returns, or of one other reason."""
     if published.is_ready != observed.is_ready:
         return pending.is_ready == observed.is_ready
@@ -172,7 +172,7 @@ def _continues(published: Verdict, pending: Verdict, observed: Verdict) -> bool:
 
 
 def next_probe_s(
-    published: Verdict | None, pending: Pending | None, probed_s: float, answered_s: float, cadence: Cadence
+    published: HealthState | None, pending: Pending | None, probed_s: float, answered_s: float, cadence: Cadence
 ) -> float:
     """Return when the next probe is due, in monotonic seconds; the last one ended at `probed_s`.
 

@@ -25,7 +25,7 @@ _KEPT = frozenset(
 )
 
 
-class Verdict(StrEnum):
+class StrayAction(StrEnum):
     """What happens to the object."""
 
     DELIVERED = "delivered"
@@ -75,39 +75,39 @@ def is_kept_kind(group: str, kind: str) -> bool:
     return (group, kind) in _KEPT
 
 
-def judge_federated(federated: Mapping[str, Any], cluster: str, policy: Policy | None) -> Verdict:
+def judge_federated(federated: Mapping[str, Any], cluster: str, policy: Policy | None) -> StrayAction:
     """Return the verdict about an object whose federated object exists."""
     recorded = {entry["cluster"] for entry in (federated.get("status") or {}).get("clusters") or ()}
     placed = effective_placement(federated)
     if cluster in placed | recorded | departed_clusters(federated):
-        return Verdict.DELIVERED
+        return StrayAction.DELIVERED
     if federated["metadata"].get("deletionTimestamp"):
-        return Verdict.DEPART
+        return StrayAction.DEPART
     if not pendingcontrollers.is_ready_for_dispatch(federated):
-        return Verdict.UNDECIDED
+        return StrayAction.UNDECIDED
     if not placed:
         # No policy has placed it, or its policy is missing: that is no statement about this cluster.
-        return Verdict.RELEASE if policy is Policy.RELEASE else Verdict.REPORT
-    return {None: Verdict.DEPART, Policy.REMOVE: Verdict.DEPART, Policy.RELEASE: Verdict.RELEASE}.get(
-        policy, Verdict.REPORT
+        return StrayAction.RELEASE if policy is Policy.RELEASE else StrayAction.REPORT
+    return {None: StrayAction.DEPART, Policy.REMOVE: StrayAction.DEPART, Policy.RELEASE: StrayAction.RELEASE}.get(
+        policy, StrayAction.REPORT
     )
 
 
-def judge_excluded(policy: Policy | None) -> Verdict:
+def judge_excluded(policy: Policy | None) -> StrayAction:
     """Return the verdict about an object whose source exists and is excluded from federation."""
-    return Verdict.RELEASE if policy is Policy.RELEASE else Verdict.REPORT
+    return StrayAction.RELEASE if policy is Policy.RELEASE else StrayAction.REPORT
 
 
 def judge_unknown(
     resource: Resource, uid: str, record: Record | None, policy: Policy | None, *, is_revoked: bool
-) -> Verdict:
+) -> StrayAction:
     """Return the verdict about an object that has neither a federated object nor a source.
 
     `record` is what the host recorded about it; `is_revoked` means that a Secret of its name was deleted on the host.
     """
     was_known = record is not None and record.reason is Reason.CLUSTER_REMOVED and record.uid in ("", uid)
     if was_known or is_revoked:
-        return Verdict.DELETE
+        return StrayAction.DELETE
     if policy is Policy.REMOVE and not is_kept(resource):
-        return Verdict.DELETE
-    return Verdict.RELEASE if policy is Policy.RELEASE else Verdict.REPORT
+        return StrayAction.DELETE
+    return StrayAction.RELEASE if policy is Policy.RELEASE else StrayAction.REPORT

@@ -118,7 +118,7 @@ def _has_valid_index(scope: JobScope, pod: Pod) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class JobOutcome:
     """How a Job ends: the condition (`SuccessCriteriaMet` or `FailureTarget`), reason and message."""
 
     type: str
@@ -131,16 +131,16 @@ class Verdict:
         return "Complete" if self.type == "SuccessCriteriaMet" else "Failed"
 
 
-COMPLETED = Verdict("SuccessCriteriaMet", "CompletionsReached", "Reached expected number of succeeded pods")
+COMPLETED = JobOutcome("SuccessCriteriaMet", "CompletionsReached", "Reached expected number of succeeded pods")
 
 
-def find_verdict(job: Mapping[str, Any], pods: Sequence[Pod], counts: Tally, now: datetime) -> Verdict | None:
+def find_verdict(job: Mapping[str, Any], pods: Sequence[Pod], counts: Tally, now: datetime) -> JobOutcome | None:
     """Return how the Job ends if that was decided before, or because it has failed; None while it goes on."""
     status, scope = job.get("status") or {}, counts.scope
     for type_ in ("SuccessCriteriaMet", "FailureTarget"):
         decided = find(status.get("conditions"), type_)
         if decided is not None and decided["status"] == "True":
-            return Verdict(type_, decided["reason"], decided["message"])
+            return JobOutcome(type_, decided["reason"], decided["message"])
     restarts = 0
     if scope.restarts_in_place:
         running = [pod for pod in pods if podsof.phase_of(pod) in ("Pending", "Running")]
@@ -148,10 +148,10 @@ def find_verdict(job: Mapping[str, Any], pods: Sequence[Pod], counts: Tally, now
             each["restartCount"] for pod in running for each in (pod.get("status") or {}).get("containerStatuses") or ()
         )
     if counts.failed > scope.backoff_limit or (restarts and restarts >= scope.backoff_limit):
-        return Verdict("FailureTarget", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+        return JobOutcome("FailureTarget", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
     left_s = deadline_left_s(job, scope, now)
     if left_s is not None and left_s <= 0:
-        return Verdict("FailureTarget", "DeadlineExceeded", "Job was active longer than specified deadline")
+        return JobOutcome("FailureTarget", "DeadlineExceeded", "Job was active longer than specified deadline")
     return None
 
 
@@ -259,7 +259,7 @@ def count_uncounted(status: dict[str, Any], tracked: set[str]) -> None:
     status["uncountedTerminatedPods"] = uncounted
 
 
-def add_uncounted(status: dict[str, Any], counts: Tally, ending: Verdict | None, pods: Sequence[Pod]) -> list[Pod]:
+def add_uncounted(status: dict[str, Any], counts: Tally, ending: JobOutcome | None, pods: Sequence[Pod]) -> list[Pod]:
     """Note finished pods in `uncountedTerminatedPods` or `completedIndexes`, in place; return pods to release.
 
     A Job that ends with a failure also counts pods that it deletes; the caller removes the finalizers of all of them.

@@ -18,7 +18,7 @@ from federation.runtime.informer import Informer
 from federation.simulator.controllers import jobprogress
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.indexes import INDEX
-from federation.simulator.controllers.jobprogress import FINALIZER, Backoff, Tally, Verdict
+from federation.simulator.controllers.jobprogress import FINALIZER, Backoff, JobOutcome, Tally
 from federation.simulator.controllers.pods import NameSuffixes, PodControl
 
 _DONE = Result()
@@ -96,7 +96,7 @@ class JobController:
         pods: Sequence[Mapping[str, Any]],
         counts: Tally,
         active: list[Object],
-        verdict: Verdict | None,
+        verdict: JobOutcome | None,
     ) -> None:
         """Write what is known now, release counted pods, then write their counts and the end of the Job."""
         now = self._clock.now()
@@ -129,7 +129,7 @@ class JobController:
         if final != status and (newest := self._jobs.get(job["metadata"]["namespace"], job["metadata"]["name"])):
             await podsof.write_status(self._client, self._jobs, JOBS, newest, final)
 
-    def _note_start(self, status: dict[str, Any], counts: Tally, verdict: Verdict | None) -> None:
+    def _note_start(self, status: dict[str, Any], counts: Tally, verdict: JobOutcome | None) -> None:
         """Set startTime and the condition Suspended, in place."""
         now, is_suspended = self._clock.now(), counts.scope.is_suspended
         if "startTime" not in status and not is_suspended:

@@ -24,7 +24,7 @@ from federation.features.topologyspread.rules.planner import (
     search_from,
     search_unpinned,
 )
-from federation.features.topologyspread.rules.search import SearchResult, Shard, State, Verdict
+from federation.features.topologyspread.rules.search import SearchOutcome, SearchResult, Shard, State
 from federation.features.topologyspread.rules.shardedservice import (
     Limits,
     Service,
@@ -168,7 +168,7 @@ def test_the_search_finds_the_deadlocks_and_the_worst_case(case: dict[str, Any])
     limits = limits_of(service)
     in_zone = found.maxima.domain if is_zoned else service.pods
     facts = {
-        "deadlock_possible": found.verdict is Verdict.DEADLOCK,
+        "deadlock_possible": found.verdict is SearchOutcome.DEADLOCK,
         "completable": found.is_completable,
         "deadlock_states_up_to_node_order_inside_zone": len(set().union(*map(_orders, found.deadlocks))),
         "max_pods_on_node": found.maxima.node,
@@ -180,7 +180,7 @@ def test_the_search_finds_the_deadlocks_and_the_worst_case(case: dict[str, Any])
         if len(service.zones) < 3 or limits.zone is None
         else found.maxima.domain > limits.zone,
     }
-    assert found.verdict is not Verdict.TOO_LARGE
+    assert found.verdict is not SearchOutcome.TOO_LARGE
     for key, value in expected.items():
         if key == "limit":
             count = int(value.split()[0])
@@ -196,7 +196,7 @@ def test_new_shards_are_searched_from_the_running_ones(case: dict[str, Any]) -> 
     start = State(domains, (Shard(2, 0b111, 0),) * given["addShards"])
     found = run(search_from(start, Skews(given["newNodeMaxSkew"], given["newZoneMaxSkew"])))
     expected = filled(case["expected"], deadlock_possible=False)
-    assert (found.verdict is Verdict.DEADLOCK) is expected["deadlock_possible"]
+    assert (found.verdict is SearchOutcome.DEADLOCK) is expected["deadlock_possible"]
     assert found.maxima.node == expected.get("worst_case_max_pods_on_node", found.maxima.node)
     assert found.maxima.domain == expected.get("worst_case_max_pods_in_zone", found.maxima.domain)
     assert compute_limits(given.get("pods") or 10, 3).skews == Skews(given["newNodeMaxSkew"], given["newZoneMaxSkew"])

@@ -13,7 +13,7 @@ from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.errors import BadRequest, ClusterUnreachable, InternalError
 from federation.apimachinery.jsonpatch import apply_json_patch
 from federation.apimachinery.resources import Object
-from federation.spread.reviews import Reviews, Verdict, to_operations
+from federation.spread.reviews import ReviewAnswer, Reviews, to_operations
 
 POD: Object = {"metadata": {"name": "web", "annotations": {"a/b": "1"}}, "spec": {"nodeName": ""}}
 
@@ -26,11 +26,11 @@ def a_review(obj: Object | None = None) -> Object:
 async def respond(outcome: Any) -> Object:
     """Return the response of a handler that returns or raises the outcome."""
 
-    async def handle(request: Object) -> Verdict:
+    async def handle(request: Object) -> ReviewAnswer:
         assert request["uid"] == "u-1"
         if isinstance(outcome, Exception):
             raise outcome
-        verdict: Verdict = outcome
+        verdict: ReviewAnswer = outcome
         return verdict
 
     answer = await Reviews({"x": handle}, ManualClock()).answer("x", a_review())
@@ -42,14 +42,14 @@ async def respond(outcome: Any) -> Object:
 
 async def test_an_object_that_changes_is_answered_with_a_patch() -> None:
     changed = {**POD, "metadata": {"name": "web", "annotations": {"a/b": "2", "c~d": "3"}}, "status": {}}
-    response = await respond(Verdict(changed, ("careful",)))
+    response = await respond(ReviewAnswer(changed, ("careful",)))
     operations = orjson.loads(base64.b64decode(response.pop("patch")))
     assert response == {"allowed": True, "patchType": "JSONPatch", "warnings": ["careful"]}
     assert apply_json_patch(POD, operations) == changed
 
 
 async def test_an_object_that_stays_is_admitted_without_a_patch() -> None:
-    assert await respond(Verdict()) == {"allowed": True}
+    assert await respond(ReviewAnswer()) == {"allowed": True}
 
 
 async def test_an_api_error_denies_the_request() -> None:
@@ -68,12 +68,12 @@ async def test_a_request_is_admitted_unchanged_after_the_deadline() -> None:
     clock = ManualClock()
     was_cancelled = asyncio.Event()
 
-    async def hang(_: Object) -> Verdict:
+    async def hang(_: Object) -> ReviewAnswer:
         try:
             await asyncio.get_running_loop().create_future()
         finally:
             was_cancelled.set()
-        return Verdict()
+        return ReviewAnswer()
 
     answer = asyncio.ensure_future(Reviews({"x": hang}, clock).answer("x", a_review()))
     await clock.advance(0)

@@ -8,11 +8,11 @@ import pytest
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.resources import Object
 from federation.spread import webhook
-from federation.spread.reviews import Reviews, Verdict
+from federation.spread.reviews import ReviewAnswer, Reviews
 
 
-async def admit(request: Object) -> Verdict:
-    return Verdict(warnings=(str(request["name"]),))
+async def admit(request: Object) -> ReviewAnswer:
+    return ReviewAnswer(warnings=(str(request["name"]),))
 
 
 @pytest.fixture

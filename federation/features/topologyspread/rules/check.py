@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from federation.features.topologyspread.rules.feasibility import Severity, feasible_nodes
 from federation.features.topologyspread.rules.planner import Plan
-from federation.features.topologyspread.rules.search import SearchResult, Shard, State, Verdict
+from federation.features.topologyspread.rules.search import SearchOutcome, SearchResult, Shard, State
 
 ViolationKey = tuple[str, str]
 """Rule and domain."""
@@ -252,7 +252,7 @@ def _live_state(plan: Plan, nodes: Sequence[Node], pods: Sequence[Pod], zones: S
 
 def _deadlocks(searches: Sequence[SearchResult]) -> Iterator[Violation]:
     for result in searches:
-        if result.verdict is not Verdict.DEADLOCK:
+        if result.verdict is not SearchOutcome.DEADLOCK:
             continue
         missing = sum(shard.missing for shard in result.deadlocks[0].shards)
         if result.states == 1:

@@ -17,9 +17,9 @@ from federation.features.topologyspread.rules.counting import Maxima, cannot_dea
 from federation.features.topologyspread.rules.feasibility import Finding, find_limits
 from federation.features.topologyspread.rules.search import (
     DeadlockSearch,
+    SearchOutcome,
     SearchResult,
     State,
-    Verdict,
     start_by_node,
     start_by_zone,
 )
@@ -105,7 +105,7 @@ def plan_service(
         return (yield from _plan_pinned(plan, held, states_max))
     result = yield from search_unpinned(service, skews, states_max)
     plan = replace(plan, outcome=Outcome(result.verdict), search=result)
-    if result.verdict is Verdict.FREE:
+    if result.verdict is SearchOutcome.FREE:
         return plan
     return (yield from _avoid(plan, held, states_max))
 
@@ -124,13 +124,13 @@ def _avoid(plan: Plan, held: Mapping[int, Sequence[str]] | None, states_max: int
     service = plan.service
     for skews in relaxations(service, plan.skews):
         result = yield from search_unpinned(service, skews, states_max)
-        if result.verdict is Verdict.FREE:
+        if result.verdict is SearchOutcome.FREE:
             plan = replace(plan, relaxation=skews)
             break
     assigned = assign_zones(service, plan.limits, held) if len(service.zones) > 1 else None
     if assigned is not None:
         verdict = yield from judge_pins(service, assigned, plan.skews, states_max)
-        if verdict is Verdict.FREE:
+        if verdict is SearchOutcome.FREE:
             plan = replace(plan, assignment=assigned)
     if plan.relaxation is not None and service.mode is Mode.RELAXED:
         return replace(plan, outcome=Outcome.FREE, avoidance=Avoidance.RELAXED, skews=plan.relaxation)
@@ -139,20 +139,20 @@ def _avoid(plan: Plan, held: Mapping[int, Sequence[str]] | None, states_max: int
     return plan
 
 
-def judge_pins(service: Service, assigned: Sequence[Zones], skews: Skews, states_max: int) -> Slices[Verdict]:
+def judge_pins(service: Service, assigned: Sequence[Zones], skews: Skews, states_max: int) -> Slices[SearchOutcome]:
     """Return whether pinned shards can deadlock in any cluster."""
     if is_surely_free(service, assigned, skews):
-        return Verdict.FREE
-    verdict = Verdict.FREE
+        return SearchOutcome.FREE
+    verdict = SearchOutcome.FREE
     for cluster in service.clusters:
         zones = [zone for zone in service.zones if zone.cluster == cluster]
         own = {zone.name for zone in zones}
         local = [own.intersection(names) for names in assigned]
         start = start_by_zone(zones, [(len(names), names) for names in local])
         result = yield from search_from(start, skews, states_max)
-        if result.verdict is Verdict.DEADLOCK:
+        if result.verdict is SearchOutcome.DEADLOCK:
             return result.verdict
-        if result.verdict is Verdict.TOO_LARGE:
+        if result.verdict is SearchOutcome.TOO_LARGE:
             verdict = result.verdict
     return verdict
 
@@ -181,7 +181,7 @@ def search_from(
     """Search from a state; `enough` as in DeadlockSearch."""
     nodes, domains, shards = sum(map(len, start.domains)), len(start.domains), len(start.shards)
     if nodes > _NODES_MAX or domains > _DOMAINS_MAX or shards > _SHARDS_MAX:
-        verdict = Verdict.TOO_LARGE if enough is None else Verdict.FREE
+        verdict = SearchOutcome.TOO_LARGE if enough is None else SearchOutcome.FREE
         return SearchResult(verdict, 0, Maxima(0, 0), is_completable=enough is not None, is_complete=False)
     cost = nodes + domains * shards + 1
     search = DeadlockSearch(start, skews, states_max=min(states_max, _SEARCH_COST // cost), enough=enough)

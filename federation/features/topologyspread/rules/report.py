@@ -24,7 +24,7 @@ from federation.features.topologyspread.names import (
 from federation.features.topologyspread.rules.check import Violation, ViolationKey
 from federation.features.topologyspread.rules.feasibility import Severity
 from federation.features.topologyspread.rules.planner import Avoidance, Outcome, Plan
-from federation.features.topologyspread.rules.search import SearchResult, Verdict
+from federation.features.topologyspread.rules.search import SearchOutcome, SearchResult
 from federation.features.topologyspread.rules.shardedservice import Limits, Skews
 
 VIOLATIONS_MAX = 100
@@ -102,7 +102,7 @@ def _verdict(plan: Plan) -> dict[str, Any]:
     }
     if plan.search is not None:
         verdict["states"] = plan.search.states
-        if plan.search.verdict is not Verdict.TOO_LARGE:
+        if plan.search.verdict is not SearchOutcome.TOO_LARGE:
             verdict["worstCase"] = _worst_case(plan, plan.search)
     return verdict
 

@@ -35,7 +35,7 @@ class State(NamedTuple):
     shards: tuple[Shard, ...]
 
 
-class Verdict(StrEnum):
+class SearchOutcome(StrEnum):
     """The result of a search."""
 
     FREE = "DeadlockFree"
@@ -51,7 +51,7 @@ class SearchResult:
     `is_completable` says whether some order of placements places all pods, as far as the search came.
     """
 
-    verdict: Verdict
+    verdict: SearchOutcome
     states: int
     maxima: Maxima
     is_completable: bool
@@ -109,7 +109,9 @@ class DeadlockSearch:
     def result(self) -> SearchResult:
         """The result so far, final after `advance` returned True."""
         is_free = not self._waiting or self._enough is not None
-        verdict = Verdict.DEADLOCK if self._deadlocks else Verdict.FREE if is_free else Verdict.TOO_LARGE
+        verdict = (
+            SearchOutcome.DEADLOCK if self._deadlocks else SearchOutcome.FREE if is_free else SearchOutcome.TOO_LARGE
+        )
         is_complete, found = not self._waiting, tuple(self._deadlocks)
         return SearchResult(verdict, len(self._seen), self._maxima, self._is_completable, is_complete, found)
 

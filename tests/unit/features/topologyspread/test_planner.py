@@ -4,7 +4,7 @@ import pytest
 
 from federation.features.topologyspread.rules.planner import Avoidance, Outcome, Plan, judge_pins, plan_service, run
 from federation.features.topologyspread.rules.report import describe, plan_document
-from federation.features.topologyspread.rules.search import Verdict
+from federation.features.topologyspread.rules.search import SearchOutcome
 from federation.features.topologyspread.rules.shardedservice import Limits, Mode, Service, Skews, Zone
 
 
@@ -104,10 +104,10 @@ def test_each_cluster_is_searched_with_its_own_zones() -> None:
     zones = (Zone("a", 1, "east"), Zone("b", 2, "east"), Zone("c", 1, "east"), Zone("d", 1, "west"))
     service = Service(zones, 5, 3)
     deadlock = (("a", "b", "c"),) * 5
-    assert run(judge_pins(service, deadlock, Skews(1, 1), 3_000)) is Verdict.DEADLOCK
-    assert run(judge_pins(service, deadlock, Skews(1, 1), 1)) is Verdict.TOO_LARGE
-    assert run(judge_pins(service, (("b", "d"),) * 2, Skews(1, 2), 1)) is Verdict.TOO_LARGE
-    assert run(judge_pins(service, (("b", "d"),) * 2, Skews(2, 2), 1)) is Verdict.FREE
+    assert run(judge_pins(service, deadlock, Skews(1, 1), 3_000)) is SearchOutcome.DEADLOCK
+    assert run(judge_pins(service, deadlock, Skews(1, 1), 1)) is SearchOutcome.TOO_LARGE
+    assert run(judge_pins(service, (("b", "d"),) * 2, Skews(1, 2), 1)) is SearchOutcome.TOO_LARGE
+    assert run(judge_pins(service, (("b", "d"),) * 2, Skews(2, 2), 1)) is SearchOutcome.FREE
 
 
 @pytest.mark.parametrize(("zones", "nodes", "shards"), [(3, 100, 50), (20, 5000, 1000), (1, 5000, 1000)])

@@ -2,7 +2,7 @@
 
 from federation.api import names
 from federation.planning.clusters import health
-from federation.planning.clusters.health import Cadence, Damping, Observation, Pending, Verdict, next_probe_s
+from federation.planning.clusters.health import Cadence, Damping, HealthState, Observation, Pending, next_probe_s
 
 UP, DOWN, SICK = health.healthy(), health.unreachable("refused"), health.unhealthy("500")
 DAMPING = Damping(failures_min=2, failure_s=3.0, recoveries_min=3, recovery_s=2.0, watch_s_max=30.0)
@@ -12,11 +12,11 @@ CADENCE = Cadence()
 class Published:
     """The published verdict after a row of observations."""
 
-    def __init__(self, verdict: Verdict | None = None) -> None:
+    def __init__(self, verdict: HealthState | None = None) -> None:
         self.verdict = verdict
         self.pending: Pending | None = None
 
-    def sees(self, verdict: Verdict, at_s: float, *, took_s: float = 0.0, answered_s: float = -1.0) -> Verdict:
+    def sees(self, verdict: HealthState, at_s: float, *, took_s: float = 0.0, answered_s: float = -1.0) -> HealthState:
         observed = Observation(verdict, at_s, at_s + took_s, answered_s)
         self.verdict, self.pending = health.damp(self.verdict, self.pending, observed, DAMPING)
         return self.verdict

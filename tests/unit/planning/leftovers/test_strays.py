@@ -9,7 +9,7 @@ from federation.apimachinery.resources import CONFIGMAPS, NAMESPACES, Resource
 from federation.planning.leftovers.record import Action, Reason, Record
 from federation.planning.leftovers.strays import (
     Policy,
-    Verdict,
+    StrayAction,
     is_written_by_us,
     judge_excluded,
     judge_federated,
@@ -18,7 +18,7 @@ from federation.planning.leftovers.strays import (
 )
 
 POLICIES = (None, Policy.REPORT, Policy.REMOVE, Policy.RELEASE)
-REPORTED = (Verdict.REPORT, Verdict.REPORT, Verdict.REPORT, Verdict.RELEASE)
+REPORTED = (StrayAction.REPORT, StrayAction.REPORT, StrayAction.REPORT, StrayAction.RELEASE)
 
 
 def a_federated(*placed: str, status: str = "", departed: str = "", pending: str = "[]", going: bool = False) -> Any:
@@ -34,18 +34,18 @@ def a_federated(*placed: str, status: str = "", departed: str = "", pending: str
 @pytest.mark.parametrize(
     ("federated", "expected"),
     [
-        (a_federated("east"), [Verdict.DELIVERED] * 4),
-        (a_federated("west", status="east"), [Verdict.DELIVERED] * 4),
-        (a_federated("west", departed="east"), [Verdict.DELIVERED] * 4),
-        (a_federated("east", going=True), [Verdict.DELIVERED] * 4),
-        (a_federated("west", going=True), [Verdict.DEPART] * 4),
-        (a_federated("west", pending='[["x"]]'), [Verdict.UNDECIDED] * 4),
+        (a_federated("east"), [StrayAction.DELIVERED] * 4),
+        (a_federated("west", status="east"), [StrayAction.DELIVERED] * 4),
+        (a_federated("west", departed="east"), [StrayAction.DELIVERED] * 4),
+        (a_federated("east", going=True), [StrayAction.DELIVERED] * 4),
+        (a_federated("west", going=True), [StrayAction.DEPART] * 4),
+        (a_federated("west", pending='[["x"]]'), [StrayAction.UNDECIDED] * 4),
         (a_federated(), list(REPORTED)),
-        (a_federated("west"), [Verdict.DEPART, Verdict.REPORT, Verdict.DEPART, Verdict.RELEASE]),
+        (a_federated("west"), [StrayAction.DEPART, StrayAction.REPORT, StrayAction.DEPART, StrayAction.RELEASE]),
     ],
     ids=["placed", "in the status", "departed", "placed and going", "going", "pending", "not placed", "elsewhere"],
 )
-def test_a_placement_elsewhere_is_evidence_and_none_is_not(federated: Any, expected: list[Verdict]) -> None:
+def test_a_placement_elsewhere_is_evidence_and_none_is_not(federated: Any, expected: list[StrayAction]) -> None:
     assert [judge_federated(federated, "east", policy) for policy in POLICIES] == expected
 
 
@@ -60,17 +60,22 @@ def a_record(reason: Reason = Reason.CLUSTER_REMOVED, uid: str = "u") -> Record:
 @pytest.mark.parametrize(
     ("resource", "record", "is_revoked", "expected"),
     [
-        (CONFIGMAPS, None, False, [Verdict.REPORT, Verdict.REPORT, Verdict.DELETE, Verdict.RELEASE]),
+        (CONFIGMAPS, None, False, [StrayAction.REPORT, StrayAction.REPORT, StrayAction.DELETE, StrayAction.RELEASE]),
         (NAMESPACES, None, False, list(REPORTED)),
-        (CONFIGMAPS, a_record(), False, [Verdict.DELETE] * 4),
-        (CONFIGMAPS, a_record(uid=""), False, [Verdict.DELETE] * 4),
-        (CONFIGMAPS, a_record(uid="other"), False, [Verdict.REPORT, Verdict.REPORT, Verdict.DELETE, Verdict.RELEASE]),
+        (CONFIGMAPS, a_record(), False, [StrayAction.DELETE] * 4),
+        (CONFIGMAPS, a_record(uid=""), False, [StrayAction.DELETE] * 4),
+        (
+            CONFIGMAPS,
+            a_record(uid="other"),
+            False,
+            [StrayAction.REPORT, StrayAction.REPORT, StrayAction.DELETE, StrayAction.RELEASE],
+        ),
         (NAMESPACES, a_record(Reason.STRAY), False, list(REPORTED)),
-        (NAMESPACES, None, True, [Verdict.DELETE] * 4),
+        (NAMESPACES, None, True, [StrayAction.DELETE] * 4),
     ],
 )
 def test_an_unknown_object_is_deleted_by_a_record_or_by_the_clusters_policy(
-    resource: Resource, record: Record | None, is_revoked: bool, expected: list[Verdict]
+    resource: Resource, record: Record | None, is_revoked: bool, expected: list[StrayAction]
 ) -> None:
     found = [judge_unknown(resource, "u", record, policy, is_revoked=is_revoked) for policy in POLICIES]
     assert found == expected
