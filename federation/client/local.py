@@ -27,11 +27,22 @@ _TYPES = {type_.value: type_ for type_ in WatchEventType}
 class LocalTransport:
     """The registry as a transport. `user_agent` names the field manager of writes that give none.
 
+    `requester` is the user of requests that name none: this process, which admission does not judge, or for example the
+    controllers of a simulated cluster.
+
     With a `fence` writes happen only while it holds; Conflict otherwise.
     """
 
-    def __init__(self, registry: Registry, *, user_agent: str = "federation", fence: Fence | None = None) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        user_agent: str = "federation",
+        fence: Fence | None = None,
+        requester: Requester = own_user,
+    ) -> None:
         self._registry = registry
+        self._requester = requester
         self._fence = fence
         self._user_agent = user_agent
         self._is_closed = False
@@ -70,7 +81,7 @@ class LocalTransport:
                 obj, options = _parse(request.body), self._write_options(request)
                 written, _ = await registry.update(info, scope, name, obj, options, subresource=subresource)
             case "delete":
-                await registry.delete(info, namespace, name, _delete_options(request))
+                await registry.delete(info, namespace, name, _delete_options(request, self._requester))
                 return {}
             case "watch":
                 raise Bug("a watch is a stream, not a request")
@@ -143,7 +154,7 @@ class LocalTransport:
             force=request.force,
             dry_run=request.dry_run,
             user_agent=self._user_agent,
-            user=_requester(request),
+            user=_requester(request, self._requester),
             ignores_taken_name=request.is_review,
         )
 
@@ -151,18 +162,25 @@ class LocalTransport:
 class LocalClient(Client):
     """A client of a registry in the same process."""
 
-    def __init__(self, registry: Registry, *, user_agent: str = "federation", fence: Fence | None = None) -> None:
-        super().__init__(LocalTransport(registry, user_agent=user_agent, fence=fence))
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        user_agent: str = "federation",
+        fence: Fence | None = None,
+        requester: Requester = own_user,
+    ) -> None:
+        super().__init__(LocalTransport(registry, user_agent=user_agent, fence=fence, requester=requester))
 
 
-def _requester(request: Request) -> Requester:
+def _requester(request: Request, own: Requester) -> Requester:
     user = request.user
-    return own_user if user is None else lambda: dict(user)
+    return own if user is None else lambda: dict(user)
 
 
-def _delete_options(request: Request) -> DeleteOptions:
+def _delete_options(request: Request, own: Requester) -> DeleteOptions:
     return DeleteOptions(
-        user=_requester(request),
+        user=_requester(request, own),
         propagation_policy=request.propagation_policy,
         grace_period_s=request.grace_period_s,
         uid=request.uid,

@@ -36,6 +36,7 @@ from federation.apiserver.registry.registry import Registry
 from federation.apiserver.verbs.requestoptions import WriteOptions
 from federation.client.local import LocalClient
 from federation.controllers.horizontalautoscaler.controller import HorizontalAutoscalerController
+from federation.runtime.events import EventRecorder
 from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
 from federation.runtime.timeslice import TimeSlice
@@ -51,7 +52,7 @@ from federation.simulator.controllers.kubelet import Kubelet
 from federation.simulator.controllers.loadbalancers import LoadBalancerController
 from federation.simulator.controllers.nodelifecycle import NodeLifecycleController
 from federation.simulator.controllers.podmetrics import DEFINITION, MetricsServer
-from federation.simulator.controllers.pods import NameSuffixes
+from federation.simulator.controllers.pods import NameSuffixes, PodControl
 from federation.simulator.controllers.podscheduler import PodScheduler
 from federation.simulator.controllers.replicasets import ReplicaSetController
 from federation.simulator.controllers.selections import index_pods
@@ -59,6 +60,12 @@ from federation.simulator.controllers.statefulsets import StatefulSetController
 from federation.simulator.controllers.volumes import VolumeController
 from federation.simulator.customworkloads import CustomWorkloads, Run
 from federation.simulator.options import MemberOptions, NodeShape
+
+
+def _controllers() -> Object:
+    """Return the user of the member's controllers, whom its admission and quotas judge as in a real cluster."""
+    return {"username": "system:kube-controller-manager", "groups": ["system:masters", "system:authenticated"]}
+
 
 _SLICE_S = 0.002
 _SLICE_KEYS_MAX = 64
@@ -72,7 +79,8 @@ class Workloads:
         self._registry = registry
         self._options = options
         self._clock = clock
-        self._client = LocalClient(registry, user_agent="simulated-member")
+        self._client = LocalClient(registry, user_agent="simulated-member", requester=_controllers)
+        self._recorder = EventRecorder(self._client, component="simulated-member", clock=clock)
         self._informers = Informers(self._client, clock=clock, cluster=options.name)
 
     async def ensure_nodes(self) -> None:
@@ -89,6 +97,7 @@ class Workloads:
         async with asyncio.TaskGroup() as group:
             controllers = self._controllers()
             group.create_task(self._informers.run())
+            group.create_task(self._recorder.run())
             # A controller that acts on half of the caches after a restart would replace pods that still run.
             await self._informers.wait_synced()
             for run in controllers:
@@ -108,13 +117,16 @@ class Workloads:
         workers = options.workers
         suffixes = NameSuffixes(random.Random(options.name))  # noqa: S311  # names of simulated pods, not secrets
         index_pods(pods)
+        control = PodControl(client, pods, self._recorder)
         loaded = LoadedWorkloads(scalable, pods, clock)
         controllers = (
             DeploymentController(client, deployments, replica_sets, clock, workers),
-            ReplicaSetController(client, replica_sets, pods, clock, workers, suffixes),
-            StatefulSetController(client, stateful_sets, pods, claims, revisions, clock, workers),
-            DaemonSetController(client, self._informer(DAEMON_SETS), pods, nodes, revisions, clock, workers, suffixes),
-            JobController(client, jobs, pods, clock, workers, suffixes),
+            ReplicaSetController(client, control, replica_sets, pods, clock, workers, suffixes),
+            StatefulSetController(client, control, stateful_sets, pods, claims, revisions, clock, workers),
+            DaemonSetController(
+                client, control, self._informer(DAEMON_SETS), pods, nodes, revisions, clock, workers, suffixes
+            ),
+            JobController(client, control, jobs, pods, clock, workers, suffixes),
             CronJobController(client, self._informer(CRON_JOBS), jobs, clock, workers),
             HorizontalAutoscalerController(
                 client,
@@ -146,11 +158,13 @@ class Workloads:
 
         def clone_sets(informer: Informer) -> Run:
             return CloneSetController(
-                client, informer, pods, claims, revisions, clock, workers, suffixes
+                client, control, informer, pods, claims, revisions, clock, workers, suffixes
             ).controller.run
 
         def advanced_stateful_sets(informer: Informer) -> Run:
-            return StatefulSetController(client, informer, pods, claims, revisions, clock, workers).controller.run
+            return StatefulSetController(
+                client, control, informer, pods, claims, revisions, clock, workers
+            ).controller.run
 
         custom = CustomWorkloads(
             self._informers,

@@ -34,6 +34,7 @@ class CloneSetController:
     def __init__(
         self,
         client: Client,
+        control: PodControl,
         clone_sets: Informer,
         pods: Informer,
         claims: Informer,
@@ -45,7 +46,7 @@ class CloneSetController:
         self._client = client
         self._clone_sets = clone_sets
         self._claims = claims
-        self._control = PodControl(client, pods)
+        self._control = control
         self._revisions = Revisions(client, revisions, CLONE_SETS, HASH_LABEL)
         self._clock = clock
         self._suffixes = suffixes
@@ -91,7 +92,7 @@ class CloneSetController:
         claims = [_to_claim(clone_set, template, instance) for instance in instances for template in templates]
         await asyncio.gather(*(self._create_claim(claim) for claim in claims))
         pods = [_to_pod(clone_set, revision, instance) for revision, instance in zip(made, instances, strict=True)]
-        is_complete = await self._control.create(pods)
+        is_complete = await self._control.create(clone_set, pods)
         return not is_complete or len(wanted) > len(made)
 
     async def _create_claim(self, claim: Object) -> None:

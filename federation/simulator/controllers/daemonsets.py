@@ -25,6 +25,7 @@ class DaemonSetController:
     def __init__(
         self,
         client: Client,
+        control: PodControl,
         daemon_sets: Informer,
         pods: Informer,
         nodes: Informer,
@@ -36,7 +37,7 @@ class DaemonSetController:
         self._client = client
         self._daemon_sets = daemon_sets
         self._nodes = nodes
-        self._control = PodControl(client, pods)
+        self._control = control
         self._revisions = Revisions(client, revisions, DAEMON_SETS, REVISION_LABEL)
         self._clock = clock
         self._suffixes = suffixes
@@ -62,7 +63,7 @@ class DaemonSetController:
         plan = self._plan(daemon_set, nodes, placement, revision_hash)
         owned = {pod["metadata"]["name"]: pod for pod in self._control.owned(daemon_set)}
         new_pods = [self._to_pod(daemon_set, node, revision_hash) for node in plan.create[: podsof.BURST_MAX]]
-        is_complete = await self._control.create(new_pods)
+        is_complete = await self._control.create(daemon_set, new_pods)
         await self._control.delete([owned[name] for name in plan.delete[: podsof.BURST_MAX] if name in owned])
         if not is_complete or max(len(plan.create), len(plan.delete)) > podsof.BURST_MAX:
             self.controller.enqueue(key)

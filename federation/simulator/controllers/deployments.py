@@ -4,8 +4,10 @@
 next. Read `replicasets.py` for the pods.
 """
 
+from federation.api.names import DEPLOYMENT_REPLICA_FAILURE
 from federation.apimachinery import wellknown
 from federation.apimachinery.clock import Clock, to_rfc3339
+from federation.apimachinery.conditions import find
 from federation.apimachinery.errors import AlreadyExists, NotFound
 from federation.apimachinery.ownerreferences import controller_of, controller_reference, controller_uids
 from federation.apimachinery.resources import DEPLOYMENTS, REPLICA_SETS, Object
@@ -139,7 +141,9 @@ class DeploymentController:
         ready = sum(int((s.get("status") or {}).get("readyReplicas", 0)) for s in current)
         newest = _state(self._replica_sets.get(meta["namespace"], new["metadata"]["name"]) or new)
         now = to_rfc3339(self._clock.now())
-        status = rollout.compute_status(deployment, newest, [_state(s) for s in current], ready, now)
+        failures = (find((s.get("status") or {}).get("conditions"), DEPLOYMENT_REPLICA_FAILURE) for s in current)
+        failure = next(filter(None, failures), None)
+        status = rollout.compute_status(deployment, newest, [_state(s) for s in current], ready, now, failure)
         if status == deployment.get("status"):
             return
         live = deployment.get("status") or {}

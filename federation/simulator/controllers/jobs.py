@@ -29,12 +29,19 @@ class JobController:
     """Reconciles the Jobs of one member."""
 
     def __init__(
-        self, client: Client, jobs: Informer, pods: Informer, clock: Clock, workers: int, suffixes: NameSuffixes
+        self,
+        client: Client,
+        control: PodControl,
+        jobs: Informer,
+        pods: Informer,
+        clock: Clock,
+        workers: int,
+        suffixes: NameSuffixes,
     ) -> None:
         self._client = client
         self._jobs = jobs
         self._pods = pods
-        self._control = PodControl(client, pods)
+        self._control = control
         self._clock = clock
         self._suffixes = suffixes
         self._backoffs: dict[Key, Backoff] = {}
@@ -87,7 +94,7 @@ class JobController:
         if (left_s := backoff.left_s(self._clock.now())) > 0:
             return left_s
         new_pods = [self._to_pod(job, index) for index in changes.create[: podsof.BURST_MAX]]
-        is_complete = await self._control.create(new_pods) and len(changes.create) == len(new_pods)
+        is_complete = await self._control.create(job, new_pods) and len(changes.create) == len(new_pods)
         return None if is_complete else 0.0
 
     async def _track(

@@ -12,15 +12,18 @@ from typing import Any
 
 from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.conditions import find, is_true
-from federation.apimachinery.errors import AlreadyExists, NotFound
+from federation.apimachinery.errors import AlreadyExists, ApiError, NotFound
 from federation.apimachinery.ownerreferences import controller_reference, controller_uids
 from federation.apimachinery.resources import PODS, Object, Resource
 from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, key_of
+from federation.runtime.events import WARNING, Recorder
 from federation.runtime.informer import Handler, Informer
 
 BY_OWNER = "owner"
 """The index of pods, and of other owned objects, by the uid of the controlling owner."""
+FAILED_CREATE = "FailedCreate"
+"""The reason of Events about pods that the API server refuses, and of a ReplicaSet's condition."""
 BURST_MAX = 50
 """Pods to create or delete in one reconcile; the next one continues."""
 NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -105,31 +108,43 @@ class NameSuffixes:
 
 
 class PodControl:
-    """Creates and deletes pods."""
+    """Creates and deletes pods, for the controllers of all kinds."""
 
-    def __init__(self, client: Client, pods: Informer) -> None:
+    def __init__(self, client: Client, pods: Informer, recorder: Recorder) -> None:
         self._client = client
         self._pods = pods
+        self._recorder = recorder
         pods.add_index(BY_OWNER, controller_uids)
 
     def owned(self, owner: Mapping[str, Any]) -> list[Object]:
         """Return the pods that the object controls."""
         return self._pods.by_index(BY_OWNER, owner["metadata"]["uid"])
 
-    async def create(self, pods: Sequence[Object]) -> bool:
-        """Create the pods; return False if the name of one was taken, so that it must be tried with another name."""
+    async def create(self, owner: Object, pods: Sequence[Object]) -> bool:
+        """Create pods of an owner; return False if the name of one was taken, so that it must be tried with another.
+
+        What the API server refuses is an Event of the owner, and the first refusal is raised when the other pods exist.
+        """
         if not pods:
             return True
         made = await asyncio.gather(*(self._create(pod) for pod in pods))
-        if newest := max((each["metadata"]["resourceVersion"] for each in made if each), key=int, default=""):
+        created = [each for each in made if isinstance(each, dict)]
+        if newest := max((each["metadata"]["resourceVersion"] for each in created), key=int, default=""):
             await self._pods.wait_for(newest)
-        return all(made)
+        refusals = [each for each in made if isinstance(each, ApiError)]
+        for refusal in refusals:
+            self._recorder.event(owner, WARNING, FAILED_CREATE, f"Error creating: {refusal.message}")
+        if refusals:
+            raise refusals[0]
+        return None not in made
 
-    async def _create(self, pod: Object) -> Object | None:
+    async def _create(self, pod: Object) -> Object | ApiError | None:
         try:
             return await self._client.create(PODS, pod)
         except AlreadyExists:
             return None
+        except ApiError as error:
+            return error
 
     async def patch(self, pod: Mapping[str, Any], patch: Object) -> None:
         """Send a merge patch of the pod, and return when the informer has it."""

@@ -9,8 +9,11 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from federation.api.names import DEPLOYMENT_REPLICA_FAILURE as REPLICA_FAILURE
 from federation.api.names import POD_DELETION_COST
-from federation.apimachinery.clock import Clock
+from federation.apimachinery.clock import Clock, to_rfc3339
+from federation.apimachinery.conditions import find
+from federation.apimachinery.errors import ApiError
 from federation.apimachinery.resources import REPLICA_SETS, Object
 from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, Result
@@ -28,6 +31,7 @@ class ReplicaSetController:
     def __init__(
         self,
         client: Client,
+        control: PodControl,
         replica_sets: Informer,
         pods: Informer,
         clock: Clock,
@@ -36,7 +40,7 @@ class ReplicaSetController:
     ) -> None:
         self._client = client
         self._replica_sets = replica_sets
-        self._control = PodControl(client, pods)
+        self._control = control
         self._clock = clock
         self._suffixes = suffixes
         self.controller = Controller("sim-replicaset", self._reconcile, workers=workers, clock=clock)
@@ -61,12 +65,18 @@ class ReplicaSetController:
         active = [pod for pod in self._control.owned(replica_set) if podsof.is_active(pod)]
         missing = int(replica_set["spec"].get("replicas", 1)) - len(active)
         is_complete = abs(missing) <= podsof.BURST_MAX
+        refusal: ApiError | None = None
         if missing > 0:
-            is_complete &= await self._create_pods(replica_set, min(missing, podsof.BURST_MAX))
+            try:
+                is_complete &= await self._create_pods(replica_set, min(missing, podsof.BURST_MAX))
+            except ApiError as error:
+                refusal = error
         elif missing < 0:
             await self._control.delete(rank_for_deletion(active)[: min(-missing, podsof.BURST_MAX)])
         active = [pod for pod in self._control.owned(replica_set) if podsof.is_active(pod)]
-        wait_s = await self._write_status(replica_set, active)
+        wait_s = await self._write_status(replica_set, active, refusal)
+        if refusal is not None:
+            raise refusal
         if not is_complete:
             self.controller.enqueue(key)
         return Result(requeue_after_s=wait_s)
@@ -74,9 +84,10 @@ class ReplicaSetController:
     async def _create_pods(self, replica_set: Object, count: int) -> bool:
         template, name = replica_set["spec"]["template"], replica_set["metadata"]["name"]
         names = [f"{name}-{self._suffixes.new()}" for _ in range(count)]
-        return await self._control.create([podsof.to_pod(replica_set, REPLICA_SETS, template, each) for each in names])
+        pods = [podsof.to_pod(replica_set, REPLICA_SETS, template, each) for each in names]
+        return await self._control.create(replica_set, pods)
 
-    async def _write_status(self, replica_set: Object, active: list[Object]) -> float | None:
+    async def _write_status(self, replica_set: Object, active: list[Object], refusal: ApiError | None) -> float | None:
         """Write the status; return the seconds until it changes because a ready pod becomes available."""
         min_ready_s, now = int(replica_set["spec"].get("minReadySeconds", 0)), self._clock.now()
         counts = {
@@ -86,8 +97,23 @@ class ReplicaSetController:
         }
         status: Object = {"replicas": len(active), "observedGeneration": replica_set["metadata"].get("generation", 1)}
         status.update({key: count for key, count in counts.items() if count})
+        if refusal is not None:
+            status["conditions"] = [_failure(replica_set, refusal.message, to_rfc3339(now))]
         await podsof.write_status(self._client, self._replica_sets, REPLICA_SETS, replica_set, status)
         return podsof.next_available_s(active, min_ready_s, now)
+
+
+def _failure(replica_set: Mapping[str, Any], message: str, now: str) -> Object:
+    """Return the condition of a ReplicaSet whose pods are refused."""
+    old = find((replica_set.get("status") or {}).get("conditions"), REPLICA_FAILURE)
+    since = old["lastTransitionTime"] if old is not None else now
+    return {
+        "type": REPLICA_FAILURE,
+        "status": "True",
+        "reason": podsof.FAILED_CREATE,
+        "message": message,
+        "lastTransitionTime": since,
+    }
 
 
 def rank_for_deletion(active: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from federation.api.names import DEPLOYMENT_REPLICA_FAILURE
+
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSetState:
@@ -105,9 +107,18 @@ def plan_recreate(desired: int, new: ReplicaSetState, old: Sequence[ReplicaSetSt
 
 
 def compute_status(
-    deployment: Mapping[str, Any], new: ReplicaSetState | None, states: Sequence[ReplicaSetState], ready: int, now: str
+    deployment: Mapping[str, Any],
+    new: ReplicaSetState | None,
+    states: Sequence[ReplicaSetState],
+    ready: int,
+    now: str,
+    failure: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the Deployment's status; `ready` counts ready pods of all ReplicaSets, `now` is RFC 3339 text."""
+    """Return the Deployment's status.
+
+    `ready` counts ready pods of all ReplicaSets, `now` is RFC 3339 text. `failure` is the condition of a ReplicaSet
+    whose pods are refused.
+    """
     limits = compute_limits(deployment)
     total = sum(state.current for state in states)
     available = sum(state.available for state in states)
@@ -130,6 +141,9 @@ def compute_status(
         _condition(previous, "Available", enough, *_AVAILABLE[enough], now),
         _condition(previous, "Progressing", True, *_progress(complete, previous, set_name), now),
     ]
+    if failure is not None:
+        text = str(failure["reason"]), str(failure["message"])
+        status["conditions"].append(_condition(previous, DEPLOYMENT_REPLICA_FAILURE, True, *text, now))
     return status
 
 

@@ -35,6 +35,7 @@ class StatefulSetController:
     def __init__(
         self,
         client: Client,
+        control: PodControl,
         stateful_sets: Informer,
         pods: Informer,
         claims: Informer,
@@ -45,7 +46,7 @@ class StatefulSetController:
         self._client = client
         self._stateful_sets = stateful_sets
         self._claims = claims
-        self._control = PodControl(client, pods)
+        self._control = control
         self._resource = stateful_sets.resource
         self._revisions = Revisions(client, revisions, self._resource, HASH_LABEL)
         self._clock = clock
@@ -72,7 +73,7 @@ class StatefulSetController:
             new_pods.append(
                 _to_stateful_pod(stateful_set, self._resource, template_of(by_name[revision]), ordinal, revision)
             )
-        is_complete = await self._control.create(new_pods)
+        is_complete = await self._control.create(stateful_set, new_pods)
         condemned = [pod for pod in owned if pod["metadata"]["name"] in step.delete]
         await self._release_claims(stateful_set, scope, condemned)
         await self._control.delete(condemned)
