@@ -147,9 +147,17 @@ class Workloads:
                 pods,
                 clock,
             ),
-            PodScheduler(client, pods, nodes, clock, self._bind),
+            PodScheduler(client, pods, nodes, claims, self._informer(STORAGE_CLASSES), clock, self._bind),
             NodeLifecycleController(client, pods, nodes, clock, workers),
-            Kubelet(client, pods, clock, start_s=options.pod_start_s, stop_s=options.pod_stop_s, workers=workers),
+            Kubelet(
+                client,
+                pods,
+                self._recorder,
+                clock,
+                start_s=options.pod_start_s,
+                stop_s=options.pod_stop_s,
+                workers=workers,
+            ),
         )
         # Controllers and kubelets of a cluster run beside its API server: they must not delay its answers.
         slice_ = TimeSlice(clock, _SLICE_S, _SLICE_KEYS_MAX)

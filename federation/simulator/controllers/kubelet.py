@@ -1,8 +1,9 @@
 """The simulated kubelet of all nodes of one member: starts, restarts, ends and removes bound pods.
 
 A pod is Running `pod_start_s` after its binding or after a change of its images, and gone `pod_stop_s` after its
-deletion. `podstatus` says what is reported, and how annotations make containers exit. Times are kept in memory; after a
-restart of the member they are computed again from the pods' status.
+deletion. It does not start without its ConfigMaps, Secrets and images (`podneeds`), which are looked for again.
+`podstatus` says what is reported, and how annotations make containers exit. Times are kept in memory; after a restart
+of the member they are computed again from the pods' status.
 """
 
 from federation.apimachinery.clock import Clock, from_rfc3339, to_rfc3339
@@ -10,29 +11,42 @@ from federation.apimachinery.errors import ConfigurationError, NotFound
 from federation.apimachinery.resources import PODS, Object
 from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, Result, key_of
+from federation.runtime.events import WARNING, Recorder
 from federation.runtime.informer import Informer
+from federation.simulator.controllers import podneeds, podstatus
 from federation.simulator.controllers import pods as podsof
-from federation.simulator.controllers import podstatus
 from federation.simulator.controllers.inplace import is_updating
+from federation.simulator.controllers.podneeds import Problem
 from federation.simulator.controllers.podstatus import Behaviour
 
 _DONE = Result()
-_KILLED = 137
-"""The exit code of containers that are killed."""
+_RETRY_S, _RETRY_S_MAX, _RETRY_FACTOR = 1.0, 10.0, 1.5
+"""Pauses before what keeps containers from starting is looked for again."""
 
 
 class Kubelet:
     """Starts and stops the pods of every node of one member; its keys are pods."""
 
     def __init__(
-        self, client: Client, pods: Informer, clock: Clock, *, start_s: float, stop_s: float, workers: int
+        self,
+        client: Client,
+        pods: Informer,
+        recorder: Recorder,
+        clock: Clock,
+        *,
+        start_s: float,
+        stop_s: float,
+        workers: int,
     ) -> None:
         self._client = client
         self._pods = pods
+        self._recorder = recorder
         self._clock = clock
         self._start_s = start_s
         self._stop_s = stop_s
         self._addresses = 0
+        self._tries: dict[Key, int] = {}
+        """How often the start of a pod has failed."""
         self._exits_at_s: dict[Key, float] = {}
         """When running containers exit, or waiting ones restart, on the monotonic clock."""
         self.controller = Controller("sim-kubelet", self._reconcile, workers=workers, clock=clock)
@@ -41,6 +55,7 @@ class Kubelet:
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         if new is None:
             self._exits_at_s.pop(key_of(old or {}), None)
+            self._tries.pop(key_of(old or {}), None)
             return
         if not new["spec"].get("nodeName"):
             return
@@ -66,7 +81,9 @@ class Kubelet:
             try:
                 behaviour = Behaviour.of(pod)
             except ConfigurationError as error:
-                await self._report(pod, podstatus.compute_refused_status(pod, str(error), self._now()))
+                text = str(error)
+                status = podstatus.compute_waiting_status(pod, "CreateContainerConfigError", text, self._now())
+                await self._report(pod, status)
                 return _DONE
             return await self._run(key, pod, behaviour)
         except NotFound:
@@ -76,28 +93,86 @@ class Kubelet:
         """Start, end or restart the containers when it is time, and come back for the next of these."""
         now_s = self._clock.monotonic()
         if podsof.phase_of(pod) == "Pending":
-            await self._start(pod, behaviour)
-            return self._wait_for_exit(key, now_s, behaviour)
+            return await self._try_start(key, pod, behaviour)
         if is_updating(pod):
             await self._report(pod, podstatus.compute_updating_status(pod, self._now()))
             self._exits_at_s[key] = now_s + self._start_s
             return Result(requeue_after_s=self._start_s)
         is_waiting = _is_waiting(pod)
+        if not is_waiting and (result := await self._probe(pod, behaviour)) is not None:
+            return result
         if not is_waiting and behaviour.run_s is None:
             return _DONE
         due_s = self._exits_at_s.setdefault(key, self._recall_due_s(pod, behaviour))
         if due_s > now_s:
             return Result(requeue_after_s=due_s - now_s)
         if is_waiting:
-            await self._start(pod, behaviour)
-            return self._wait_for_exit(key, now_s, behaviour)
+            return await self._try_start(key, pod, behaviour)
         return await self._exit(key, pod, behaviour)
 
-    def _wait_for_exit(self, key: Key, now_s: float, behaviour: Behaviour) -> Result:
-        if behaviour.run_s is None:
-            return _DONE
-        self._exits_at_s[key] = now_s + behaviour.run_s
-        return Result(requeue_after_s=behaviour.run_s)
+    async def _try_start(self, key: Key, pod: Object, behaviour: Behaviour) -> Result:
+        """Start the containers, or report what keeps them from starting, and come back."""
+        problem = await self._find_problem(key, pod)
+        if problem is not None:
+            tries = self._tries[key] = self._tries.get(key, 0) + 1
+            if not podstatus.is_waiting_for(pod, problem.reason, problem.message):
+                status = podstatus.compute_waiting_status(pod, problem.reason, problem.message, self._now())
+                await self._report(pod, status)
+            self._recorder.event(pod, WARNING, problem.event, problem.event_message)
+            pause_s = min(_RETRY_S * _RETRY_FACTOR ** min(tries, 16), _RETRY_S_MAX)
+            self._exits_at_s[key] = self._clock.monotonic() + pause_s
+            return Result(requeue_after_s=pause_s)
+        self._tries.pop(key, None)
+        await self._start(pod, behaviour)
+        self._exits_at_s.pop(key, None)
+        delays = [each for each in (behaviour.run_s, behaviour.evict_after_s) if each is not None]
+        if behaviour.run_s is not None:
+            self._exits_at_s[key] = self._clock.monotonic() + behaviour.run_s
+        if behaviour.becomes_ready and behaviour.ready_after_s:
+            delays.append(behaviour.ready_after_s)
+        return Result(requeue_after_s=min(delays)) if delays else _DONE
+
+    async def _find_problem(self, key: Key, pod: Object) -> Problem | None:
+        """Return what keeps the containers from starting, None if nothing does."""
+        problem = podneeds.image_problem(pod["spec"], is_retry=key in self._tries)
+        found: dict[tuple[str, str], Object | None] = {}
+        for need in podneeds.needs_of(pod["spec"]) if problem is None else ():
+            identity = need.resource.plural, need.name
+            if identity not in found:
+                try:
+                    found[identity] = await self._client.get(need.resource, need.name, key.namespace)
+                except NotFound:
+                    found[identity] = None
+            if (problem := podneeds.missing(need, found[identity], key.namespace)) is not None:
+                break
+        return problem
+
+    async def _probe(self, pod: Object, behaviour: Behaviour) -> Result | None:
+        """Evict a running pod, or make it ready, when it is time; return when to look again, None for nothing to do."""
+        waits = []
+        if behaviour.evict_after_s is not None:
+            left_s = behaviour.evict_after_s - self._elapsed_s((pod.get("status") or {}).get("startTime"))
+            if left_s <= 0:
+                self._recorder.event(pod, WARNING, "Evicted", "The node was low on resource: memory.")
+                await self._report(pod, podstatus.compute_evicted_status(pod, self._now()))
+                return _DONE
+            waits.append(left_s)
+        if behaviour.becomes_ready and behaviour.ready_after_s and not podsof.is_ready(pod):
+            since = podstatus.started_at(pod)
+            left_s = behaviour.ready_after_s - self._elapsed_s(since)
+            if left_s <= 0:
+                address = pod["status"]["podIP"]
+                await self._report(pod, podstatus.compute_running_status(pod, address, self._now(), since=since))
+            else:
+                waits.append(left_s)
+        if not waits:
+            return None
+        due_s = self._exits_at_s.get(key_of(pod))
+        waits += [due_s - self._clock.monotonic()] if due_s is not None else []
+        return Result(requeue_after_s=min(waits)) if min(waits) > 0 else None
+
+    def _elapsed_s(self, since: str | None) -> float:
+        return 0.0 if since is None else (self._clock.now() - from_rfc3339(since)).total_seconds()
 
     async def _exit(self, key: Key, pod: Object, behaviour: Behaviour) -> Result:
         owned = [each for uid in _owners(pod) for each in self._pods.by_index(podsof.BY_OWNER, uid)]
@@ -127,14 +202,15 @@ class Kubelet:
 
     async def _start(self, pod: Object, behaviour: Behaviour) -> None:
         address = (pod.get("status") or {}).get("podIP") or self._next_address()
-        status = podstatus.compute_running_status(pod, address, self._now(), becomes_ready=behaviour.becomes_ready)
+        is_ready = behaviour.becomes_ready and not behaviour.ready_after_s
+        status = podstatus.compute_running_status(pod, address, self._now(), becomes_ready=is_ready)
         await self._report(pod, status)
 
     async def _remove(self, pod: Object) -> Result:
         meta = pod["metadata"]
         if podsof.owner_key(pod, "Job") is not None and not podsof.is_finished(pod):
             # The Job's finalizer holds the pod until the Job has counted how it ended.
-            await self._report(pod, podstatus.compute_ended_status(pod, _KILLED, self._now()))
+            await self._report(pod, podstatus.compute_ended_status(pod, podstatus.KILLED, self._now()))
         if meta.get("deletionGracePeriodSeconds") != 0:
             await self._client.delete(PODS, meta["name"], meta["namespace"], grace_period_s=0, uid=meta["uid"])
         return _DONE

@@ -65,6 +65,11 @@ class SchedulerCache:
         self._assigned: dict[str, tuple[str, Amounts]] = {}
         self._pods = AssignedPods()
 
+    @property
+    def size(self) -> int:
+        """The number of nodes."""
+        return len(self._nodes)
+
     def set_node(self, node: Mapping[str, Any]) -> None:
         """Add or replace a node; pods assigned to it remain counted."""
         name = node["metadata"]["name"]

@@ -1,7 +1,8 @@
 """The simulated kube-scheduler: binds the pods of one member that have no node.
 
 It selects a node with `podplacement` and writes the binding, or the condition `PodScheduled=False` with reason
-Unschedulable; it retries unschedulable pods when a pod ends or a node changes. Read `kubelet.py` for bound pods.
+Unschedulable; it retries unschedulable pods when a pod ends or a node changes, and those that wait for claims when one
+of these changes. Pods with scheduling gates wait for their removal. Read `kubelet.py` for bound pods.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,12 +12,15 @@ from federation.apimachinery.conditions import find
 from federation.apimachinery.errors import ApiError, Conflict, NotFound
 from federation.apimachinery.resources import PODS, Object
 from federation.client.client import Client
-from federation.runtime.controller import Controller, Key, Result
+from federation.runtime.controller import Controller, Key, Result, key_of
 from federation.runtime.informer import Informer
+from federation.simulator.controllers.podneeds import claim_problem, claims_of
 from federation.simulator.controllers.podplacement import SchedulerCache, compute_pod_request
 from federation.simulator.controllers.pods import is_finished
 
 _DONE = Result()
+_CLAIM_WAIT_S = 1.0
+"""After this time a pod that waits for a claim says so."""
 Bind = Callable[[str, str, str], Awaitable[None]]
 """Writes the binding of (namespace, pod, node)."""
 
@@ -24,17 +28,31 @@ Bind = Callable[[str, str, str], Awaitable[None]]
 class PodScheduler:
     """Binds the pods of one member that have no node."""
 
-    def __init__(self, client: Client, pods: Informer, nodes: Informer, clock: Clock, bind: Bind) -> None:
+    def __init__(
+        self,
+        client: Client,
+        pods: Informer,
+        nodes: Informer,
+        claims: Informer,
+        classes: Informer,
+        clock: Clock,
+        bind: Bind,
+    ) -> None:
         self._client = client
         self._pods = pods
+        self._claims = claims
+        self._classes = classes
         self._clock = clock
         self._bind = bind
         self._cache = SchedulerCache()
         self._unschedulable: set[Key] = set()
+        self._waiting: dict[Key, set[Key]] = {}
+        """The pods that wait for each claim."""
         # One worker: each scheduling cycle must see the pods assumed by all earlier ones.
         self.controller = Controller("sim-scheduler", self._reconcile, workers=1, clock=clock)
         nodes.add_handler(self._node_changed)
         pods.add_handler(self._pod_changed)
+        claims.add_handler(self._claim_changed)
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
         if new is not None:
@@ -48,12 +66,18 @@ class PodScheduler:
         meta = pod["metadata"]
         if new is None or is_finished(new):
             self._unschedulable.discard(Key(meta["namespace"], meta["name"]))
+            for name in claims_of(pod):
+                self._stop_waiting(Key(meta["namespace"], meta["name"]), Key(meta["namespace"], name))
             if self._cache.remove_pod(meta["uid"]):
                 self._retry_unschedulable()
         elif node := new["spec"].get("nodeName"):
             self._cache.add_pod(meta["uid"], node, compute_pod_request(new["spec"]), meta)
-        elif old is None:
+        elif old is None or (old["spec"].get("schedulingGates") and not new["spec"].get("schedulingGates")):
             self.controller.enqueue(Key(meta["namespace"], meta["name"]))
+
+    def _claim_changed(self, old: Object | None, new: Object | None) -> None:
+        for key in tuple(self._waiting.get(key_of(new or old or {}), ())):
+            self.controller.enqueue(key)
 
     def _retry_unschedulable(self) -> None:
         for key in self._unschedulable:
@@ -64,6 +88,10 @@ class PodScheduler:
         if pod is None or pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"]:
             self._unschedulable.discard(key)
             return _DONE
+        if pod["spec"].get("schedulingGates"):
+            return _DONE
+        if (result := await self._wait_for_claims(key, pod)) is not None:
+            return result
         request = compute_pod_request(pod["spec"])
         node, reason = self._cache.select_node(pod["spec"], request, key.namespace)
         if not node:
@@ -82,6 +110,29 @@ class PodScheduler:
             raise
         self._unschedulable.discard(key)
         return _DONE
+
+    async def _wait_for_claims(self, key: Key, pod: Object) -> Result | None:
+        """Return None if all claims of the pod are there; a pod that waits for a moment only is not reported."""
+        for name in claims_of(pod):
+            claim_key = Key(key.namespace, name)
+            claim = self._claims.get(*claim_key)
+            storage_class = self._classes.get("", (claim or {"spec": {}})["spec"].get("storageClassName") or "")
+            if text := claim_problem(name, claim, storage_class):
+                waiting = self._waiting.setdefault(claim_key, set())
+                if key not in waiting:
+                    waiting.add(key)
+                    return Result(requeue_after_s=_CLAIM_WAIT_S)
+                await self._report_unschedulable(pod, f"0/{self._cache.size} nodes are available: {text}.")
+                return _DONE
+            self._stop_waiting(key, claim_key)
+        return None
+
+    def _stop_waiting(self, key: Key, claim: Key) -> None:
+        waiting = self._waiting.get(claim)
+        if waiting is not None:
+            waiting.discard(key)
+            if not waiting:
+                del self._waiting[claim]
 
     async def _report_unschedulable(self, pod: Object, reason: str) -> None:
         meta = pod["metadata"]

@@ -14,6 +14,8 @@ from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object
 
+KILLED = 137
+"""The exit code of containers that are killed."""
 JOB_RUN_S = 1.0
 """Seconds that a pod of a Job runs without an annotation."""
 _RESTART_S, _RESTART_S_MAX = 10.0, 300.0
@@ -32,27 +34,68 @@ class Behaviour:
     failures: int | None = None
     """Runs that fail before later ones succeed; None when the exit code is always the same."""
     becomes_ready: bool = True
+    ready_after_s: float = 0.0
+    """Seconds from start until the probes of all containers can have succeeded."""
+    evict_after_s: float | None = None
 
     @classmethod
     def of(cls, pod: Pod) -> "Behaviour":
         """Return the behaviour that annotations and owner ask for; ConfigurationError for a malformed value."""
         notes = pod["metadata"].get("annotations") or {}
         is_of_job = any(each["kind"] == "Job" for each in pod["metadata"].get("ownerReferences") or ())
-        run_s = JOB_RUN_S if is_of_job else None
-        if text := notes.get(names.SIMULATOR_RUN_FOR):
-            try:
-                run_s = max(0.0, parse_duration(text))
-            except ValueError as error:
-                raise ConfigurationError(f"annotation {names.SIMULATOR_RUN_FOR}: {error}") from error
+        run_s = _duration(notes, names.SIMULATOR_RUN_FOR)
+        if run_s is None and is_of_job:
+            run_s = JOB_RUN_S
         failures = _number(notes, names.SIMULATOR_FAILURES)
         code = _number(notes, names.SIMULATOR_EXIT_CODE)
         if code is None:
             code = 0 if failures is None else 1
-        return cls(run_s, code, failures, becomes_ready=notes.get(names.SIMULATOR_READY) != "false")
+        if notes.get(names.SIMULATOR_ALIVE) == "false" and (killed_s := _killed_after_s(pod["spec"])) is not None:
+            run_s, code, failures = killed_s, KILLED, None
+        return cls(
+            run_s,
+            code,
+            failures,
+            becomes_ready=notes.get(names.SIMULATOR_READY) != "false",
+            ready_after_s=_ready_after_s(pod["spec"]),
+            evict_after_s=_duration(notes, names.SIMULATOR_EVICT_AFTER),
+        )
 
     def code_after(self, failed_runs: int) -> int:
         """Return the exit code of a run after that many failed ones."""
         return self.exit_code if self.failures is None or failed_runs < self.failures else 0
+
+
+def _ready_after_s(spec: Mapping[str, Any]) -> float:
+    """Return the longest initial delays of a container's startup and readiness probes."""
+    delays = (
+        sum(
+            int((each.get(probe) or {}).get("initialDelaySeconds") or 0) for probe in ("startupProbe", "readinessProbe")
+        )
+        for each in spec.get("containers") or ()
+    )
+    return float(max(delays, default=0))
+
+
+def _killed_after_s(spec: Mapping[str, Any]) -> float | None:
+    """Return when the first liveness probe has failed often enough, None without such a probe."""
+    probes = [probe for each in spec.get("containers") or () if (probe := each.get("livenessProbe"))]
+    times = (
+        int(probe.get("initialDelaySeconds") or 0)
+        + int(probe.get("periodSeconds") or 10) * int(probe.get("failureThreshold") or 3)
+        for probe in probes
+    )
+    return min(map(float, times), default=None)
+
+
+def _duration(notes: Mapping[str, str], name: str) -> float | None:
+    text = notes.get(name)
+    if not text:
+        return None
+    try:
+        return max(0.0, parse_duration(text))
+    except ValueError as error:
+        raise ConfigurationError(f"annotation {name}: {error}") from error
 
 
 def _number(notes: Mapping[str, str], name: str) -> int | None:
@@ -75,8 +118,10 @@ def restart_pause_s(restarts: int) -> float:
     return min(_RESTART_S * 2.0 ** min(restarts - 1, 16), _RESTART_S_MAX)
 
 
-def compute_running_status(pod: Pod, address: str, now: str, *, becomes_ready: bool = True) -> Object:
-    """Return the status of a pod whose containers run."""
+def compute_running_status(
+    pod: Pod, address: str, now: str, *, becomes_ready: bool = True, since: str | None = None
+) -> Object:
+    """Return the status of a pod whose containers run, `since` an earlier time or now."""
     status = pod.get("status") or {}
     return {
         "phase": "Running",
@@ -87,7 +132,11 @@ def compute_running_status(pod: Pod, address: str, now: str, *, becomes_ready: b
         "startTime": status.get("startTime", now),
         "qosClass": status.get("qosClass", "BestEffort"),
         "containerStatuses": _containers(
-            pod, {"running": {"startedAt": now}}, is_ready=becomes_ready, is_started=True, restarts=restarts_of(pod)
+            pod,
+            {"running": {"startedAt": since or now}},
+            is_ready=becomes_ready,
+            is_started=True,
+            restarts=restarts_of(pod),
         ),
     }
 
@@ -136,15 +185,35 @@ def compute_updating_status(pod: Pod, now: str) -> Object:
     }
 
 
-def compute_refused_status(pod: Pod, message: str, now: str) -> Object:
-    """Return the status of a pod that cannot start because of its configuration."""
-    state = {"waiting": {"reason": "CreateContainerConfigError", "message": message}}
+def compute_waiting_status(pod: Pod, reason: str, message: str, now: str) -> Object:
+    """Return the status of a pod whose containers cannot start, for the first time or again."""
+    status = pod.get("status") or {}
+    state = {"waiting": {"reason": reason, **({"message": message} if message else {})}}
     return {
-        "phase": "Pending",
+        "phase": status.get("phase") or "Pending",
         "conditions": _conditions(pod, now, is_ready=False, reason="ContainersNotReady"),
-        "startTime": now,
-        "containerStatuses": _containers(pod, state, is_ready=False, is_started=False, restarts=0),
+        "startTime": status.get("startTime", now),
+        "containerStatuses": _containers(pod, state, is_ready=False, is_started=False, restarts=restarts_of(pod)),
     }
+
+
+def compute_evicted_status(pod: Pod, now: str) -> Object:
+    """Return the status of a pod that its kubelet has evicted."""
+    ended = compute_ended_status(pod, KILLED, now)
+    return {**ended, "reason": "Evicted", "message": "The node was low on resource: memory."}
+
+
+def is_waiting_for(pod: Pod, reason: str, message: str) -> bool:
+    """Return True if the status says already that all containers wait for this reason."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    waiting = [each["state"].get("waiting") or {} for each in statuses]
+    return bool(waiting) and all((each.get("reason"), each.get("message", "")) == (reason, message) for each in waiting)
+
+
+def started_at(pod: Pod) -> str | None:
+    """Return when the containers started that run now, None if none does."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return next((each["state"]["running"]["startedAt"] for each in statuses if "running" in each["state"]), None)
 
 
 def _conditions(pod: Pod, now: str, *, is_ready: bool, reason: str = "") -> list[Object]:
@@ -188,6 +257,5 @@ def _containers(
 
 
 def _termination(pod: Pod, code: int, now: str) -> Object:
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    started = next((each["state"]["running"]["startedAt"] for each in statuses if "running" in each["state"]), now)
+    started = started_at(pod) or now
     return {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": started, "finishedAt": now}
