@@ -64,12 +64,14 @@ class _PodConnector:
         name = wanted or containers[0]
         if name not in containers:
             raise BadRequest(f"container {name} is not valid for pod {path.name}")
+        reason = "ContainerCreating"
         for status in (pod.get("status") or {}).get("containerStatuses") or ():
             state = status.get("state") or {}
             started = (state.get("running") or state.get("terminated") or {}).get("startedAt")
             if status.get("name") == name and started:
                 return pod, name, from_rfc3339(started)
-        raise BadRequest(f'container "{name}" in pod "{path.name}" is waiting to start: ContainerCreating')
+            reason = (state.get("waiting") or {}).get("reason") or reason
+        raise BadRequest(f'container "{name}" in pod "{path.name}" is waiting to start: {reason}')
 
 
 class PodLogs(_PodConnector):
