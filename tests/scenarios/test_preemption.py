@@ -9,9 +9,19 @@ from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import PROPAGATION_POLICIES
+from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PRIORITY_CLASSES, Object
 from federation.journal.decisions import DecisionFilter
+
+CLASSES_EVERYWHERE: Object = {
+    "apiVersion": CLUSTER_PROPAGATION_POLICIES.api_version,
+    "kind": "ClusterPropagationPolicy",
+    "metadata": {"name": "classes"},
+    "spec": {
+        "schedulingMode": "Duplicate",
+        "resourceSelectors": [{"apiVersion": PRIORITY_CLASSES.api_version, "kind": "PriorityClass"}],
+    },
+}
 
 
 def a_class(name: str, value: int, **more: Any) -> Object:
@@ -41,6 +51,8 @@ async def a_full_world(interval_s: float = 10.0, unavailable: int = 1) -> AsyncI
     async with a_world(members=("east", "west"), preemption_interval_s=interval_s) as world:
         for each in (a_class("high", 1000), a_class("low", 10), a_class("patient", 2000, preemptionPolicy="Never")):
             await world.create(PRIORITY_CLASSES, each)
+        # Members refuse pods of a class that they do not have.
+        await world.create(CLUSTER_PROPAGATION_POLICIES, CLASSES_EVERYWHERE)
         migration = {"when": {"podUnschedulableFor": "10s"}, "keepUnschedulableReplicas": True}
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "west": 1}, autoMigration=migration))
         await world.create(DEPLOYMENTS, a_web("batch", 8, "16", "low", unavailable))

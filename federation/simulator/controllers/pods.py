@@ -12,7 +12,7 @@ from typing import Any
 
 from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.conditions import find, is_true
-from federation.apimachinery.errors import AlreadyExists, ApiError, NotFound
+from federation.apimachinery.errors import AlreadyExists, ApiError, NotFound, ServiceUnavailable
 from federation.apimachinery.ownerreferences import controller_reference, controller_uids
 from federation.apimachinery.resources import PODS, Object, Resource
 from federation.client.client import Client
@@ -123,7 +123,8 @@ class PodControl:
     async def create(self, owner: Object, pods: Sequence[Object]) -> bool:
         """Create pods of an owner; return False if the name of one was taken, so that it must be tried with another.
 
-        What the API server refuses is an Event of the owner, and the first refusal is raised when the other pods exist.
+        What the API server refuses is an Event of the owner. When the other pods exist, ServiceUnavailable repeats the
+        first refusal: what is refused now may be admitted later, so the reconcile is retried and has not failed.
         """
         if not pods:
             return True
@@ -135,7 +136,7 @@ class PodControl:
         for refusal in refusals:
             self._recorder.event(owner, WARNING, FAILED_CREATE, f"Error creating: {refusal.message}")
         if refusals:
-            raise refusals[0]
+            raise ServiceUnavailable(refusals[0].message) from refusals[0]
         return None not in made
 
     async def _create(self, pod: Object) -> Object | ApiError | None:
