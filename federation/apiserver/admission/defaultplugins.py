@@ -7,6 +7,8 @@ tolerations of DefaultTolerationSeconds, and strategies the finalizers of Storag
 `mutate` completes an object while it is prepared, and before webhooks see it. `validate` judges it as it would be
 stored. Writes of the server itself and of its process are completed and never refused. Nothing here builds an
 `AdmissionRequest`: each new pod passes.
+
+Decision: docs/decisions/0095-admission-in-the-write-path.md
 """
 
 from collections.abc import Awaitable, Callable, Mapping
