@@ -20,6 +20,7 @@ from federation.apimachinery.resources import (
     ROLES,
     Object,
 )
+from federation.planning.federatedobject.hosteffect import ACTING
 
 ACCOUNT = "federation"
 USER = f"system:serviceaccount:{names.SYSTEM_NAMESPACE}:{ACCOUNT}"
@@ -73,6 +74,9 @@ def definitions() -> list[Object]:
     return crd_manifests()
 
 
+_PARTS = ("", "/status", "/scale", "/finalizers")
+
+
 def account_rules() -> list[Object]:
     """Return the rules of the account's ClusterRole."""
     ours: dict[str, list[str]] = {}
@@ -81,16 +85,21 @@ def account_rules() -> list[Object]:
         ours.setdefault(manifest["spec"]["group"], []).extend(
             (plural, f"{plural}/status", f"{plural}/scale", f"{plural}/finalizers")
         )
-    federated = {
-        group: [f"{plural}{part}" for plural in plurals for part in ("", "/status", "/scale", "/finalizers")]
-        for group, plurals in _federated().items()
-    }
+    acting = {(each.group, each.plural) for each in ACTING}
+    # What acts on the host is held by finalizer and never created or removed by the account.
+    verbs = {True: (*_READ, "patch", "update"), False: _WRITE}
+    federated = [
+        _rule(group, [f"{plural}{part}" for plural in found for part in _PARTS], verbs[is_acting])
+        for group, plurals in sorted(_federated().items())
+        for is_acting in (False, True)
+        if (found := [plural for plural in plurals if ((group, plural) in acting) is is_acting])
+    ]
     policies = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
     mutating = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
     webhooks = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
     return [
         *(_rule(group, plurals, _WRITE) for group, plurals in sorted(ours.items())),
-        *(_rule(group, plurals, _WRITE) for group, plurals in sorted(federated.items())),
+        *federated,
         _rule(CRDS.group, (CRDS.plural,), _WRITE),
         _rule(CONTROLLER_REVISIONS.group, (CONTROLLER_REVISIONS.plural, REPLICA_SETS.plural), _WRITE),
         _rule("", ("events",), ("create", "patch")),

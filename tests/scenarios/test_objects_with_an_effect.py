@@ -244,3 +244,23 @@ async def test_what_an_operator_writes_into_its_webhooks_in_a_member_stays() -> 
         assert (webhook["namespaceSelector"], webhook["objectSelector"]) == (selector, selector)
         assert webhook["rules"][0]["resources"] == ["configmaps"]
         assert webhook["clientConfig"]["caBundle"] == "Y2VydGlmaWNhdGU="
+
+
+async def test_a_configuration_in_a_federated_object_by_hand_exists_in_members_only() -> None:
+    """What another API server as host must not call is written so."""
+    async with a_world(members=("east", "north")) as world:
+        annotations = {names.HAND_WRITTEN: "true", names.PENDING_CONTROLLERS: "[]"}
+        body = {
+            "apiVersion": CLUSTER_FEDERATED_OBJECTS.api_version,
+            "kind": CLUSTER_FEDERATED_OBJECTS.kind,
+            "metadata": {"name": "checks", "annotations": annotations},
+            "spec": {
+                "template": webhooks(),
+                "placements": [{"controller": "by-hand", "placement": [{"cluster": "east"}, {"cluster": "north"}]}],
+            },
+        }
+        await world.create(CLUSTER_FEDERATED_OBJECTS, body)
+        await world.settle()
+        assert await world.find(VALIDATING_WEBHOOKS, "checks", "") is None
+        for member in world.members.values():
+            assert await member.find(VALIDATING_WEBHOOKS, "checks", "") is not None

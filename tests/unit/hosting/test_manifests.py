@@ -8,7 +8,7 @@ from tests.support.memoryjournal import MemoryJournal
 
 from federation.api import names
 from federation.apimachinery.clock import ManualClock
-from federation.apimachinery.resources import Resource
+from federation.apimachinery.resources import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, API_SERVICES, Resource
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.client.local import LocalClient
@@ -74,3 +74,11 @@ def test_the_account_is_bound_to_its_role() -> None:
     ]
     (subject,) = binding["subjects"]
     assert f"system:serviceaccount:{subject['namespace']}:{subject['name']}" == USER
+
+
+@pytest.mark.parametrize("resource", [ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, API_SERVICES])
+@pytest.mark.parametrize("verb", ["create", "delete"])
+def test_the_account_neither_makes_nor_removes_what_protects_the_host(resource: Resource, verb: str) -> None:
+    rules = [rule for rule in account_rules() if resource.plural in rule.get("resources", ())]
+    assert rules
+    assert not any(verb in rule["verbs"] for rule in rules)
