@@ -97,6 +97,8 @@ class Admittance:
         objects_max: int,
     ) -> None:
         self.exceeded = ""
+        self.has_malformed = False
+        """Whether the server has sent a malformed item since the last list began."""
         self._cluster = cluster
         self._resource = resource.group_resource
         self._transform = transform
@@ -110,7 +112,7 @@ class Admittance:
 
     def begin_list(self) -> None:
         """Log the next malformed item and the next failed handler again."""
-        self._is_logged = False
+        self._is_logged = self.has_malformed = False
 
     def check_pages(self, count: int) -> None:
         """Raise ClusterLimitExceeded when a list has too many pages."""
@@ -160,6 +162,7 @@ class Admittance:
     def reject(self, obj: object) -> None:
         """Count a malformed item; the first one since the last list is logged."""
         self._malformed.inc()
+        self.has_malformed = True
         if self.may_log():
             item = repr(obj)[:200]
             _log.warning("malformed items are ignored", cluster=self._cluster, resource=self._resource, item=item)

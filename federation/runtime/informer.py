@@ -138,6 +138,11 @@ class Informer:
         """The limit that the last list or watch exceeded, as a message; "" after a complete list."""
         return self._admittance.exceeded
 
+    @property
+    def has_malformed(self) -> bool:
+        """Whether the server sends items that are not Kubernetes objects, which are not in the cache."""
+        return self._admittance.has_malformed
+
     def release(self) -> None:
         """Return the memory of the cache to the budget. Call it when the informer has stopped."""
         self._admittance.forget_all()
@@ -405,11 +410,8 @@ class Informer:
         return False
 
     def _take(self, obj: Object, key: CacheKey, known: Object | None, *, is_listed: bool = False) -> None:
-        """Store a state from the server and call the handlers, unless it is the `known` one.
-
-        A list after the first one can come from a server that was restored from a backup and counts again: there one
-        revision has two states, so listed objects are compared.
-        """
+        """Store a state from the server and call the handlers, unless it is the `known` one."""
+        # A list can come from a server that was restored and counts again: then one revision has two states.
         is_same = known is not None and known["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]
         if is_same and not is_listed:
             return

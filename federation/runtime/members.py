@@ -361,6 +361,12 @@ class Members:
         informers = member.informers.all() if member is not None else []
         return next((informer.limit_exceeded for informer in informers if informer.limit_exceeded), "")
 
+    def malformed(self, cluster: str) -> list[str]:
+        """Return the resources of which the cluster sends items that are not Kubernetes objects."""
+        member = self._members.get(cluster)
+        informers = member.informers.all() if member is not None else []
+        return sorted({informer.resource.group_resource for informer in informers if informer.has_malformed})
+
     # -- running
 
     async def run(self) -> None:

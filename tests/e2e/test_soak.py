@@ -21,7 +21,7 @@ from tests.support.federation import Federation, eventually, federation
 MINUTES = float(os.environ.get("SOAK_MINUTES", "3"))
 MEMBERS = 5
 APPS = 30
-LOOK_S = 20.0
+LOOK_S = float(os.environ.get("SOAK_LOOK_S", "20"))
 WARM_UP = 0.25
 """The share of the time after which caches and pools have their size."""
 pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.real_time, pytest.mark.timeout(120 * MINUTES + 300)]
@@ -90,17 +90,23 @@ class Churn:
 
 
 def _look(fed: Federation, number: int, started_s: float) -> Look:
-    """Measure the control plane, and the time until a new ConfigMap is in all members that answer."""
+    """Measure the control plane, and the time until a new ConfigMap is in the members that answer."""
     api, name = fed.api(), f"probe-{number}"
     began_s = time.monotonic()
     api.create("configmaps", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
 
-    def is_there() -> bool:
+    def statuses() -> dict[str, str]:
+        """Return what the federated object says of each cluster, and the clusters that are not ready or have taints."""
         federated = api.find("federatedobjects", f"{name}-configmaps") or {}
-        delivered = [c for c in (federated.get("status") or {}).get("clusters") or () if c["status"] == "OK"]
-        return len(delivered) >= MEMBERS - 1
+        found = {c["cluster"]: c["status"] for c in (federated.get("status") or {}).get("clusters") or ()}
+        for cluster in api.list("federatedclusters", namespace="")["items"]:
+            conditions = {c["type"]: c["status"] for c in cluster["status"]["conditions"]}
+            taints = [taint["key"] for taint in cluster["spec"].get("taints") or ()]
+            found[f"{cluster['metadata']['name']} Ready"] = f"{conditions.get('Ready')} {taints}"
+        return found
 
-    eventually(is_there, bool)
+    # One member fails, and another one may have just come back: what is new is placed without it until it is stable.
+    eventually(statuses, lambda found: list(found.values()).count("OK") >= MEMBERS - 2)
     latency_s = time.monotonic() - began_s
     api.delete("configmaps", name)
     process = psutil.Process(fed.process.pid)

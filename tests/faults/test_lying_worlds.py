@@ -295,6 +295,12 @@ WORLDS = [
         cause="east reports impossible values",
         causes={"delete": ""},
     ),
+    Broken(
+        "malformed objects",
+        _deceit(deceits.Malformed),
+        cause="deployments.apps that are not Kubernetes objects",
+        late_s=_IDLE_S,
+    ),
     Broken("no nodes", _deceit(deceits.WithoutNodes)),
     Broken("no kinds", _deceit(deceits.WithoutKinds)),
     Broken("no apps group", _deceit(lambda: deceits.WithoutGroup("apps")), moves=True),

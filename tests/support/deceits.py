@@ -182,6 +182,21 @@ class ImpossibleStatus(_ChangedLists):
         return [event._replace(object=_impossible(event.object)) if _is_change(event) else event for event in batch]
 
 
+class Malformed(ImpossibleStatus):
+    """Deployments have numbers beyond all integers: no cache takes such an object."""
+
+    def _items(self, items: list[Object]) -> Iterable[Object]:
+        return map(_malformed, items)
+
+    async def answer(self, request: Request, send: Send) -> Object:
+        return await _ChangedLists.answer(self, request, send)
+
+    def told(self, request: Request, batch: WatchBatch) -> WatchBatch:
+        if request.resource != DEPLOYMENTS:
+            return batch
+        return [event._replace(object=_malformed(event.object)) if _is_change(event) else event for event in batch]
+
+
 class WithoutNodes(Deceit):
     """Nodes cannot be seen any more: their list is empty."""
 
@@ -248,6 +263,10 @@ def _impossible(item: Object) -> Object:
     status = {**(item.get("status") or {}), "readyReplicas": -1, "availableReplicas": "many", "collisionCount": 2**40}
     status["conditions"] = [{"type": "Available", "status": "Perhaps", "lastTransitionTime": "yesterday"}]
     return {**item, "status": status}
+
+
+def _malformed(item: Object) -> Object:
+    return {**item, "metadata": {**item["metadata"], "generation": 2**70}}
 
 
 def _containers(body: Object) -> Iterable[Object]:

@@ -95,6 +95,7 @@ class Monitor:
         self._sum: Object | None = None
         self._refused: dict[str, Any] = {}
         self._refusal = ""
+        self._malformed: list[str] = []
         self._wake = asyncio.Event()
 
     def saw(self, resource: Resource, old: Object | None, new: Object | None) -> None:
@@ -327,9 +328,19 @@ class Monitor:
         text = f"the member rejects our credentials ({answer}); renew them with: {command}"
         return health.unhealthy(text, self._path)
 
+    def _report_malformed(self) -> None:
+        """Emit an event when the member begins to send items that no cache takes: their last states stay."""
+        found, known = self._members.malformed(self._name), self._malformed
+        self._malformed = found
+        cluster = self._publisher.cluster(self._name)
+        if found and found != known and cluster is not None:
+            text = f"the member sends {', '.join(found)} that are not Kubernetes objects: their last known states count"
+            self._recorder.event(cluster, WARNING, names.EVENT_MALFORMED_OBJECTS, text)
+
     async def _look_closer(self, member: Client, uid: str) -> tuple[HealthState, dict[str, Any]]:
         """Collect rights, resources and API types of a healthy member, which is not usable before its first ones."""
         self._authorized = await self._rights.condition(member)
+        self._report_malformed()
         more: dict[str, Any] = {}
         cluster = self._publisher.cluster(self._name) or {}
         status = cluster.get("status") or {}
