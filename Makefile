@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
-.PHONY: help env demo check test test-all affected record-costs kubernetes test-kubernetes release lint types contracts format generate \
+.PHONY: help env demo check test test-all affected record-costs kubernetes test-kubernetes docs release lint types contracts format generate \
 	mutation lock bench bench-quick clean
 
 help: ## Print the targets
@@ -84,6 +84,11 @@ generate: env ## Regenerate committed data: built-in schemas, CRD manifests, JSO
 
 lock: env ## Write constraints.txt: versions and hashes of all packages, with uv (UPGRADE=1: the newest versions)
 	@$(BIN)/python tools/lock.py $(if $(UPGRADE),--upgrade)
+
+docs: env ## Build the documentation site into site/ and check its links
+	@$(BIN)/python -c "import material" 2>/dev/null || $(BIN)/python tools/install.py test docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo site/index.html
 
 release: env ## Check, and build wheel, sdist, charts, notes and checksums in dist/VERSION (VERSION=1.0.0; CHECKS=0: without `make check`; TAG=1: commit and tag)
 	@test -n "$(VERSION)" || { echo "error: give a version, for example make release VERSION=1.0.0" >&2; exit 1; }

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CONSTRAINTS = ROOT / "constraints.txt"
-EXTRAS = ("otel", "postgres", "test")
+EXTRAS = ("docs", "otel", "postgres", "test")
 HEADER = "# Made by `make lock`. What needs a package stands above it; `tools/install.py` installs these files only.\n"
 ENTRY = re.compile(r"^[A-Za-z0-9].*==.*(?:\n .*)*\n", re.MULTILINE)
 
@@ -40,6 +40,11 @@ def versions_of(text: str) -> str:
     return "".join(f"{found[0]}\n" for found in re.finditer(r"^[A-Za-z0-9._-]+==[^ ;\n]+", text, re.MULTILINE))
 
 
+def has_marker(entry: str) -> bool:
+    """Return whether an entry is for some systems only; what one extra needs everywhere stands once, for all."""
+    return " ; " in entry.partition("\n")[0]
+
+
 def main(arguments: list[str]) -> None:
     """Write the file."""
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
@@ -54,6 +59,9 @@ def main(arguments: list[str]) -> None:
         build.write("hatchling\n")
         build.flush()
         needs["build"] = resolve(uv, pins, build.name)
+    everywhere = [entry for entries in needs.values() for entry in entries if not has_marker(entry)]
+    plain = {entry.partition("==")[0]: entry for entry in everywhere}
+    needs = {name: {plain.get(entry.partition("==")[0], entry) for entry in entries} for name, entries in needs.items()}
     lines = [HEADER]
     for entry in sorted(set().union(*needs.values()), key=str.lower):
         lines += [f"# {', '.join(name for name, entries in needs.items() if entry in entries)}\n", entry]
