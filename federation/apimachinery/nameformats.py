@@ -46,7 +46,15 @@ _LABEL_VALUE_TEXT = (
 
 def dns1123_label(name: str) -> list[str]:
     """Return the problems of a namespace-like name: at most 63 characters, no dots."""
-    return _check(name, 63, _label_re, _LABEL_TEXT)
+    problems = _check(name, 63, _label_re, _LABEL_TEXT)
+    # A valid subdomain that is no label has dots.
+    return (
+        ["must not contain dots" if text is _LABEL_TEXT else text for text in problems] if _has_dots(name) else problems
+    )
+
+
+def _has_dots(name: str) -> bool:
+    return "." in name and _subdomain_re.fullmatch(name) is not None
 
 
 def dns1123_subdomain(name: str) -> list[str]:

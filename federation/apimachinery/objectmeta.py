@@ -4,20 +4,28 @@ Follows ValidateObjectMeta and ValidateObjectMetaUpdate of k8s.io/apimachinery. 
 because most objects share the same few labels.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from federation.apimachinery import nameformats
-from federation.apimachinery.fielderrors import Causes, forbidden, invalid, required, too_long
+from federation.apimachinery.fielderrors import Causes, forbidden, invalid, non_negative, required, too_long
 from federation.apimachinery.textcache import cache_short
 
 ANNOTATIONS_BYTES_MAX = 256 * 1024
+MANAGER_BYTES_MAX, SUBRESOURCE_BYTES_MAX = 128, 256
+ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+STANDARD_FINALIZERS = frozenset({ORPHAN, FOREGROUND, "kubernetes"})
 NameRule = Callable[[str], list[str]]
 
 
-def validate_metadata(metadata: Mapping[str, Any], *, namespaced: bool, name_rule: NameRule) -> Causes:
-    """Check names, labels, annotations, owner references and finalizers of a new object."""
+def validate_metadata(
+    metadata: Mapping[str, Any], *, namespaced: bool, name_rule: NameRule, are_known_finalizers: bool = False
+) -> Causes:
+    """Check names, labels, annotations, owner references and finalizers of a new object.
+
+    With `are_known_finalizers` a finalizer without a domain must be one of Kubernetes' own.
+    """
     causes: Causes = []
     name, prefix = metadata.get("name", ""), metadata.get("generateName")
     if prefix:
@@ -30,15 +38,14 @@ def validate_metadata(metadata: Mapping[str, Any], *, namespaced: bool, name_rul
         causes += [invalid("metadata.name", name, text) for text in name_rule(name)]
     if namespaced and not metadata.get("namespace"):
         causes.append(required("metadata.namespace"))
-    return causes + _validate_mutable(metadata)
+    return causes + _validate_mutable(metadata, are_known_finalizers=are_known_finalizers)
 
 
-def validate_metadata_update(new: Mapping[str, Any], old: Mapping[str, Any]) -> Causes:
+def validate_metadata_update(
+    new: Mapping[str, Any], old: Mapping[str, Any], *, are_known_finalizers: bool = False
+) -> Causes:
     """Check an update of metadata; `new` includes the fields that the server sets."""
     causes: Causes = []
-    for field in ("name", "namespace", "uid", "creationTimestamp"):
-        if new.get(field) != old.get(field):
-            causes.append(invalid(f"metadata.{field}", new.get(field), "field is immutable"))
     if old.get("deletionTimestamp"):
         added = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
         if added:
@@ -50,7 +57,10 @@ def validate_metadata_update(new: Mapping[str, Any], old: Mapping[str, Any]) -> 
                     f" []string{{{listed}}}",
                 )
             )
-    return causes + _validate_mutable(new, old)
+    for field in ("name", "namespace", "uid", "creationTimestamp"):
+        if new.get(field) != old.get(field):
+            causes.append(invalid(f"metadata.{field}", new.get(field), "field is immutable"))
+    return causes + _validate_mutable(new, old, are_known_finalizers=are_known_finalizers)
 
 
 def validate_labels(labels: Mapping[str, Any] | None, field: str) -> Causes:
@@ -66,9 +76,38 @@ def validate_labels(labels: Mapping[str, Any] | None, field: str) -> Causes:
     return causes
 
 
-def _validate_mutable(metadata: Mapping[str, Any], old: Mapping[str, Any] = MappingProxyType({})) -> Causes:
-    """Check what an update may change, in as far as it differs from the stored state."""
+def validate_manager(field: str, manager: str) -> Causes:
+    """Check the name of a field manager."""
+    causes = [too_long(field, MANAGER_BYTES_MAX)] if len(manager.encode()) > MANAGER_BYTES_MAX else []
+    if manager.isprintable():
+        return causes
+    at = 0
+    for letter in manager:
+        if not letter.isprintable():
+            text = f"invalid character U+{ord(letter):04X} (at position {at})"
+            causes.append(invalid(field, manager, text))
+        at += len(letter.encode())
+    return causes
+
+
+def validate_managed_fields(entries: Sequence[Any]) -> Causes:
+    """Check the managers and subresources of managed fields that a client wrote."""
     causes: Causes = []
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, Mapping):
+            continue  # the entries are replaced by the stored ones
+        field = f"metadata.managedFields[{index}]"
+        causes += validate_manager(f"{field}.manager", entry.get("manager") or "")
+        if len((entry.get("subresource") or "").encode()) > SUBRESOURCE_BYTES_MAX:
+            causes.append(too_long(f"{field}.subresource", SUBRESOURCE_BYTES_MAX))
+    return causes
+
+
+def _validate_mutable(
+    metadata: Mapping[str, Any], old: Mapping[str, Any] = MappingProxyType({}), *, are_known_finalizers: bool
+) -> Causes:
+    """Check what an update may change, in as far as it differs from the stored state."""
+    causes: Causes = non_negative("metadata.generation", metadata.get("generation"))
     labels, annotations = metadata.get("labels"), metadata.get("annotations")
     if labels and labels != old.get("labels"):
         causes += validate_labels(labels, "metadata.labels")
@@ -82,26 +121,45 @@ def _validate_mutable(metadata: Mapping[str, Any], old: Mapping[str, Any] = Mapp
             causes.append(too_long("metadata.annotations", ANNOTATIONS_BYTES_MAX))
     if owners := metadata.get("ownerReferences"):
         causes += _validate_owner_references(owners)
-    for finalizer in metadata.get("finalizers") or ():
-        causes += [invalid("metadata.finalizers", finalizer, problem) for problem in _key_problems(finalizer)]
+    if finalizers := metadata.get("finalizers"):
+        causes += _validate_finalizers(finalizers, are_known=are_known_finalizers)
     return causes
 
 
 def _validate_owner_references(owners: list[Mapping[str, Any]]) -> Causes:
     causes: Causes = []
-    controllers = 0
+    field, controller = "metadata.ownerReferences", ""
     for owner in owners:
-        for field in ("apiVersion", "kind", "name", "uid"):
-            if not owner.get(field):
-                causes.append(invalid(f"metadata.ownerReferences.{field}", "", f"{field} must not be empty"))
+        api_version, kind, name = owner.get("apiVersion") or "", owner.get("kind") or "", owner.get("name") or ""
+        # A version with more than one slash is none.
+        if not api_version.rpartition("/")[2] or api_version.count("/") > 1:
+            causes.append(invalid(f"{field}.apiVersion", api_version, "version must not be empty"))
+        for part, value in (("kind", kind), ("name", name), ("uid", owner.get("uid") or "")):
+            if not value:
+                causes.append(invalid(f"{field}.{part}", "", "must not be empty"))
+        if (api_version, kind) == ("v1", "Event"):
+            causes.append(invalid(field, owner, "/v1, Kind=Event is disallowed from being an owner"))
         if owner.get("controller"):
-            controllers += 1
-    if controllers > 1:
-        causes.append(
-            invalid(
-                "metadata.ownerReferences", owners, 'Only one reference can have Controller set to true. Found "true"'
-            )
-        )
+            if controller:
+                found = f'Found "true" in references for {controller} and {kind}/{name}'
+                causes.append(invalid(field, owners, f"Only one reference can have Controller set to true. {found}"))
+            else:
+                controller = f"{kind}/{name}"
+    return causes
+
+
+def _validate_finalizers(finalizers: list[str], *, are_known: bool) -> Causes:
+    field = "metadata.finalizers"
+    causes = [invalid(field, name, problem) for name in finalizers for problem in _key_problems(name)]
+    if finalizers.count(ORPHAN) and finalizers.count(FOREGROUND):
+        causes.append(invalid(field, finalizers, f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"))
+    if are_known:
+        text = "name is neither a standard finalizer name nor is it fully qualified"
+        causes += [
+            invalid(f"{field}[{index}]", name, text)
+            for index, name in enumerate(finalizers)
+            if "/" not in name and name not in STANDARD_FINALIZERS
+        ]
     return causes
 
 

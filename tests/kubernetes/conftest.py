@@ -7,14 +7,14 @@ from typing import Final
 import pytest
 from tests.kubernetes.build import E2E, missing_binaries
 from tests.kubernetes.cluster import Server, controllers_on, real_cluster
-from tests.kubernetes.session import prepare
+from tests.kubernetes.differences.session import ensure_namespace
 from tests.support.federation import start_serve
 from tests.support.rest import Api
 
 from federation.client.kubeconfig import load_kubeconfig
 
 _PLUGINS: Final = "StorageObjectInUseProtection,TaintNodesByCondition"
-_ARGUMENTS: Final = (f"--disable-admission-plugins={_PLUGINS}", "--service-cluster-ip-range=10.96.0.0/12")
+ARGUMENTS: Final = (f"--disable-admission-plugins={_PLUGINS}", "--service-cluster-ip-range=10.96.0.0/12")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,11 +48,11 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Api, Api
     """The administrators of a real API server without controllers, and of ours."""
     folder = tmp_path_factory.mktemp("servers")
     with ExitStack() as stack:
-        real = stack.enter_context(real_cluster(folder / "real", controllers=False, arguments=_ARGUMENTS))
+        real = stack.enter_context(real_cluster(folder / "real", controllers=False, arguments=ARGUMENTS))
         running = start_serve(folder / "host")
         stack.callback(running.close)
         apis = real.api(), Api(load_kubeconfig(running.kubectl.kubeconfig))
         for api in apis:
             stack.callback(api.close)
-            prepare(api)
+            ensure_namespace(api)
         yield apis

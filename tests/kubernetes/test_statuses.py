@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from tests.kubernetes.session import NAMESPACE
+from tests.kubernetes.differences.requests import NAMESPACE
 from tests.support.rest import Api, Refused
 from tests.support.statushistories import REPORTS, histories
 

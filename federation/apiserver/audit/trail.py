@@ -6,7 +6,6 @@ Bodies are captured by wrapping the request's ASGI callables, so handlers do not
 `audit.k8s.io/v1`; `log.py` writes them.
 """
 
-import uuid
 from collections.abc import MutableMapping
 from datetime import datetime
 from typing import Any
@@ -22,7 +21,6 @@ from federation.apiserver.auth.authorization import to_attributes
 from federation.apiserver.auth.identity import Attributes, User
 from federation.apiserver.http.asgi import WHOLE_RESPONSE, Receive, Request, Send
 
-_ID_LENGTH_MAX = 64
 _AGENT_LENGTH_MAX = 1024
 _COMPLETING_VERBS = frozenset({"create", "update"})
 """Verbs whose bodies complete `objectRef` with name, uid and resourceVersion."""
@@ -97,10 +95,7 @@ class Trail:
         if not self._decision.level:
             return
         request, attributes = self._request, self._attributes
-        given = request.header(b"audit-id")
-        # Clients may choose the id, as in Kubernetes; an unprintable one could corrupt the log.
-        is_usable = 0 < len(given) <= _ID_LENGTH_MAX and given.isascii() and given.isprintable()
-        self._id = given if is_usable else str(uuid.uuid4())
+        self._id = request.audit_id
         request.send = self._capture_response(request.send)
         request.scope.get("extensions", {}).pop(WHOLE_RESPONSE, None)  # it would bypass `send`
         wants_body = self._decision.level >= Level.Request or attributes.verb in _COMPLETING_VERBS
@@ -126,7 +121,6 @@ class Trail:
                 headers = dict(message["headers"])
                 self._response_type = headers.get(b"content-type", b"")
                 self._response_encoding = headers.get(b"content-encoding", b"")
-                message = {**message, "headers": [*message["headers"], (b"audit-id", self._id.encode("latin-1"))]}
                 if self._is_watch and message["status"] == 200:
                     self._emit(Stage.STARTED, self._auditor.clock.now())
             elif wants_body:

@@ -6,6 +6,7 @@ twice. `parameters.py` interprets query parameters.
 
 import asyncio
 import gzip
+import uuid
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from itertools import islice
 from typing import Any, Protocol
@@ -36,6 +37,7 @@ SLICE_BYTES = 64 * 1024
 """Larger bodies are sent in slices: other requests run in between, and slow clients do not fill the write buffer."""
 _TURN_BYTES = 8 * SLICE_BYTES
 """What is sent before other requests run."""
+_AUDIT_ID_LENGTH_MAX = 64
 _WARNINGS_MAX = 100
 """Warning headers of one response; a request can cause one for every field."""
 WHOLE_RESPONSE = "federation.whole_response"
@@ -69,8 +71,8 @@ class Request:
     """One request. Authentication sets `user`, and `respond` sets `status`."""
 
     __slots__ = (
-        "_query", "audit_annotations", "flow_headers", "headers", "method", "path", "receive", "scope", "send",
-        "status", "trail", "user", "warnings",
+        "_audit_id", "_query", "audit_annotations", "flow_headers", "headers", "method", "path", "receive", "scope",
+        "send", "status", "trail", "user", "warnings",
     )  # fmt: skip
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,6 +87,7 @@ class Request:
         # impersonation reads them from the scope.
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self._query: Mapping[str, str] | None = None
+        self._audit_id = ""
         self.user: User = ANONYMOUS
         self.warnings: list[str] = []
         self.audit_annotations: dict[str, str] = {}
@@ -100,6 +103,21 @@ class Request:
         if self._query is None:
             self._query = parse_query(self.scope["query_string"])
         return self._query
+
+    @property
+    def audit_id(self) -> str:
+        """The id in the response's Audit-Id header, which the client may choose."""
+        if not self._audit_id:
+            given = self.header(b"audit-id")
+            # An unprintable one could corrupt the audit log.
+            is_usable = 0 < len(given) <= _AUDIT_ID_LENGTH_MAX and given.isascii() and given.isprintable()
+            self._audit_id = given if is_usable else str(uuid.uuid4())
+        return self._audit_id
+
+    @property
+    def common_headers(self) -> Sequence[Header]:
+        """Response headers that identify the request and its priority level."""
+        return ((b"audit-id", self.audit_id.encode()), *self.flow_headers)
 
     @property
     def peer(self) -> Peer | None:
@@ -152,7 +170,7 @@ class Request:
     ) -> None:
         """Send one complete response with warnings, compressed when it is large and the client accepts gzip."""
         self.status = status
-        out: list[Header] = [(b"content-type", content_type), cache, *self.flow_headers, *headers]
+        out: list[Header] = [(b"content-type", content_type), cache, *self.common_headers, *headers]
         if len(body) > GZIP_BYTES_MIN and b"gzip" in self.headers.get(b"accept-encoding", b""):
             if len(body) > _GZIP_IN_THREAD_BYTES_MIN:
                 body = await asyncio.to_thread(gzip.compress, body, 1)
@@ -209,7 +227,7 @@ class Request:
         """Send a value as JSON, indented with the query parameter `pretty`, or as YAML when that was negotiated."""
         await self.respond(
             status,
-            serialize(value, content_type, is_pretty=is_true(self.query.get("pretty", ""))),
+            serialize(value, content_type, is_pretty=is_true(self.query.get("pretty", "0"))),
             content_type=content_type,
             headers=headers,
         )
@@ -233,8 +251,8 @@ def serialize(value: Any, content_type: bytes, *, is_pretty: bool = False) -> by
 
 
 def is_true(text: str) -> bool:
-    """Return whether a boolean query parameter is true: as in Kubernetes, any value except 0, false and "" is."""
-    return text.lower() not in {"0", "false", ""}
+    """Return whether a boolean query parameter is true: as in Kubernetes, all are but 0 and false."""
+    return text.lower() not in {"0", "false"}
 
 
 def too_large(bytes_max: int) -> RequestEntityTooLarge:

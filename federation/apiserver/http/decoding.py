@@ -187,11 +187,22 @@ def check_patch_size(body: bytes, value: Any, values_max: int) -> None:
 
 
 _CORE = "tag:yaml.org,2002:"
+_MERGE = _CORE + "merge"
 _TAGS = frozenset(_CORE + name for name in ("str", "int", "float", "bool", "null", "map", "seq"))
 
 
 class _Loader(yaml.CSafeLoader):
-    """Loads JSON types only: dates stay text, and `<<` is an ordinary key, because merges can grow exponentially."""
+    """Loads JSON types only: dates stay text. Merges (`<<`) are counted, because they can grow exponentially."""
+
+    merged = 0
+    """Pairs that merges have copied."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        before = len(node.value)
+        super().flatten_mapping(node)
+        self.merged += max(0, len(node.value) - before)
+        if self.merged > NODES_MAX:
+            raise ValueError("document contains excessive merging")
 
 
 # Without base 60 (1:30), which Kubernetes' YAML does not have either. Its conversion takes quadratic time.
@@ -203,9 +214,12 @@ _NUMBERS = {
     ),
 }
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, _NUMBERS.get(tag, pattern)) for tag, pattern in resolvers if tag in _TAGS]
+    first: [(tag, _NUMBERS.get(tag, pattern)) for tag, pattern in resolvers if tag in _TAGS or tag == _MERGE]
     for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
+# As in Go, and in YAML 1.1, one letter is a truth value, too.
+_Loader.add_implicit_resolver(_CORE + "bool", re.compile(r"[yYnN]$"), list("yYnN"))
+_Loader.bool_values = {**yaml.CSafeLoader.bool_values, "y": True, "n": False}
 
 
 def _construct_number(loader: _Loader, node: yaml.ScalarNode) -> float:

@@ -63,7 +63,8 @@ class Forwarder:
 async def _pump(request: Request, open_: Open, upload: "_Upload") -> None:
     async with open_(upload.body() if upload.has_body else None) as response:
         request.status = response.status
-        shown = [*response_headers(response.headers), *request.flow_headers]
+        kept = [header for header in response_headers(response.headers) if header[0].lower() != b"audit-id"]
+        shown = [*kept, *request.common_headers]
         await request.send({"type": "http.response.start", "status": response.status, "headers": shown})
         # An empty piece makes the server flush the headers: the first event of a watch may be far.
         await request.send({"type": "http.response.body", "body": b"", "more_body": True})

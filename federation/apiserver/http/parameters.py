@@ -6,6 +6,9 @@ from typing import Any
 
 from federation.apimachinery import errors
 from federation.apimachinery.errors import BadRequest
+from federation.apimachinery.fielderrors import forbidden, required
+from federation.apimachinery.objectmeta import validate_manager
+from federation.apiserver.http.asgi import is_true
 from federation.apiserver.verbs.deleteoptions import check_dry_run, read_delete_options, unsupported
 from federation.apiserver.verbs.requestoptions import DeleteOptions, ListOptions, Requester, WriteOptions
 
@@ -15,8 +18,6 @@ _DURATION_CHARS_MAX = 64
 _DURATION_S_MAX = (2**63 - 1) / 1e9
 """A Go duration counts nanoseconds in 64 bits."""
 _FIELD_VALIDATIONS = ("Ignore", "Strict", "Warn")
-_FIELD_MANAGER_LENGTH_MAX = 128
-_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False", ""})
 
 
 def to_list_options(query: Mapping[str, str]) -> ListOptions:
@@ -30,7 +31,7 @@ def to_list_options(query: Mapping[str, str]) -> ListOptions:
         resource_version_match=query.get("resourceVersionMatch", ""),
         allow_watch_bookmarks=to_bool(query, "allowWatchBookmarks"),
         send_initial_events=to_bool(query, "sendInitialEvents") if "sendInitialEvents" in query else None,
-        timeout_s=max(to_int(query, "timeoutSeconds"), 0),
+        timeout_s=to_int(query, "timeoutSeconds"),
     )
 
 
@@ -41,10 +42,12 @@ def to_write_options(
     kind: str,
     user: Requester | None = None,
     annotations: dict[str, str] | None = None,
+    *,
+    is_apply: bool = False,
 ) -> WriteOptions:
     """Return the options of a create, update or patch; `kind` names the options in errors (CreateOptions, …)."""
     annotations = {} if annotations is None else annotations
-    if not query:
+    if not query and not is_apply:
         return WriteOptions(
             user_agent=user_agent,
             warnings=warnings,
@@ -54,31 +57,22 @@ def to_write_options(
         )
     field_validation = query.get("fieldValidation") or "Warn"
     manager = query.get("fieldManager", "")
-    causes = check_dry_run(query.get("dryRun", ""))
+    causes = []
+    if is_apply and not manager:
+        causes.append(required("fieldManager", "is required for apply patch"))
+    elif not is_apply and kind == "PatchOptions" and "force" in query:
+        causes.append(forbidden("force", "may not be specified for non-apply patch"))
+    causes += validate_manager("fieldManager", manager)
+    if "dryRun" in query:
+        causes += check_dry_run([query["dryRun"]])
     if field_validation not in _FIELD_VALIDATIONS:
         causes.append(unsupported("fieldValidation", field_validation, ("", *_FIELD_VALIDATIONS)))
-    if len(manager) > _FIELD_MANAGER_LENGTH_MAX:
-        causes.append(
-            errors.cause(
-                "FieldValueTooLong",
-                f"Too long: may not be more than {_FIELD_MANAGER_LENGTH_MAX} bytes",
-                "fieldManager",
-            )
-        )
-    elif not manager.isprintable():
-        causes.append(
-            errors.cause(
-                "FieldValueInvalid",
-                f'Invalid value: "{manager!a}": should only contain printable characters',
-                "fieldManager",
-            )
-        )
     if causes:
         raise errors.invalid(kind, "meta.k8s.io", "", causes)
     return WriteOptions(
         field_manager=manager,
         force=to_bool(query, "force"),
-        dry_run=bool(query.get("dryRun")),
+        dry_run="dryRun" in query,
         field_validation=field_validation,
         is_patch=kind == "PatchOptions",
         user_agent=user_agent,
@@ -117,9 +111,8 @@ def to_int(query: Mapping[str, str], name: str) -> int:
 
 
 def to_bool(query: Mapping[str, str], name: str) -> bool:
-    """Return a boolean parameter; as in Kubernetes, every value except 0, f and false is true."""
-    text = query.get(name)
-    return text is not None and text not in _FALSE
+    """Return a boolean parameter, false if it is absent."""
+    return name in query and is_true(query[name])
 
 
 def _delete_options_of_query(query: Mapping[str, str]) -> dict[str, Any]:
@@ -130,7 +123,7 @@ def _delete_options_of_query(query: Mapping[str, str]) -> dict[str, Any]:
         options["gracePeriodSeconds"] = to_int(query, "gracePeriodSeconds")
     if query.get("orphanDependents"):
         options["orphanDependents"] = to_bool(query, "orphanDependents")
-    if query.get("dryRun"):
+    if "dryRun" in query:
         options["dryRun"] = [query["dryRun"]]
     return options
 

@@ -30,6 +30,7 @@ from federation.apiserver.registry.registry import Registry
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.semantics.schema.model import ANYTHING
 from federation.apiserver.verbs.fieldvalidation import report_body_problems
+from federation.apiserver.verbs.patching import APPLY
 from federation.apiserver.verbs.preparation import WHOLE_OBJECTS
 from federation.apiserver.verbs.requestoptions import DeleteOptions, WriteOptions
 
@@ -176,8 +177,8 @@ class RESTHandlers:
 
     async def _patch(self, call: ResourceRequest) -> None:
         path, request = call.path, call.request
-        options = self._write_options(call, "patch")
         patch_type = request.header(b"content-type").partition(";")[0].strip().lower()
+        options = self._write_options(call, "patch", is_apply=patch_type == APPLY)
         patch, parsed, problems = await bodies.read_patch(request, patch_type, self._limits)
         if problems:
             options = replace(options, body_problems=tuple(problems))
@@ -222,7 +223,7 @@ class RESTHandlers:
         body, content_type = render_object(call.info, value, representation, call.request.query, self._clock.now())
         await call.request.respond(status, body, content_type=content_type)
 
-    def _write_options(self, call: ResourceRequest, verb: str) -> WriteOptions:
+    def _write_options(self, call: ResourceRequest, verb: str, *, is_apply: bool = False) -> WriteOptions:
         request = call.request
         return parameters.to_write_options(
             request.query,
@@ -231,6 +232,7 @@ class RESTHandlers:
             _OPTIONS_KINDS[verb],
             request.user.to_info,
             request.audit_annotations,
+            is_apply=is_apply,
         )
 
     async def _object(self, call: ResourceRequest, options: WriteOptions) -> dict[str, object]:

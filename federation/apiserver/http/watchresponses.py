@@ -144,7 +144,7 @@ async def _disconnect(request: Request) -> None:
 
 async def _start(request: Request) -> None:
     request.status = 200
-    headers = [(b"content-type", JSON_TYPE), (b"cache-control", b"no-cache, private"), *request.flow_headers]
+    headers = [(b"content-type", JSON_TYPE), (b"cache-control", b"no-cache, private"), *request.common_headers]
     await request.send({"type": "http.response.start", "status": 200, "headers": headers})
     # An empty chunk is not sent, but makes the server flush the headers.
     await _send(request, b"")

@@ -149,7 +149,7 @@ class _Bridge:
             await self._send({"type": "websocket.close", "code": _TOO_BIG})
 
     def _is_watch(self) -> bool:
-        return is_true(parse_query(self._scope["query_string"]).get("watch", ""))
+        return is_true(parse_query(self._scope["query_string"]).get("watch", "0"))
 
 
 class _Messages:

@@ -9,7 +9,7 @@ from typing import Any
 
 from federation.apimachinery import errors
 from federation.apimachinery.errors import BadRequest
-from federation.apimachinery.fielderrors import Causes
+from federation.apimachinery.fielderrors import Causes, show
 from federation.apimachinery.fielderrors import invalid as invalid_field
 from federation.apiserver.verbs.requestoptions import DeleteOptions, Requester
 
@@ -46,7 +46,7 @@ def read_delete_options(
         user,
         {} if annotations is None else annotations,
     )
-    validate_delete_options(options, [cause for entry in dry_run or () for cause in check_dry_run(entry)])
+    validate_delete_options(options, check_dry_run(dry_run or []))
     return options
 
 
@@ -62,9 +62,12 @@ def validate_delete_options(options: DeleteOptions, causes: Causes | None = None
         raise errors.invalid("DeleteOptions", "meta.k8s.io", "", causes)
 
 
-def check_dry_run(value: Any) -> Causes:
-    """Return the causes against a `dryRun` entry; only "All" is allowed."""
-    return [] if value in ("", "All") else [unsupported("dryRun", str(value), ("All",))]
+def check_dry_run(values: list[Any]) -> Causes:
+    """Return the causes against the values of `dryRun`; only "All" is allowed."""
+    if all(value == "All" for value in values):
+        return []
+    text = f'Unsupported value: {show(values)}: supported values: "All"'
+    return [errors.cause("FieldValueNotSupported", text, "dryRun")]
 
 
 def unsupported(field: str, value: str, supported: tuple[str, ...]) -> dict[str, str]:

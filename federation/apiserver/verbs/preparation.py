@@ -13,21 +13,23 @@ from federation.apimachinery.clock import from_rfc3339, to_rfc3339
 from federation.apimachinery.equality import is_json_equal
 from federation.apimachinery.errors import BadRequest, Conflict, invalid
 from federation.apimachinery.fielderrors import Causes
-from federation.apimachinery.objectmeta import validate_metadata, validate_metadata_update
+from federation.apimachinery.objectmeta import (
+    validate_managed_fields,
+    validate_metadata,
+    validate_metadata_update,
+)
 from federation.apimachinery.resources import Object
-from federation.apiserver.semantics.fieldownership.managedfields import track_update
+from federation.apiserver.semantics.fieldownership.managedfields import Entry, track_update
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.semantics.schema.goform import add_zeros
 from federation.apiserver.verbs.context import DefaultAdmission, status_details
 from federation.apiserver.verbs.decoding import check_fields
-from federation.apiserver.verbs.requestoptions import WriteOptions
+from federation.apiserver.verbs.requestoptions import WriteOptions, own_user
 
 _DROPPED_ON_CREATE = (
     "selfLink",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
-    "managedFields",
-    "generation",
     "resourceVersion",
 )
 _SYSTEM_FIELDS = ("uid", "creationTimestamp", "generation", "generateName")
@@ -42,6 +44,10 @@ _SPEC_PARTS = frozenset({"ephemeralcontainers", "resize"})
 WHOLE_OBJECTS = STATUS_PARTS | _SPEC_PARTS | {""}
 """Subresources whose requests carry the whole object."""
 _MAIN = frozenset({"", "scale"})
+_REPEATED_OWNERS = (
+    ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in 1.20+, and may"
+    " reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}"
+)
 _GENERATED = _MAIN | _SPEC_PARTS
 """Writes of the object itself, as opposed to its status, binding or finalizers."""
 
@@ -103,9 +109,13 @@ def prepare_create(
     *,
     now: datetime,
     uid: str,
+    entries: list[Entry] | None = None,
     defaults: DefaultAdmission | None = None,
 ) -> None:
-    """Turn `obj` into the new object to store; Invalid, BadRequest, Forbidden."""
+    """Turn `obj` into the new object to store; Invalid, BadRequest, Forbidden.
+
+    `entries` are its managed fields, if admission has seen the object; it changes fields that no manager owns then.
+    """
     strategy = info.strategy
     metadata = obj["metadata"]
     _drop_absent(metadata)
@@ -114,11 +124,13 @@ def prepare_create(
     causes = check_fields(info, obj, options)
     for field in _DROPPED_ON_CREATE:
         metadata.pop(field, None)
-    metadata["uid"] = uid
-    metadata["creationTimestamp"] = to_rfc3339(now)
     if info.rules is not None:
         causes += info.rules.check(obj, None, causes)
     strategy.default(obj)
+    if entries is None:
+        entries = track_create(info, obj, options, now=now)
+    metadata["uid"] = uid
+    metadata["creationTimestamp"] = to_rfc3339(now)
     if defaults is not None:
         defaults.mutate(info, obj, None, options)
     if strategy.records_requester and options.user is not None:
@@ -128,30 +140,73 @@ def prepare_create(
     strategy.complete_status(obj)
     if strategy.has_generation and strategy.initial_generation:
         metadata["generation"] = strategy.initial_generation
+    elif strategy.has_generation:
+        metadata.pop("generation", None)
     if strategy.initial_finalizers:
         metadata["finalizers"] = [
             *(metadata.get("finalizers") or ()),
             *(name for name in strategy.initial_finalizers if name not in (metadata.get("finalizers") or ())),
         ]
     causes = (
-        validate_metadata(metadata, namespaced=info.resource.namespaced, name_rule=strategy.name_problems)
+        validate_metadata(
+            metadata,
+            namespaced=info.resource.namespaced,
+            name_rule=strategy.name_problems,
+            are_known_finalizers=strategy.knows_finalizers,
+        )
+        + validate_managed_fields(entries)
         + causes
         + strategy.validate(obj)
     )
     if causes:
         raise _invalid(info, metadata.get("name", ""), causes)
-    options.warnings.extend(strategy.warnings(obj))
+    if entries:
+        metadata["managedFields"] = entries
+    options.warnings.extend(strategy.warnings(obj, None))
 
 
-def track_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: datetime) -> Object:
-    """Return the object with its creator's fields recorded, if the request names a manager or the kind needs it."""
-    if not options.field_manager and not info.strategy.records_every_creator:
-        return obj
-    return _track(info, obj, None, manager=_manager_of(options), now=now)
+def track_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: datetime) -> list[Entry]:
+    """Remove the managed fields of a new object and return the new ones: its creator's, beside given ones if valid.
+
+    As in kube-apiserver they are the fields of the request and their defaults, not what the server adds later. What
+    this process creates without a field manager has none, because each costs time. Owners are listed once.
+    """
+    _drop_repeated_owners(obj["metadata"], options)
+    for field in _DROPPED_ON_CREATE:
+        obj["metadata"].pop(field, None)
+    given = obj["metadata"].pop("managedFields", None)
+    is_users = options.user is not None and options.user is not own_user
+    if not (options.field_manager or is_users or info.strategy.records_every_creator):
+        return []
+    fields = {key: value for key, value in obj.items() if key != "status"} if "status" in info.subresources else obj
+    if given:
+        fields = {**fields, "metadata": {**fields["metadata"], "managedFields": given}}
+    found: list[Entry] = _track(info, fields, None, manager=_manager_of(options), now=now)["metadata"].get(
+        "managedFields", []
+    )
+    return found
 
 
 def _manager_of(options: WriteOptions) -> str:
     return options.field_manager or options.user_agent.partition("/")[0] or "unknown"
+
+
+def _drop_repeated_owners(metadata: dict[str, Any], options: WriteOptions, *, is_patched: bool = False) -> None:
+    """Remove owner references that occur before, with a warning."""
+    owners = metadata.get("ownerReferences")
+    if not owners or len(owners) < 2:
+        return
+    kept: list[Any] = []
+    repeated = []
+    for owner in owners:
+        if owner in kept:
+            repeated.append(str(owner.get("uid", "")))
+        else:
+            kept.append(owner)
+    if repeated:
+        metadata["ownerReferences"] = kept
+        when = " after mutating admission happens" if is_patched else ""
+        options.warnings.append(_REPEATED_OWNERS.format(when, ", ".join(repeated)))
 
 
 def with_finalizers(info: KindInfo, obj: Object, finalizers: Sequence[str], *, manager: str, now: datetime) -> Object:
@@ -183,6 +238,8 @@ def prepare_update(
     Changes `new` in place. The caller has checked its metadata.resourceVersion.
     """
     _check_identity(info, new, old)
+    if "ownerReferences" in new["metadata"]:
+        _drop_repeated_owners(new["metadata"], options, is_patched=options.is_patch)
     if subresource in STATUS_PARTS:
         new = _only_status(info, new, old)
     _copy_system_fields(info, new, old, subresource, is_apply=is_apply)
@@ -208,7 +265,9 @@ def prepare_update(
         return None
     if strategy.has_generation and subresource in _GENERATED and strategy.has_spec_changed(new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-    causes = validate_metadata_update(new["metadata"], old["metadata"]) + causes
+    metadata = new["metadata"]
+    known = validate_metadata_update(metadata, old["metadata"], are_known_finalizers=strategy.knows_finalizers)
+    causes = known + validate_managed_fields(metadata.get("managedFields") or []) + causes
     if subresource == "status":
         causes += strategy.validate_status_update(new, old)
     elif subresource == "approval":
@@ -217,9 +276,10 @@ def prepare_update(
         causes += strategy.validate_part(subresource, new, old)
     elif subresource in _MAIN:
         causes += strategy.validate_update(new, old)
-        options.warnings.extend(strategy.warnings(new))
     if causes:
         raise _invalid(info, new["metadata"].get("name", ""), causes)
+    if subresource in _MAIN:
+        options.warnings.extend(strategy.warnings(new, old))
     if is_apply or not (options.field_manager or "managedFields" in new["metadata"]):
         return new
     return _track(info, new, old, manager=_manager_of(options), now=now, subresource=subresource)
@@ -272,9 +332,7 @@ def _copy_system_fields(info: KindInfo, new: Object, old: Object, subresource: s
     for field in _SYSTEM_FIELDS:
         if not metadata.get(field) and field in live:
             metadata[field] = live[field]
-    created = metadata.get("creationTimestamp")
-    if created != live.get("creationTimestamp") and _in_server_format(created) == live.get("creationTimestamp"):
-        metadata["creationTimestamp"] = live["creationTimestamp"]
+    metadata["creationTimestamp"] = live.get("creationTimestamp")
     metadata["generation"] = live.get("generation")
     for field in _DELETION_FIELDS:
         metadata[field] = live.get(field)
@@ -358,4 +416,5 @@ def _track(
 
 
 def _invalid(info: KindInfo, name: str, causes: Causes) -> Exception:
-    return invalid(info.resource.kind, info.resource.group, name, causes)
+    resource = info.stored_as or info.resource  # kube-apiserver validates what it stores
+    return invalid(resource.kind, resource.group, name, causes)

@@ -130,7 +130,7 @@ def parse_resource_version(text: str) -> int:
 def too_large(revision: int, newest: int) -> Timeout:
     """Return the 504 for a resourceVersion in the future."""
     return Timeout(
-        f"Too large resource version: {revision}, current: {newest}",
+        f"Timeout: Too large resource version: {revision}, current: {newest}",
         details={
             "retryAfterSeconds": 1,
             "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],

@@ -77,6 +77,7 @@ class ListOptions:
     send_initial_events: bool | None = None
     """True starts a watch with the existing objects, False without; None leaves it to the resourceVersion."""
     timeout_s: float = 0
+    """0: the default. A watch with a negative timeout ends at once."""
 
 
 @dataclass(frozen=True, slots=True)

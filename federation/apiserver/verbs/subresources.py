@@ -31,6 +31,7 @@ from federation.apiserver.store.interface import Entry
 from federation.apiserver.verbs.context import VerbContext, object_modified, status_details
 from federation.apiserver.verbs.deleteoptions import read_delete_options
 from federation.apiserver.verbs.deletes import Deleter
+from federation.apiserver.verbs.fieldvalidation import report_problems, to_texts
 from federation.apiserver.verbs.patching import JSON, MERGE, STRATEGIC, Patch
 from federation.apiserver.verbs.requestoptions import WriteOptions
 from federation.apiserver.verbs.writes import Writer
@@ -57,10 +58,12 @@ class Subresources:
     ) -> bytes:
         """Handle a POST: bind or evict a pod."""
         if subresource == "binding":
-            _check_posted("Binding", "v1", obj, namespace, name)
+            _check_posted("Binding", ("v1",), obj, namespace, name)
+            _check_known("Binding", "v1", obj, ("target",), options)
             return await self._bind(info, namespace, name, obj, options)
         if subresource == "eviction":
-            _check_posted("Eviction", "policy/v1", obj, namespace, name)
+            _check_posted("Eviction", ("policy/v1", "policy/v1beta1"), obj, namespace, name, requires_name=True)
+            _check_known("Eviction", "v1", obj, ("deleteOptions",), options)
             return await self._evict(info, namespace, name, obj, options)
         raise MethodNotAllowed(f"create is not supported on {info.resource.plural}/{subresource}")
 
@@ -72,7 +75,7 @@ class Subresources:
             return await self._finalize(info, name, obj, options)
         if subresource != "scale":
             raise MethodNotAllowed(f"update is not supported on {info.resource.plural}/{subresource}")
-        _check_posted("Scale", "autoscaling/v1", obj, namespace if info.resource.namespaced else "", name)
+        _check_posted("Scale", ("autoscaling/v1",), obj, namespace if info.resource.namespaced else "", name)
         revision = _part("Scale", obj, "metadata").get("resourceVersion") or ""
 
         def replaced(live: Object) -> tuple[Object, bool]:
@@ -298,23 +301,35 @@ def _part(kind: str, obj: Object, name: str) -> dict[str, Any]:
     return part
 
 
-def _check_posted(kind: str, api_version: str, obj: Object, namespace: str, name: str) -> None:
-    """Check that kind, name and namespace of a virtual object agree with the request's path; BadRequest."""
-    version = api_version.rpartition("/")[2]
+def _check_posted(
+    kind: str, api_versions: tuple[str, ...], obj: Object, namespace: str, name: str, *, requires_name: bool = False
+) -> None:
+    """Check that kind, version, name and namespace of a virtual object agree with the request's path; BadRequest."""
+    api_version = obj.get("apiVersion") or api_versions[0]
+    version = str(api_version).rpartition("/")[2]
     if (given := obj.get("kind") or kind) != kind:
         raise BadRequest(f'{given} in version "{version}" cannot be handled as a {kind}: the kinds differ')
-    if (given := obj.get("apiVersion") or api_version) != api_version:
-        raise BadRequest(
-            f"the API version in the data ({given}) does not match the expected API version ({api_version})"
-        )
+    if api_version not in api_versions:
+        expected = f"the expected API version ({api_versions[0]})"
+        raise BadRequest(f"the API version in the data ({api_version}) does not match {expected}")
     metadata = _part(kind, obj, "metadata")
-    if (given := metadata.get("name") or name) != name:
-        raise BadRequest(f"the name of the object ({given}) does not match the name on the URL ({name})")
     if (given := metadata.get("namespace") or namespace) != namespace:
-        raise BadRequest(
-            "the namespace of the provided object does not match the namespace sent on the request"
-            f" ({given} != {namespace})"
-        )
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+    if (metadata.get("name") or ("" if requires_name else name)) != name:
+        if kind == "Scale":
+            raise BadRequest(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
+        raise BadRequest(f"name in URL does not match name in {kind} object")
+
+
+def _check_known(kind: str, version: str, obj: Object, parts: tuple[str, ...], options: WriteOptions) -> None:
+    """Report the unknown fields of a virtual object, according to `fieldValidation`; BadRequest under Strict."""
+    unknown = to_texts(name for name in obj if name not in {"apiVersion", "kind", "metadata", *parts})
+    if not unknown or options.field_validation == "Ignore":
+        return
+    try:
+        report_problems(None, unknown, options)
+    except BadRequest as error:
+        raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: {error}') from error
 
 
 def with_replicas(info: KindInfo, obj: Object, replicas: int) -> Object:

@@ -18,7 +18,7 @@ from federation.apiserver.store.interface import Event, EventBatch, EventType, W
 from federation.apiserver.verbs.context import VerbContext
 from federation.apiserver.verbs.filters import Filter
 from federation.apiserver.verbs.listoptions import validate_watch_options
-from federation.apiserver.verbs.reads import parse_resource_version
+from federation.apiserver.verbs.reads import parse_resource_version, too_large
 from federation.apiserver.verbs.requestoptions import ListOptions
 
 WatchBatch = list[tuple[str, bytes]]
@@ -54,6 +54,8 @@ class _Watch:
         self._wanted = Filter(self._info, options.label_selector, options.field_selector, self._context.label_cache)
         prefix = self._info.collection(namespace or self._wanted.namespace)
         since, initial = await self._start(prefix)
+        if options.timeout_s < 0:
+            return
         if initial:
             yield initial
         del initial  # a watch lives for hours and must not keep these bytes in memory
@@ -96,6 +98,8 @@ class _Watch:
         if since and not options.send_initial_events:
             return since, []
         page = await context.store.list(prefix)
+        if since > page.revision:
+            raise too_large(since, page.revision)
         values = await context.list_from_storage(self._info, [entry.value for entry in page.entries])
         initial = [
             ("ADDED", value)

@@ -94,12 +94,14 @@ class Writer:
             await self._check_namespace(info, namespace, metadata.get("name", ""))
         self._annotate(info, obj, None, options)
         admission = self._context.admission_for(info, options.user)
-        if admission is not None:
-            obj = await _mutate(self._context, admission, info, obj, None, options)
-        now = self._context.clock.now()
-        defaults = self._context.defaults
-        prepare_create(info, obj, options, now=now, uid=self._context.entropy.uid(), defaults=defaults)
-        obj = self._with_creation_finalizers(info, track_create(info, obj, options, now=now), now)
+        now, entries = self._context.clock.now(), None
+        if admission is not None and options.user is not None:
+            complete(info, obj, None, options)
+            entries = track_create(info, obj, options, now=now)
+            obj = await _mutate(self._context, admission, info, obj, None, options, is_complete=True)
+        defaults, uid = self._context.defaults, self._context.entropy.uid()
+        prepare_create(info, obj, options, now=now, uid=uid, entries=entries, defaults=defaults)
+        obj = self._with_creation_finalizers(info, obj, now)
         if defaults is not None:
             await defaults.validate(info, obj, None, options, "")
         if admission is not None:
@@ -356,11 +358,9 @@ class Writer:
         admission = self._context.admission_for(info, options.user)
         if admission is not None:
             applied = await _mutate(self._context, admission, info, applied, None, options)
-        managed = applied["metadata"].get("managedFields")
-        defaults = self._context.defaults
-        prepare_create(info, applied, options, now=now, uid=self._context.entropy.uid(), defaults=defaults)
-        if managed:
-            applied["metadata"]["managedFields"] = managed
+        managed = applied["metadata"].pop("managedFields", [])
+        defaults, uid = self._context.defaults, self._context.entropy.uid()
+        prepare_create(info, applied, options, now=now, uid=uid, entries=managed, defaults=defaults)
         applied = self._with_creation_finalizers(info, applied, now)
         if defaults is not None:
             await defaults.validate(info, applied, None, options, "")
@@ -407,11 +407,14 @@ async def _mutate(
     old: Object | None,
     options: WriteOptions,
     subresource: str = "",
+    *,
+    is_complete: bool = False,
 ) -> Object:
     """Return the object after mutating admission, before validation."""
     if options.user is None:
         return obj
-    complete(info, obj, old, options)
+    if not is_complete:
+        complete(info, obj, old, options)
     if context.defaults is not None and subresource not in STATUS_PARTS:
         context.defaults.mutate(info, obj, old, options)
     name, namespace = obj["metadata"].get("name", ""), obj["metadata"].get("namespace", "")

@@ -1,8 +1,8 @@
-"""Kubernetes' CEL library: lists, sets, regular expressions, URLs, IP addresses, quantities. Pure.
+"""Kubernetes' CEL library: lists, sets, regular expressions, URLs, IP addresses, quantities, versions. Pure.
 
-A quantity, URL, IP or CIDR value is a mapping with one entry: the type name and the canonical text, so that equality
-works. `semver` and `format.*` are missing; an expression that uses them does not compile. `authorizer.py` has the
-functions of `authorizer`.
+A quantity, URL, IP, CIDR or version value is a mapping with one entry: the type name and the canonical text, so that
+equality works. `format.*` is missing; an expression that uses it does not compile. `authorizer.py` has the functions of
+`authorizer`, `semanticversions.py` the order of versions.
 """
 
 import ipaddress
@@ -15,10 +15,10 @@ import re2
 
 from federation.apimachinery import quantity
 from federation.apimachinery.textcache import cache_short
-from federation.apiserver.semantics.cel import authorizer
+from federation.apiserver.semantics.cel import authorizer, semanticversions
 from federation.apiserver.semantics.cel.arguments import collecting
 
-_QUANTITY, _URL, _IP, _CIDR = "quantity", "url", "ip", "cidr"
+_QUANTITY, _URL, _IP, _CIDR, _SEMVER = "quantity", "url", "ip", "cidr", "semver"
 _RE2_OPTIONS = re2.Options()
 _RE2_OPTIONS.log_errors = False
 _RE2_OPTIONS.max_mem = 1024 * 1024
@@ -81,16 +81,23 @@ def _add_parsers(add: _Add, types: Any) -> None:
         ("ip.isCanonical", boolean, lambda value: _ip(value)[_IP] == value),
         ("isCIDR", boolean, _succeeds(_cidr)),
         ("cidr", own, _cidr),
+        ("isSemver", boolean, _succeeds(_semver)),
+        ("semver", own, _semver),
         ("jsonpatch.escapeKey", text, lambda key: key.replace("~", "~0").replace("/", "~1")),
     )
     for name, result, impl in table:
         add(name, result, [text], impl, member=False)
+    add("isSemver", boolean, [text, boolean], _succeeds(_semver), member=False)
+    add("semver", own, [text, boolean], _semver, member=False)
 
 
 def _add_members(add: _Add, types: Any) -> None:
     text, integer, boolean = types.STRING, types.INT, types.BOOL
     values, own = types.List(types.DYN), types.Map(text, types.DYN)
     table: _Table = (
+        ("major", integer, lambda v: semanticversions.order(v[_SEMVER])[0]),
+        ("minor", integer, lambda v: semanticversions.order(v[_SEMVER])[1]),
+        ("patch", integer, lambda v: semanticversions.order(v[_SEMVER])[2]),
         ("sign", integer, lambda q: _compare(q, {_QUANTITY: "0"})),
         ("isInteger", boolean, lambda q: _milli(q) % 1000 == 0),
         ("asInteger", integer, _as_integer),
@@ -130,10 +137,10 @@ def _add_pairs(add: _Add, types: Any) -> None:
         add("containsCIDR", boolean, [own, inner], _contains_network)
 
 
-def _succeeds(parse: Callable[[str], object]) -> Callable[[str], bool]:
-    def succeeds(value: str) -> bool:
+def _succeeds(parse: Callable[..., object]) -> Callable[..., bool]:
+    def succeeds(*arguments: Any) -> bool:
         try:
-            parse(value)
+            parse(*arguments)
         except ValueError:
             return False
         return True
@@ -192,8 +199,16 @@ def _as_integer(value: _Value) -> int:
 
 
 def _compare(a: _Value, b: _Value) -> int:
+    """Compare two quantities or two versions."""
+    if _SEMVER in a:
+        older, newer = semanticversions.order(a[_SEMVER]), semanticversions.order(b[_SEMVER])
+        return (newer < older) - (older < newer)
     left, right = quantity.parse(a[_QUANTITY]), quantity.parse(b[_QUANTITY])
     return (right < left) - (left < right)
+
+
+def _semver(value: str, is_lenient: bool = False) -> _Value:  # CEL passes it by position
+    return {_SEMVER: semanticversions.parse(semanticversions.normalize(value) if is_lenient else value)}
 
 
 def _sum(a: _Value, b: _Value, sign: int) -> _Value:

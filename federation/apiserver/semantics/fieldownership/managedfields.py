@@ -82,7 +82,7 @@ def track_update(
     `old` nor `new` is changed; the result shares parts with both.
     """
     metadata = new.get("metadata") or {}
-    entries = _previous_entries(old, metadata, subresource)
+    entries = _previous_entries(old, metadata, subresource, api_version)
     if entries or old is None:
         field_manager = FieldManager(manager or "unknown", UPDATE, api_version, subresource, now)
         changed, removed = compare_objects(schema, old or {}, new)
@@ -90,14 +90,26 @@ def track_update(
     return with_entries(new, entries)
 
 
-def _previous_entries(old: Object | None, metadata: Any, subresource: str) -> list[Entry] | None:
+def _previous_entries(old: Object | None, metadata: Any, subresource: str, api_version: str) -> list[Entry] | None:
     live = None if old is None else (old.get("metadata") or {}).get("managedFields")
     given = metadata.get("managedFields")
     if not given or given is live or (subresource and old is not None):
         return live or None
     if given == [{}]:
         return None
-    return given if are_valid_entries(given) else live
+    return _readable(given, api_version) if are_valid_entries(given) else live
+
+
+def _readable(given: list[Entry], api_version: str) -> list[Entry]:
+    """Return the entries that own something in a version of the object's group; the last of equal managers counts."""
+    group = api_version.rpartition("/")[0]
+    kept: dict[tuple[str, ...], Entry] = {}
+    for entry in given:
+        version = str(entry["apiVersion"])
+        if entry.get("fieldsV1") and version.rpartition("/")[0] == group:
+            parts = (entry.get("manager"), entry["operation"], version, entry.get("subresource"))
+            kept[tuple(str(part or "") for part in parts)] = entry
+    return list(kept.values())
 
 
 def are_valid_entries(entries: Any) -> bool:
@@ -105,8 +117,9 @@ def are_valid_entries(entries: Any) -> bool:
     return isinstance(entries, list) and all(
         isinstance(entry, dict)
         and entry.get("operation") in (UPDATE, APPLY)
-        and entry.get("fieldsType", "FieldsV1") in ("", "FieldsV1")
-        and is_field_set(entry.get("fieldsV1", {}))
+        and bool(entry.get("apiVersion"))
+        and entry.get("fieldsType") == "FieldsV1"
+        and (entry.get("fieldsV1") is None or is_field_set(entry["fieldsV1"]))
         for entry in entries
     )
 

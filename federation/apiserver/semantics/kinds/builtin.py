@@ -156,12 +156,17 @@ _TABLE: dict[tuple[str, str], list[_Row]] = {
     ("storage.k8s.io", "v1"): [
         ("CSIDriver", False, "", "", NONE, storage.CSIDriverStrategy()),
         ("CSINode", False, "", "", NONE, storage.ReturnedStorageStrategy()),
-        ("CSIStorageCapacity", True, "", "", NONE, storage.VersionedStorageStrategy()),
+        ("CSIStorageCapacity", True, "", "", NONE, storage.CSIStorageCapacityStrategy()),
         ("StorageClass", False, "sc", "", NONE, storage.StorageClassStrategy()),
         ("VolumeAttachment", False, "", "", STATUS, storage.ReturnedStorageStrategy()),
         ("VolumeAttributesClass", False, "vac", "", NONE, volumeattributes.VolumeAttributesClassStrategy()),
     ],
 }
+
+_DEPRECATED: dict[tuple[str, str, str], str] = {
+    ("", "v1", "Endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+"""A warning for every request of the kind."""
 
 _STORED_AS: dict[tuple[str, str, str], tuple[Resource | None, Conversion]] = {
     (eventconversion.GROUP, "v1", "Event"): (EVENTS, eventconversion.EventConverter()),
@@ -188,6 +193,7 @@ def builtin_kinds() -> Iterator[KindInfo]:
                 storage_version=conversion.storage_version if conversion and not stored_as else version,
                 scale=ScalePaths() if "scale" in subresources else None,
                 stored_as=stored_as,
+                warning=_DEPRECATED.get((group, version, kind), ""),
                 conversion=conversion,
             )
 

@@ -12,6 +12,7 @@ from federation.apiserver.semantics.validation import admissionvalidation, polic
 class WebhookConfigurationStrategy(GenerationStrategy):
     """admissionregistration.k8s.io/v1 Mutating- and ValidatingWebhookConfiguration."""
 
+    knows_finalizers = False
     allow_unconditional_update = False
 
     def default(self, obj: Object) -> None:
@@ -24,6 +25,7 @@ class WebhookConfigurationStrategy(GenerationStrategy):
 class AdmissionPolicyStrategy(GenerationStrategy):
     """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy."""
 
+    knows_finalizers = False
     status_resets = USER_METADATA
 
     allow_unconditional_update = False
@@ -43,6 +45,7 @@ class AdmissionPolicyStrategy(GenerationStrategy):
 class AdmissionPolicyBindingStrategy(GenerationStrategy):
     """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding."""
 
+    knows_finalizers = False
     allow_unconditional_update = False
 
     def default(self, obj: Object) -> None:
@@ -55,6 +58,7 @@ class AdmissionPolicyBindingStrategy(GenerationStrategy):
 class MutatingAdmissionPolicyStrategy(GenerationStrategy):
     """admissionregistration.k8s.io/v1 MutatingAdmissionPolicy."""
 
+    knows_finalizers = False
     allow_unconditional_update = False
 
     def default(self, obj: Object) -> None:
@@ -71,6 +75,7 @@ class MutatingAdmissionPolicyStrategy(GenerationStrategy):
 class MutatingAdmissionPolicyBindingStrategy(GenerationStrategy):
     """admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding."""
 
+    knows_finalizers = False
     allow_unconditional_update = False
 
     def default(self, obj: Object) -> None:

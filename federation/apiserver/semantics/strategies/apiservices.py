@@ -21,6 +21,7 @@ SERVICE_PORT: Final = 443
 class APIServiceStrategy(Strategy):
     """apiregistration.k8s.io/v1 APIService."""
 
+    knows_finalizers = False
     allow_unconditional_update = False
     status_always: ClassVar[StatusFields] = {}
     status_keeps_annotations = True

@@ -4,7 +4,7 @@
 has_spec_changed, validate_update. Methods may change `obj` or `new`, never `old`, and do no I/O.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -12,7 +12,8 @@ from federation.apimachinery import nameformats
 from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.fielderrors import Causes, immutable
 from federation.apimachinery.resources import Object
-from federation.apiserver.semantics.validation.podwarnings import repeated_keys
+from federation.apiserver.semantics.validation.kindwarnings import pod_name_warnings
+from federation.apiserver.semantics.validation.podwarnings import pod_warnings
 
 StatusFields = Mapping[str, Any]
 USER_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
@@ -48,6 +49,8 @@ class Strategy:
     records_every_creator: ClassVar[bool] = False
     """True if managed fields are also recorded for a creator that names no field manager, as Kubernetes does for every
     kind: they tell what a user wrote from what the server allocated."""
+    knows_finalizers: ClassVar[bool] = True
+    """True if a finalizer without a domain must be one of Kubernetes' own."""
     immutable_fields: ClassVar[Sequence[str]] = ()
     """Dotted paths of immutable fields."""
 
@@ -111,9 +114,10 @@ class Strategy:
         del part, new, old
         return []
 
-    def warnings(self, obj: Object) -> list[str]:
-        """Return warnings for the client, for example about deprecated fields."""
-        return repeated_keys(value_at(obj, self.pod_spec), self.pod_spec) if self.pod_spec else []
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        """Return warnings for the client, for example about deprecated fields; `old` is None on create."""
+        del old, obj
+        return ()
 
     def has_spec_changed(self, new: Object, old: Object) -> bool:
         """Return True if a field outside metadata and status differs, so that the generation increases."""
@@ -144,6 +148,23 @@ class GenerationStrategy(Strategy):
     """The default behaviour for kinds with metadata.generation."""
 
     has_generation = True
+
+
+class PodOwnerStrategy(GenerationStrategy):
+    """The default behaviour for kinds with a pod template."""
+
+    pod_spec = "spec.template.spec"
+    names_pods: ClassVar[bool] = True
+    """True if an object's name becomes part of pods' names, so that a DNS label is recommended."""
+
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        if old is None:
+            if self.names_pods:
+                yield from pod_name_warnings(obj["metadata"]["name"], is_pod=False)
+        elif obj["metadata"].get("generation") == old["metadata"].get("generation"):
+            return
+        path = self.pod_spec.removesuffix(".spec")
+        yield from pod_warnings(value_at(obj, path), path)
 
 
 def has_changed(new: Object, old: Object, field: str) -> bool:

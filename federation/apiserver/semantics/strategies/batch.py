@@ -1,12 +1,14 @@
 """Strategies of Jobs and CronJobs."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.fielderrors import Causes, immutable, invalid
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import workloaddefaults as defaults
-from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields
+from federation.apiserver.semantics.strategies.base import PodOwnerStrategy, StatusFields
+from federation.apiserver.semantics.validation.kindwarnings import job_warnings
 from federation.apiserver.semantics.validation.workloadvalidation import (
     validate_cron_job,
     validate_job_selector,
@@ -19,10 +21,9 @@ _FIXED = ("spec.podFailurePolicy", "spec.backoffLimitPerIndex", "spec.managedBy"
 _PLACEMENT = frozenset({"nodeSelector", "tolerations", "schedulingGates"})
 
 
-class JobStrategy(GenerationStrategy):
+class JobStrategy(PodOwnerStrategy):
     """batch/v1 Job: selector and template labels are generated from the uid; the template is immutable."""
 
-    pod_spec = "spec.template.spec"
     status_always: ClassVar[StatusFields] = {}
 
     def default(self, obj: Object) -> None:
@@ -64,8 +65,13 @@ class JobStrategy(GenerationStrategy):
             return causes
         return causes + immutable("spec.template", after, before)
 
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        if old is None or obj["metadata"].get("generation") != old["metadata"].get("generation"):
+            yield from job_warnings(obj["spec"], "spec")
+        yield from super().warnings(obj, old)
 
-class CronJobStrategy(GenerationStrategy):
+
+class CronJobStrategy(PodOwnerStrategy):
     """batch/v1 CronJob."""
 
     pod_spec = "spec.jobTemplate.spec.template.spec"
@@ -76,6 +82,14 @@ class CronJobStrategy(GenerationStrategy):
 
     def validate(self, obj: Object) -> Causes:
         return validate_cron_job(obj)
+
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        if old is None or obj["metadata"].get("generation") != old["metadata"].get("generation"):
+            yield from job_warnings(obj["spec"]["jobTemplate"].get("spec") or {}, "spec.jobTemplate.spec")
+        yield from super().warnings(obj, old)
+        if old is not None and "TZ" in obj["spec"].get("schedule", ""):
+            page = "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/"
+            yield f"cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see {page} for more details"
 
 
 def _without_placement(template: Object) -> Object:

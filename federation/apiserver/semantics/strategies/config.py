@@ -89,6 +89,7 @@ class SecretStrategy(ImmutableDataStrategy):
 class LeaseStrategy(Strategy):
     """coordination.k8s.io/v1 Lease: a lock, so updates need a resourceVersion."""
 
+    knows_finalizers = False
     allow_create_on_update = True
     allow_unconditional_update = False
 

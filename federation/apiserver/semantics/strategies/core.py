@@ -1,5 +1,6 @@
 """Strategies of Namespaces, Nodes, ServiceAccounts, ResourceQuotas and RuntimeClasses."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from federation.apimachinery import nameformats
@@ -7,6 +8,12 @@ from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.fielderrors import Causes, forbidden, immutable, invalid, required
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.strategies.base import StatusFields, Strategy
+from federation.apiserver.semantics.validation.kindwarnings import (
+    node_warnings,
+    quota_warnings,
+    runtime_class_warnings,
+    service_account_warnings,
+)
 from federation.apiserver.semantics.validation.quantityvalidation import validate_quantity
 from federation.apiserver.semantics.validation.quotavalidation import validate_scopes
 from federation.apiserver.semantics.validation.selectorvalidation import validate_taints
@@ -87,11 +94,18 @@ class NodeStrategy(Strategy):
     def validate(self, obj: Object) -> Causes:
         return validate_taints((obj.get("spec") or {}).get("taints") or (), "metadata.taints")
 
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        del old
+        return node_warnings(obj)
+
 
 class ServiceAccountStrategy(Strategy):
     """v1 ServiceAccount."""
 
     returns_deleted_object = True
+
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        return service_account_warnings(obj, old)
 
 
 class ResourceQuotaStrategy(Strategy):
@@ -113,10 +127,14 @@ class ResourceQuotaStrategy(Strategy):
         causes = super().validate_update(new, old)
         return causes + (immutable("spec.scopes", scopes, before) if set(scopes) != set(before) else [])
 
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        return quota_warnings(obj) if old is None else ()
+
 
 class RuntimeClassStrategy(Strategy):
     """node.k8s.io/v1 RuntimeClass."""
 
+    knows_finalizers = False
     allow_create_on_update = True
     allow_unconditional_update = False
     immutable_fields = ("handler",)
@@ -126,3 +144,7 @@ class RuntimeClassStrategy(Strategy):
         if not handler:
             return [required("handler")]
         return [invalid("handler", handler, text) for text in nameformats.dns1123_label(handler)]
+
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        del old
+        return runtime_class_warnings(obj)

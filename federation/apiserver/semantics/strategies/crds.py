@@ -1,9 +1,12 @@
 """Strategies of CustomResourceDefinitions and of custom resources."""
 
+from collections.abc import Iterable
+
 from federation.apimachinery import conditions
 from federation.apimachinery.equality import is_json_equal
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.strategies.base import GenerationStrategy
+from federation.apiserver.semantics.validation.kindwarnings import finalizer_warnings
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
@@ -11,6 +14,7 @@ CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 class CustomResourceDefinitionStrategy(GenerationStrategy):
     """apiextensions.k8s.io/v1 CustomResourceDefinition; `registry/crdcontroller.py` validates it."""
 
+    knows_finalizers = False
     allow_unconditional_update = False
 
     def default(self, obj: Object) -> None:
@@ -57,6 +61,7 @@ class CustomResourceStrategy(GenerationStrategy):
     """Custom resources; the schema of their CRD has the defaults and validation."""
 
     allow_unconditional_update = False
+    knows_finalizers = False
 
     def __init__(self, *, has_status: bool) -> None:
         self._has_status = has_status
@@ -69,3 +74,6 @@ class CustomResourceStrategy(GenerationStrategy):
         return any(
             not is_json_equal(value, old.get(key)) for key, value in new.items() if key not in {"metadata", "status"}
         )
+
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        return finalizer_warnings(obj, old)

@@ -1,6 +1,6 @@
 """Strategies of resource.k8s.io: what drivers offer (ResourceSlice), classes of devices, and claims to them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -100,7 +100,8 @@ class ResourceSliceStrategy(GenerationStrategy):
     def validate_update(self, new: Object, old: Object) -> Causes:
         return validate_slice(new, old)
 
-    def warnings(self, obj: Object) -> list[str]:
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        del old
         driver = (obj.get("spec") or {}).get("driver") or ""
         if driver == driver.lower():
             return []

@@ -37,6 +37,7 @@ _FIXED = (
 class EventStrategy(Strategy):
     """v1 Event."""
 
+    knows_finalizers = False
     allow_create_on_update = True
 
     def default(self, obj: Object) -> None:
@@ -49,6 +50,7 @@ class EventStrategy(Strategy):
 class EventsV1Strategy(Strategy):
     """events.k8s.io/v1 Event: all fields but the series are immutable."""
 
+    knows_finalizers = False
     allow_create_on_update = True
 
     def default(self, obj: Object) -> None:

@@ -1,5 +1,6 @@
 """Strategies of Services, Endpoints, Ingresses and NetworkPolicies."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from federation.apimachinery import nameformats
@@ -9,6 +10,12 @@ from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
 from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields, Strategy, has_changed
 from federation.apiserver.semantics.validation.endpointvalidation import validate_endpoints, validate_slice_content
+from federation.apiserver.semantics.validation.kindwarnings import (
+    endpoint_slice_warnings,
+    ingress_warnings,
+    network_policy_warnings,
+    service_warnings,
+)
 from federation.apiserver.semantics.validation.networkvalidation import (
     validate_controller,
     validate_ingress,
@@ -72,6 +79,10 @@ class ServiceStrategy(Strategy):
                 causes.append(invalid("spec.loadBalancerClass", kind, "may not change once set"))
         return causes
 
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        del old
+        return service_warnings(obj)
+
 
 class EndpointsStrategy(Strategy):
     """v1 Endpoints."""
@@ -102,6 +113,9 @@ class EndpointSliceStrategy(GenerationStrategy):
         causes = one_of("addressType", kind, ("FQDN", "IPv4", "IPv6")) if kind else [required("addressType")]
         return causes + validate_slice_content(obj)
 
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        return endpoint_slice_warnings(obj, is_new=old is None)
+
 
 class IngressStrategy(GenerationStrategy):
     """networking.k8s.io/v1 Ingress."""
@@ -110,6 +124,9 @@ class IngressStrategy(GenerationStrategy):
 
     def validate(self, obj: Object) -> Causes:
         return validate_ingress(obj)
+
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        return ingress_warnings(obj) if old is None else ()
 
 
 class IngressClassStrategy(GenerationStrategy):
@@ -129,3 +146,7 @@ class NetworkPolicyStrategy(GenerationStrategy):
 
     def validate(self, obj: Object) -> Causes:
         return validate_network_policy(obj)
+
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        del old
+        return network_policy_warnings(obj)

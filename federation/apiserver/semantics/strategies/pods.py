@@ -1,13 +1,17 @@
 """Strategies of Pods and PodTemplates."""
 
+from collections.abc import Iterable
+
 from federation.apimachinery.fielderrors import Causes
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import poddefaults as defaults
 from federation.apiserver.semantics.strategies import podparts
-from federation.apiserver.semantics.strategies.base import GenerationStrategy
+from federation.apiserver.semantics.strategies.base import GenerationStrategy, PodOwnerStrategy
 from federation.apiserver.semantics.strategies.podparts import qos_class
 from federation.apiserver.semantics.strategies.podupdates import validate_changes
+from federation.apiserver.semantics.validation.kindwarnings import pod_name_warnings
 from federation.apiserver.semantics.validation.podvalidation import validate_pod_spec, validate_template
+from federation.apiserver.semantics.validation.podwarnings import pod_warnings
 
 
 class PodStrategy(GenerationStrategy):
@@ -54,11 +58,17 @@ class PodStrategy(GenerationStrategy):
             return 0
         return wanted
 
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        if old is None:  # as in kube-apiserver, updates of pods are too frequent
+            yield from pod_name_warnings(obj["metadata"]["name"], is_pod=True)
+            yield from pod_warnings(obj, "")
 
-class PodTemplateStrategy(GenerationStrategy):
+
+class PodTemplateStrategy(PodOwnerStrategy):
     """v1 PodTemplate."""
 
     pod_spec = "template.spec"
+    names_pods = False
 
     def default(self, obj: Object) -> None:
         defaults.default_template(obj.setdefault("template", {}))

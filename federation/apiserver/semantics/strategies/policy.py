@@ -14,6 +14,7 @@ from federation.apiserver.semantics.validation.workloadvalidation import validat
 class PodDisruptionBudgetStrategy(GenerationStrategy):
     """policy/v1 PodDisruptionBudget."""
 
+    knows_finalizers = False
     allow_unconditional_update = False
     status_always: ClassVar[StatusFields] = {
         "disruptionsAllowed": 0,

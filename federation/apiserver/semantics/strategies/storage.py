@@ -1,5 +1,7 @@
 """Strategies of PersistentVolumes, PersistentVolumeClaims, StorageClasses and CSIDrivers."""
 
+from collections.abc import Iterable
+
 from federation.apimachinery import nameformats
 from federation.apimachinery import quantity as quantities
 from federation.apimachinery.dotpaths import value_at
@@ -15,6 +17,13 @@ from federation.apimachinery.fielderrors import (
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
 from federation.apiserver.semantics.strategies.base import USER_METADATA, GenerationStrategy, Strategy
+from federation.apiserver.semantics.validation.kindwarnings import (
+    driver_warnings,
+    storage_capacity_warnings,
+    storage_class_warnings,
+    volume_claim_warnings,
+    volume_warnings,
+)
 from federation.apiserver.semantics.validation.quantityvalidation import validate_positive_quantity
 from federation.apiserver.semantics.validation.selectorvalidation import validate_node_selector
 from federation.apiserver.semantics.validation.volumevalidation import (
@@ -73,6 +82,10 @@ class PersistentVolumeClaimStrategy(Strategy):
             causes.append(forbidden("spec.resources.requests.storage", "field can not be less than status.capacity"))
         return causes
 
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        del old
+        return volume_claim_warnings(obj)
+
 
 class PersistentVolumeStrategy(Strategy):
     """v1 PersistentVolume."""
@@ -117,6 +130,10 @@ class PersistentVolumeStrategy(Strategy):
             causes.append(forbidden(field, f"{field} is immutable after creation"))
         return causes
 
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        del old
+        return volume_warnings(obj)
+
 
 class StorageClassStrategy(Strategy):
     """storage.k8s.io/v1 StorageClass."""
@@ -130,6 +147,10 @@ class StorageClassStrategy(Strategy):
     def validate(self, obj: Object) -> Causes:
         return [] if obj.get("provisioner") else [required("provisioner")]
 
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        del old
+        return storage_class_warnings(obj)
+
 
 class VersionedStorageStrategy(Strategy):
     """storage.k8s.io/v1 CSIStorageCapacity."""
@@ -142,6 +163,14 @@ class ReturnedStorageStrategy(VersionedStorageStrategy):
 
     status_resets = USER_METADATA
     returns_deleted_object = True
+
+
+class CSIStorageCapacityStrategy(VersionedStorageStrategy):
+    """storage.k8s.io/v1 CSIStorageCapacity."""
+
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        del old
+        return storage_capacity_warnings(obj)
 
 
 class CSIDriverStrategy(GenerationStrategy):
@@ -159,6 +188,9 @@ class CSIDriverStrategy(GenerationStrategy):
         before, after = value_at(old, "spec.attachRequired"), value_at(new, "spec.attachRequired")
         # The path is kube-apiserver's, which differs from the name of the field.
         return immutable("spec.attachedRequired", after, before) + super().validate_update(new, old)
+
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        return driver_warnings(obj, old)
 
 
 def _validate_capacity(capacity: Object) -> Causes:

@@ -1,18 +1,19 @@
 """Strategies of Deployments, ReplicaSets, StatefulSets, DaemonSets and similar workloads."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from federation.apimachinery.fielderrors import Causes, forbidden, immutable
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import workloaddefaults as defaults
-from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields, Strategy, has_changed
+from federation.apiserver.semantics.strategies.base import PodOwnerStrategy, StatusFields, Strategy, has_changed
 from federation.apiserver.semantics.validation import workloadvalidation as validation
+from federation.apiserver.semantics.validation.podwarnings import claim_warnings
 
 
-class DeploymentStrategy(GenerationStrategy):
+class DeploymentStrategy(PodOwnerStrategy):
     """apps/v1 Deployment."""
 
-    pod_spec = "spec.template.spec"
     status_always: ClassVar[StatusFields] = {}
     status_resets = ("labels",)
     immutable_fields = ("spec.selector",)
@@ -28,10 +29,9 @@ class DeploymentStrategy(GenerationStrategy):
         return validation.validate_deployment(obj)
 
 
-class ReplicaSetStrategy(GenerationStrategy):
+class ReplicaSetStrategy(PodOwnerStrategy):
     """apps/v1 ReplicaSet."""
 
-    pod_spec = "spec.template.spec"
     status_always: ClassVar[StatusFields] = {"replicas": 0}
     immutable_fields = ("spec.selector",)
 
@@ -42,10 +42,9 @@ class ReplicaSetStrategy(GenerationStrategy):
         return validation.validate_replica_set(obj)
 
 
-class ReplicationControllerStrategy(GenerationStrategy):
+class ReplicationControllerStrategy(PodOwnerStrategy):
     """v1 ReplicationController."""
 
-    pod_spec = "spec.template.spec"
     status_always: ClassVar[StatusFields] = {"replicas": 0}
     default_propagation = "Orphan"
 
@@ -56,10 +55,10 @@ class ReplicationControllerStrategy(GenerationStrategy):
         return validation.validate_replication_controller(obj)
 
 
-class StatefulSetStrategy(GenerationStrategy):
+class StatefulSetStrategy(PodOwnerStrategy):
     """apps/v1 StatefulSet: most of its spec is immutable."""
 
-    pod_spec = "spec.template.spec"
+    names_pods = False
     status_always: ClassVar[StatusFields] = {"replicas": 0, "availableReplicas": 0}
 
     _MUTABLE = frozenset(
@@ -98,11 +97,22 @@ class StatefulSetStrategy(GenerationStrategy):
             )
         return causes
 
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        yield from super().warnings(obj, old)
+        for index, claim in enumerate(obj["spec"].get("volumeClaimTemplates") or ()):
+            field = f"spec.volumeClaimTemplates[{index}]"
+            yield from claim_warnings(claim.get("spec") or {}, field if old is None else f"{field}.Spec")
+        if (obj["spec"].get("revisionHistoryLimit") or 0) < 0:
+            yield (
+                "spec.revisionHistoryLimit: a negative value retains all historical revisions;"
+                " a value >= 0 is recommended"
+            )
 
-class DaemonSetStrategy(GenerationStrategy):
+
+class DaemonSetStrategy(PodOwnerStrategy):
     """apps/v1 DaemonSet."""
 
-    pod_spec = "spec.template.spec"
+    names_pods = False
     status_always: ClassVar[StatusFields] = {
         "currentNumberScheduled": 0,
         "numberMisscheduled": 0,

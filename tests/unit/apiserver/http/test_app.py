@@ -261,10 +261,11 @@ async def test_bad_parameters_are_refused(admin: httpx.AsyncClient, query: str, 
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("dryRun=Some", 'dryRun: Unsupported value: "Some": supported values: "All"'),
+        ("dryRun=Some", 'dryRun: Unsupported value: ["Some"]: supported values: "All"'),
+        ("dryRun=", 'dryRun: Unsupported value: [""]: supported values: "All"'),
         ("fieldValidation=Maybe", 'fieldValidation: Unsupported value: "Maybe"'),
         ("fieldManager=" + "x" * 129, "fieldManager: Too long: may not be more than 128 bytes"),
-        ("fieldManager=a%00b", "fieldManager: Invalid value"),
+        ("fieldManager=a%00b", "invalid character U+0000 (at position 1)"),
     ],
 )
 async def test_bad_write_parameters_are_invalid(admin: httpx.AsyncClient, query: str, message: str) -> None:

@@ -34,11 +34,37 @@ def test_null_is_an_object_without_fields() -> None:
 
 
 def test_yaml_dates_stay_text_and_keys_become_text() -> None:
-    assert decode_yaml(b"a: 2020-01-01\n2: x\ntrue: y\n")[0] == {"a": "2020-01-01", "2": "x", "true": "y"}
+    assert decode_yaml(b"a: 2020-01-01\n2: x\ntrue: z\n")[0] == {"a": "2020-01-01", "2": "x", "true": "z"}
 
 
-def test_yaml_merge_keys_are_ordinary_keys() -> None:
-    assert decode_yaml(b"a: &a {x: 1}\nb: {<<: *a}\n")[0] == {"a": {"x": 1}, "b": {"<<": {"x": 1}}}
+@pytest.mark.parametrize(
+    ("text", "merged"),
+    [
+        ("a: &a {x: 1}\nb: {<<: *a, z: 2}\n", {"x": 1, "z": 2}),
+        ("a: &a {x: 1}\nb: {x: own, <<: *a}\n", {"x": "own"}),
+        ("a: &a {x: 1}\nc: &c {x: 2, z: 3}\nb: {<<: [*a, *c]}\n", {"x": 1, "z": 3}),
+        ("b: {'<<': text}\n", {"<<": "text"}),
+    ],
+)
+def test_yaml_merge_keys_add_the_pairs_that_are_absent(text: str, merged: object) -> None:
+    assert decode_yaml(text.encode())[0]["b"] == merged
+
+
+@pytest.mark.parametrize("value", ["text", "[text]"])
+def test_yaml_merges_mappings_only(value: str) -> None:
+    with pytest.raises(BadRequest, match="YAML"):
+        decode_yaml(f"a: {{<<: {value}}}".encode())
+
+
+def test_yaml_merges_are_counted_because_they_can_double_with_each_level() -> None:
+    lines = ["a0: &a0 {x: 1, y: 2}"]
+    lines += [f"a{level}: &a{level} {{<<: [*a{level - 1}, *a{level - 1}]}}" for level in range(1, 60)]
+    with pytest.raises(BadRequest, match="excessive merging"):
+        decode_yaml("\n".join(lines).encode())
+
+
+def test_yaml_letters_are_truth_values_as_in_kubernetes() -> None:
+    assert decode_yaml(b"a: [y, N, 'y', yes]")[0] == {"a": [True, False, "y", True]}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The manifests that `test_manifests.py` sends to a real API server and to ours.
+"""The manifests that a real API server and ours are sent.
 
 `manifests()` yields the objects of Kubernetes' own test files (found in Go's module cache), of this repository, and of
 `seeds/`, which has valid objects of the built-in kinds with many fields set. Templates that are not YAML are left out.
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import yaml
 
-HERE: Final = Path(__file__).resolve().parent
+HERE: Final = Path(__file__).resolve().parents[1]
 REPOSITORY: Final = HERE.parents[1]
 _KUBERNETES: Final = (
     *("test/e2e/testing-manifests", "test/e2e_node", "test/fixtures", "test/integration/scheduler_perf"),
