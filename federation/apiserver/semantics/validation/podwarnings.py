@@ -45,6 +45,8 @@ _CONTAINER_SECCOMP: Final = "container.seccomp.security.alpha.kubernetes.io/"
 _APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 _NO_PODS: Final = "a null labelSelector results in matching no pod"
 _NOTHING: Final[Fields] = {}
+_COMPARED_MAX: Final = 10
+"""Ports of one number that each further one is compared with: a pod may have thousands."""
 
 
 def pod_warnings(pod: Any, field: str) -> list[str]:
@@ -237,7 +239,8 @@ def _ports(containers: Sequence[tuple[Fields, str]]) -> Iterator[str]:
                     yield f"{at}: overlapping port definition with {place}"
                 elif host_port == other_port and bool(address) != bool(other_address):
                     yield f"{at}: dangerously ambiguous port definition with {place}"
-            others.append((at, address, host_port))
+            if len(others) < _COMPARED_MAX:
+                others.append((at, address, host_port))
 
 
 def _shown(port: Fields) -> str:

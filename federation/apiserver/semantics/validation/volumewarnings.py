@@ -1,11 +1,13 @@
 """Warnings about volumes that write one file twice, or a file where they need a folder. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 Fields = Mapping[str, Any]
 _File = tuple[str, str]
 """The path of a file, and its source if the volume has several."""
+_COMPARED_MAX: Final = 64
+"""Files of one volume that each further one is compared with: a volume may have thousands."""
 
 
 def overlapping_paths(volumes: Sequence[Fields]) -> Iterator[str]:
@@ -35,7 +37,7 @@ def _projected(name: str, projected: Fields) -> Iterator[str]:
             yield f'volume "{name}" (Projected) has no sources provided'
             continue
         for file in _source_files(source):
-            for other in files:
+            for other in files[:_COMPARED_MAX]:
                 if _overlap(file, other):
                     yield f'volume "{name}" (Projected): overlapping paths: {_shown(file)} with {_shown(other)}'
             files.append(file)
@@ -71,7 +73,7 @@ def _file(path: Any, described: str) -> _File:
 
 def _overlaps(files: Sequence[_File]) -> Iterator[tuple[_File, _File]]:
     for index, file in enumerate(files):
-        for other in files[:index]:
+        for other in files[: min(index, _COMPARED_MAX)]:
             if _overlap(file, other):
                 yield file, other
 
