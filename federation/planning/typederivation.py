@@ -13,8 +13,8 @@ from federation.api import names
 from federation.api.resources import CORE_GROUP, FEDERATED_TYPE_CONFIGS, UNITED_DEPLOYMENTS
 from federation.apimachinery import conditions
 from federation.apimachinery.errors import InvalidInput
-from federation.apimachinery.resources import INGRESS_CLASSES, Object, Resource
-from federation.planning.federatedobject.hosteffect import ACTING
+from federation.apimachinery.resources import CRDS, INGRESS_CLASSES, Object, Resource
+from federation.planning.federatedobject.hosteffect import ACTING, webhooks_of
 
 _BUILT_IN = {
     (resource.api_version, resource.kind): resource
@@ -92,6 +92,11 @@ def derive_custom(
     served = next((each for each in spec.get("versions") or () if each.get("name") == version), None)
     if served is None or not served.get("served"):
         raise NotDerivableError(f"the host does not serve version {version} of {kind}")
+    storage = next((each.get("name") for each in spec.get("versions") or () if each.get("storage")), version)
+    if version != storage and any("service" in config for _, config in webhooks_of(CRDS, definition)):
+        raise NotDerivableError(
+            f"the host cannot call the conversion webhook of {kind}: select {group}/{storage}, the version it stores"
+        )
     namespaced = spec.get("scope") == "Namespaced"
     if not is_cluster_wide and not (namespaced and is_placed):
         raise NotDerivableError(

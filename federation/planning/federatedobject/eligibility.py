@@ -21,8 +21,10 @@ def exclusion(source: Mapping[str, Any]) -> str:
     labels = metadata.get("labels") or {}
     namespace = name if kind == "Namespace" else metadata.get("namespace", "")
     is_chosen = kind != "Namespace" and any(label in labels for label in _PROPAGATION_LABELS)
-    if namespace == names.SYSTEM_NAMESPACE or (namespace.startswith("kube-") and not is_chosen):
+    if namespace == names.SYSTEM_NAMESPACE or (namespace.startswith("kube-") and kind == "Namespace"):
         return "its namespace belongs to the system"
+    if namespace.startswith("kube-") and not is_chosen:
+        return "its namespace belongs to the system, so only a label with the name of a policy delivers it"
     if kind == "HorizontalPodAutoscaler" and labels.get(names.HPA_MODE) == names.HPA_CENTRALIZED:
         return "it acts on the host"
     if names.BOOTSTRAPPING_LABEL in labels or _is_made_by_kubernetes(source, kind, namespace, name):

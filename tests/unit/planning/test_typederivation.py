@@ -121,6 +121,18 @@ def test_what_acts_on_an_api_server_is_derived_for_administrators_only(resource:
         derive_built_in(resource.api_version, resource.kind, is_cluster_wide=False)
 
 
+def test_a_version_that_the_host_cannot_convert_to_is_not_derived() -> None:
+    definition = a_definition(storage=True)
+    definition["spec"]["versions"].append({"name": "v1beta1", "served": True, "storage": False})
+    webhook: dict[str, Any] = {"clientConfig": {"service": {"namespace": "operator", "name": "webhook"}}}
+    definition["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
+    assert custom(definition)["spec"]["sourceType"]["version"] == "v1"
+    with pytest.raises(NotDerivableError, match=r"select example\.com/v1, the version it stores"):
+        custom(definition, version="v1beta1")
+    webhook["clientConfig"] = {"url": "https://example.com/"}
+    assert custom(definition, version="v1beta1")["spec"]["sourceType"]["version"] == "v1beta1"
+
+
 def test_a_plural_of_a_shipped_kind_in_another_group_gets_no_special_treatment() -> None:
     shipped = {config["spec"]["sourceType"]["pluralName"] for config in default_type_configs()}
     assert "namespaces" in shipped

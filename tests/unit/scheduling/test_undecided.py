@@ -48,7 +48,7 @@ PLACED = {"spec": {"placements": [{"controller": "mine", "placement": [{"cluster
     ("source", "type_", "federated", "policies", "text"),
     [
         (a_source(), None, None, POLICIES, "no FederatedTypeConfig covers its kind"),
-        (a_source("kube-system"), a_type(), None, POLICIES, "its namespace belongs to the system"),
+        (a_source("kube-system"), a_type(), None, POLICIES, "so only a label with the name of a policy delivers"),
         (
             a_source(annotations={names.NO_FEDERATED_RESOURCE: "1"}),
             a_type(),
