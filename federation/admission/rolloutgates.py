@@ -2,7 +2,7 @@
 
 `controllers/rollout` gets `compile_gate` from the assembly, and the admission of policies compiles with it, so an
 expression that is accepted is one that runs. A gate is evaluated for each cluster on the control loop, so its limit is
-that of expressions of namespaces' users (`semantics/cel/budget.py`).
+that of expressions of namespaces' users (`apiserver/semantics/cel/budget.py`).
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -2,7 +2,8 @@
 
 `controllers/statusaggregate` gets `compile_status_rule` from the assembly, and the admission of FederatedTypeConfigs
 compiles with it, so a rule that is accepted is a rule that runs. The estimate for ordinary data must be within the
-limit of admission policies. For data that exceed it the evaluation fails and nothing runs (`semantics/cel/budget.py`).
+limit of admission policies. For data that exceed it the evaluation fails and nothing runs
+(`apiserver/semantics/cel/budget.py`).
 """
 
 from collections.abc import Mapping

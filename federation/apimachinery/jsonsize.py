@@ -2,8 +2,8 @@
 
 A value costs a hundred times more memory than its byte of text, and code that walks it builds a path for every part,
 so bytes alone do not limit memory and time. `has_more_values` counts in bytes before anything is parsed;
-`find_excess` walks a parsed value and stops at the first limit that it exceeds. `http/decoding.py` and
-`verbs/writes.py` apply the limits to requests, `jsonpatch.py` to the result of a patch.
+`find_excess` walks a parsed value and stops at the first limit that it exceeds. `apiserver/http/decoding.py` and
+`apiserver/verbs/writes.py` apply the limits to requests, `jsonpatch.py` to the result of a patch.
 """
 
 import re

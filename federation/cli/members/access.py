@@ -45,7 +45,7 @@ class Member:
         return found
 
     async def raw(self, method: str, path: str) -> tuple[int, bytes]:
-        """Return status code and body, for discovery (`cli/plan/kinds.py`)."""
+        """Return status code and body, for discovery (`plans/kinds.py`)."""
         try:
             async with self._exchange(method, path, JSON) as (status, body):
                 return status, await _joined(body)
