@@ -9,8 +9,10 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.cli import joining, membercredentials
 from federation.cli.draining import Item, items_in
 from federation.cli.joining import JoinRequest
+from federation.client.client import Client
 from federation.client.kubeconfig import load_kubeconfig
 from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.progress import Progress
 
 
 def to_join_request(
@@ -28,15 +30,21 @@ def to_join_request(
 
 async def join(context: KubeconfigContext, request: JoinRequest, *, wait: bool, timeout_s: float) -> None:
     """Join a member and print the result."""
-    async with context.client() as host:
-        await joining.join(host, request)
-        if wait:
-            try:
-                await joining.wait_ready(host, request.name, SystemClock(), timeout_s)
-            except ConfigurationError:
-                await joining.withdraw(host, request, SystemClock(), timeout_s)
-                raise
+    with Progress() as progress:
+        async with context.client() as host:
+            await joining.join(host, request, report=progress.report)
+            if wait:
+                await _wait_ready(host, request, timeout_s, progress)
     print(f'cluster "{request.name}" joined' + (" and is ready" if wait else ""))
+
+
+async def _wait_ready(host: Client, request: JoinRequest, timeout_s: float, progress: Progress) -> None:
+    try:
+        await joining.wait_ready(host, request.name, SystemClock(), timeout_s, progress.report)
+    except ConfigurationError:
+        progress.report("undoing the join")
+        await joining.withdraw(host, request, SystemClock(), timeout_s)
+        raise
 
 
 async def update_credentials(
@@ -44,8 +52,10 @@ async def update_credentials(
 ) -> None:
     """Replace a member's credentials and print the result."""
     given = load_kubeconfig(kubeconfig, member_context) if kubeconfig is not None else None
-    async with context.client() as host:
-        replaced = await membercredentials.replace_credentials(host, name, given, SystemClock(), timeout_s)
+    with Progress() as progress:
+        async with context.client() as host:
+            clock, report = SystemClock(), progress.report
+            replaced = await membercredentials.replace_credentials(host, name, given, clock, timeout_s, report)
     print(f'cluster "{name}" has new credentials (service account {replaced.account})')
     if replaced.previous_expires is not None:
         print(f"the previous token expires: {replaced.previous_expires}; to revoke it now, add --kubeconfig FILE")
@@ -53,9 +63,18 @@ async def update_credentials(
 
 async def unjoin(context: KubeconfigContext, name: str, *, is_removing: bool, reason: str, timeout_s: float) -> None:
     """Remove a member, by force with a `reason`, and print the result and what stays in it."""
-    async with context.client() as host:
-        items = await items_in(host, name)
-        is_emptied = await joining.unjoin(host, name, SystemClock(), timeout_s, is_removing=is_removing, reason=reason)
+    with Progress() as progress:
+        async with context.client() as host:
+            items = await items_in(host, name)
+            is_emptied = await joining.unjoin(
+                host,
+                name,
+                SystemClock(),
+                timeout_s,
+                is_removing=is_removing,
+                reason=reason,
+                report=progress.report,
+            )
     print(f'cluster "{name}" left the federation')
     if reason:
         print(f"what it holds stays there; see: fedctl leftovers --cluster {name}")

@@ -9,6 +9,7 @@ import orjson
 
 from federation import __version__
 from federation.api import names
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock, to_rfc3339
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import NAMESPACES
@@ -21,6 +22,7 @@ from federation.apiserver.store.schema import SCHEMA_VERSION
 from federation.cli.statedirectory import StateDirectory
 from federation.planning.leftovers.restoration import Restoration
 from federation.settings import Settings, from_environment
+from federation.terminal.progress import Progress
 
 _KEY_FILES = (*sharedkeys.FILES.values(), "tokens.json")
 _SYSTEM_NAMESPACE = f"/core/{NAMESPACES.plural}/{names.SYSTEM_NAMESPACE}"
@@ -33,7 +35,8 @@ def settings_of(directory: Path) -> Settings:
 
 def check(settings: Settings) -> int:
     """Print what is in the database; return 1 when something has to be done."""
-    report = maintenance.check(settings.database_url)
+    with Progress() as progress:
+        report = maintenance.check(settings.database_url, progress.report)
     print(maintenance.name_of(settings.database_url))
     upgrade = f"; this version uses {SCHEMA_VERSION}: fedctl db upgrade --dir {settings.directory}"
     print(f"  schema    {report.version}{upgrade if report.is_upgrade_due else ''}")
@@ -48,7 +51,9 @@ def check(settings: Settings) -> int:
 
 def change_schema(settings: Settings, target: int | None) -> None:
     """Migrate up to this version's schema, or to `target`, and print the result."""
-    before, after = maintenance.change_schema(settings.database_url, SCHEMA_VERSION if target is None else target)
+    with Progress() as progress:
+        progress.report("changing the schema")
+        before, after = maintenance.change_schema(settings.database_url, SCHEMA_VERSION if target is None else target)
     name = maintenance.name_of(settings.database_url)
     print(f"{name}: schema {before} -> {after}" if before != after else f"{name}: schema {after}, nothing to do")
 
@@ -58,7 +63,10 @@ def backup(settings: Settings, file: Path) -> None:
     folder = settings.directory.absolute() / "pki"
     files = {name: (folder / name).read_bytes() for name in _KEY_FILES if (folder / name).is_file()}
     now = SystemClock().now()
-    about = backups.write_backup(settings.database_url, file, files, now=now, written_by=__version__)
+    with Progress() as progress:
+        about = backups.write_backup(
+            settings.database_url, file, files, now=now, written_by=__version__, report=progress.report
+        )
     print(f"{file}: {about.objects} objects at revision {about.revision}, {len(files)} key files")
     if about.damaged:
         print(f"{len(about.damaged)} objects are damaged in the database, the first: {about.damaged[0]}")
@@ -71,12 +79,15 @@ def restore(settings: Settings, file: Path, *, is_replacement: bool) -> None:
     try:
         _restore_keys(directory.path / "pki", files)
         now = SystemClock().now()
-        revision = backups.restore_backup(
-            file,
-            settings.database_url,
-            is_replacement=is_replacement,
-            transform=marking(about.created_at, now),
-        )
+        with Progress() as progress:
+            progress.report(f"restoring {to_count(about.objects, 'object')}")
+            revision = backups.restore_backup(
+                file,
+                settings.database_url,
+                is_replacement=is_replacement,
+                transform=marking(about.created_at, now),
+                report=progress.report,
+            )
         seenrevisions.forget(directory.path)
     finally:
         directory.close()

@@ -30,6 +30,7 @@ from federation.apimachinery.errors import (
     RequestTimeout,
     Unauthorized,
 )
+from federation.apimachinery.progress import Report, unreported
 from federation.apimachinery.resources import NAMESPACES, SECRETS, Object
 from federation.cli import membercredentials
 from federation.client.accounttoken import parse_account_token
@@ -83,16 +84,17 @@ def parse_taints(text: str) -> tuple[dict[str, str], ...]:
     return tuple(taints)
 
 
-async def join(host: Client, request: JoinRequest, clock: Clock | None = None) -> None:
+async def join(host: Client, request: JoinRequest, clock: Clock | None = None, report: Report = unreported) -> None:
     """Check the member and write its FederatedCluster and Secret; ConfigurationError when it cannot join.
 
     A join that fails leaves nothing in the member and nothing on the host.
     """
     await _reject_duplicates(host, request)
-    await _join(host, request, clock or SystemClock())
+    await _join(host, request, clock or SystemClock(), report)
 
 
-async def _join(host: Client, request: JoinRequest, clock: Clock) -> None:
+async def _join(host: Client, request: JoinRequest, clock: Clock, report: Report = unreported) -> None:
+    report(f"checking {request.connection.server}")
     request = await _with_usable_credentials(request)
     await _check_member(host, request)
     if not request.use_service_account:
@@ -102,8 +104,10 @@ async def _join(host: Client, request: JoinRequest, clock: Clock) -> None:
     cluster = await _create_cluster(host, request)
     async with membercredentials.connected(request.connection) as member:
         try:
+            report(f"creating a service account in {request.connection.server}")
             token = await membercredentials.create_account(host, member, cluster, clock, _ACCOUNT_TIMEOUT_S)
             connection = _to_stored_connection(request, token)
+            report(f"waiting until {request.connection.server} accepts the account's token")
             await membercredentials.wait_usable(connection, request.name, None, clock, _ACCOUNT_TIMEOUT_S)
             values = {names.SECRET_SERVICE_ACCOUNT_TOKEN: token.encode(), names.SECRET_CA: connection.ca_data or None}
             left_over: dict[str, bytes | None] = dict.fromkeys(names.SECRET_BOOTSTRAP_KEYS)
@@ -342,7 +346,7 @@ async def _write_given_credentials(host: Client, request: JoinRequest) -> None:
     )
 
 
-async def wait_ready(host: Client, cluster: str, clock: Clock, timeout_s: float) -> None:
+async def wait_ready(host: Client, cluster: str, clock: Clock, timeout_s: float, report: Report = unreported) -> None:
     """Wait until the cluster is joined and Ready; FederationError with the last condition after `timeout_s`.
 
     ConfigurationError when the control plane refuses the cluster: waiting longer is of no use.
@@ -356,15 +360,23 @@ async def wait_ready(host: Client, cluster: str, clock: Clock, timeout_s: float)
             return
         if joined.get("reason") in ("ClusterUnjoinable", "JoinTimeoutExceeded"):
             raise ConfigurationError(f'cluster "{cluster}" cannot join: {joined.get("message") or joined["reason"]}')
+        last = ready if joined.get("status") == "True" else joined
+        why = last.get("message") or last.get("reason") or "the control plane has not processed it yet"
+        report(f'waiting until cluster "{cluster}" is ready: {why}')
         if clock.monotonic() >= deadline:
-            last = ready if joined.get("status") == "True" else joined
-            why = last.get("message") or last.get("reason") or "the control plane has not processed it yet"
             raise FederationError(f'cluster "{cluster}" is not ready after {timeout_s:g} s: {why}')
         await clock.sleep(0.1)
 
 
 async def unjoin(
-    host: Client, cluster: str, clock: Clock, timeout_s: float, *, is_removing: bool = False, reason: str = ""
+    host: Client,
+    cluster: str,
+    clock: Clock,
+    timeout_s: float,
+    *,
+    is_removing: bool = False,
+    reason: str = "",
+    report: Report = unreported,
 ) -> bool:
     """Delete the FederatedCluster, wait until the member is cleaned up, and delete its Secret.
 
@@ -392,8 +404,9 @@ async def unjoin(
             break
         if state["metadata"]["uid"] != uid:
             return is_emptied  # A new cluster of that name has joined meanwhile; the Secret is its own.
+        finalizers = ", ".join(state["metadata"].get("finalizers", ()))
+        report(f'waiting until cluster "{cluster}" is cleaned up (finalizers: {finalizers})')
         if clock.monotonic() >= deadline:
-            finalizers = ", ".join(state["metadata"].get("finalizers", ()))
             remedy = "" if reason else f"; if it is lost: fedctl unjoin {cluster} --force --reason TEXT"
             raise FederationError(
                 f'cluster "{cluster}" is still leaving after {timeout_s:g} s (finalizers: {finalizers});'

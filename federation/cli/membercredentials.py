@@ -27,6 +27,7 @@ from federation.apimachinery.errors import (
     NotFound,
     Unauthorized,
 )
+from federation.apimachinery.progress import Report, unreported
 from federation.apimachinery.resources import NAMESPACES, SECRETS, Object
 from federation.client.accounttoken import parse_account_token
 from federation.client.client import Client, PatchType
@@ -103,7 +104,12 @@ async def wait_usable(
 
 
 async def replace_credentials(
-    host: Client, name: str, given: Connection | None, clock: Clock, timeout_s: float
+    host: Client,
+    name: str,
+    given: Connection | None,
+    clock: Clock,
+    timeout_s: float,
+    report: Report = unreported,
 ) -> Replaced:
     """Replace the credentials of a joined member, and its CA by that of the given kubeconfig.
 
@@ -114,6 +120,7 @@ async def replace_credentials(
     types, identity = await federated_types(host), identity_of(cluster)
     admin = (await fetch_credentials(given)).connection if given else connection_from_secret(cluster, secret)
     target = _to_target(cluster, secret, given)
+    report(f"creating the next service account in {admin.server}")
     async with connected(admin) as member:
         with _translated(admin.server):
             if identity is not None:
@@ -129,11 +136,13 @@ async def replace_credentials(
                 obtain = partial(memberaccount.obtain_token, member, account)
                 token = await _retry(obtain, (memberaccount.NotYetError,), clock, timeout_s)
             connection = replace(target, token=token)
+            report(f"waiting until {admin.server} accepts the account's token")
             await wait_usable(connection, name, identity, clock, timeout_s)
         except BaseException:
             await memberaccount.keep_accounts(member, present)
             raise
         await _store(host, cluster, connection)
+        report("waiting until the control plane uses the new token")
         is_member = await _wait_in_use(host, name, account, clock, timeout_s)
         with _translated(admin.server):
             if is_member:

@@ -33,6 +33,7 @@ from sqlalchemy import (
 )
 
 from federation.apimachinery.errors import ConfigurationError, StoreUnavailable
+from federation.apimachinery.progress import Report, unreported
 from federation.apiserver.store import maintenance
 from federation.apiserver.store.checksums import checksum, is_intact
 from federation.apiserver.store.history import read_state
@@ -74,7 +75,15 @@ class About:
     """Keys of objects that were damaged when the backup was made."""
 
 
-def write_backup(url: str, file: Path, files: Mapping[str, bytes], *, now: datetime, written_by: str) -> About:
+def write_backup(
+    url: str,
+    file: Path,
+    files: Mapping[str, bytes],
+    *,
+    now: datetime,
+    written_by: str,
+    report: Report = unreported,
+) -> About:
     """Write the database's objects and the files into a new private file, which appears when it is complete."""
     if file.exists():
         raise ConfigurationError(f"{file} exists; name another file, or remove it first")
@@ -89,9 +98,9 @@ def write_backup(url: str, file: Path, files: Mapping[str, bytes], *, now: datet
         with maintenance.exclusively(f"sqlite:///{temporary}") as target:
             migrate(target, str(temporary), revision_of(version))
             revision, _, _ = read_state(source)
-            objects, damaged = _copy_objects(source, target)
+            objects, damaged = _copy_objects(source, target, report)
             for table in _other_tables(source):
-                _copy(source, target, table)
+                _copy(source, target, table, report)
             target.execute(update(state).values(revision=revision, compacted=revision, purged=revision))
             _about.create(target)
             _files.create(target)
@@ -120,15 +129,17 @@ def read_backup(file: Path) -> tuple[About, dict[str, bytes]]:
     ), files
 
 
-def restore_backup(file: Path, url: str, *, is_replacement: bool, transform: Transform) -> int:
+def restore_backup(
+    file: Path, url: str, *, is_replacement: bool, transform: Transform, report: Report = unreported
+) -> int:
     """Fill the database from the backup and return its revision; `is_replacement` discards the objects that it has."""
     target_file = maintenance.file_of(url)
     with _migrated_copy(file, (target_file or file).parent) as copy, maintenance.reading(f"sqlite:///{copy}") as source:
         if target_file is None:
             with maintenance.exclusively(url) as target:
                 migrate(target, maintenance.name_of(url))
-                return _fill(source, target, maintenance.name_of(url), transform, is_replacement=is_replacement)
-        return _replace_file(source, target_file, transform, is_replacement=is_replacement)
+                return _fill(source, target, maintenance.name_of(url), transform, report, is_replacement=is_replacement)
+        return _replace_file(source, target_file, transform, report, is_replacement=is_replacement)
 
 
 def continue_database(url: str, transform: Transform) -> int:
@@ -150,7 +161,7 @@ def continue_database(url: str, transform: Transform) -> int:
     return revision
 
 
-def _replace_file(source: Connection, file: Path, transform: Transform, *, is_replacement: bool) -> int:
+def _replace_file(source: Connection, file: Path, transform: Transform, report: Report, *, is_replacement: bool) -> int:
     """Build a new SQLite file beside the old one, and put it in its place when it is complete."""
     with maintenance.locked(file):
         if file.is_file() and file.stat().st_size and not is_replacement:
@@ -159,7 +170,7 @@ def _replace_file(source: Connection, file: Path, transform: Transform, *, is_re
             with maintenance.exclusively(f"sqlite:///{temporary}") as target:
                 migrate(target, str(temporary))
                 known = _revision_in(file) if is_replacement else 0
-                revision = _fill(source, target, str(file), transform, is_replacement=False, known=known)
+                revision = _fill(source, target, str(file), transform, report, is_replacement=False, known=known)
             for suffix in ("-wal", "-shm"):  # they belong to the old file, and would be applied to the new one
                 file.with_name(file.name + suffix).unlink(missing_ok=True)
     return revision
@@ -176,22 +187,31 @@ def _revision_in(file: Path) -> int:
 
 
 def _fill(
-    source: Connection, target: Connection, name: str, transform: Transform, *, is_replacement: bool, known: int = 0
+    source: Connection,
+    target: Connection,
+    name: str,
+    transform: Transform,
+    report: Report,
+    *,
+    is_replacement: bool,
+    known: int = 0,
 ) -> int:
     current, _, _ = read_state(target, is_locking=target.dialect.name != "sqlite")
     if current and not is_replacement:
         raise ConfigurationError(f"{name} holds objects; give --replace to put the backup in their place")
     for table in (log.name, *_other_tables(target)):
         target.execute(delete(maintenance.reflected(target, table)))
-    _copy_objects(source, target, transform)
+    _copy_objects(source, target, report, transform)
     for table in _other_tables(source):
-        _copy(source, target, table)
+        _copy(source, target, table, report)
     revision = max(read_state(source)[0], current, known) + REVISIONS_SKIPPED
     target.execute(update(state).values(revision=revision, compacted=revision, purged=revision))
     return revision
 
 
-def _copy_objects(source: Connection, target: Connection, transform: Transform | None = None) -> tuple[int, list[str]]:
+def _copy_objects(
+    source: Connection, target: Connection, report: Report, transform: Transform | None = None
+) -> tuple[int, list[str]]:
     table, destination = maintenance.reflected(source, log.name), maintenance.reflected(target, log.name)
     has_checksums = "checksum" in destination.columns
     count, damaged = 0, []
@@ -208,17 +228,21 @@ def _copy_objects(source: Connection, target: Connection, transform: Transform |
         if len(rows) == _CHUNK:
             target.execute(insert(destination), rows)
             rows = []
+            report(f"copying objects: {count}")
     if rows:
         target.execute(insert(destination), rows)
     return count, damaged
 
 
-def _copy(source: Connection, target: Connection, name: str) -> None:
+def _copy(source: Connection, target: Connection, name: str, report: Report) -> None:
     """Copy a whole table; an identity column keeps its numbers, and PostgreSQL continues after them."""
     table, destination = maintenance.reflected(source, name), maintenance.reflected(target, name)
     result = source.execute(select(table), execution_options={"yield_per": _CHUNK})
+    copied = 0
     for rows in result.mappings().partitions(_CHUNK):
         target.execute(insert(destination), [dict(row) for row in rows])
+        copied += len(rows)
+        report(f"copying table {name}: {copied} rows")
     if target.dialect.name == "postgresql":
         for column in destination.primary_key.columns:
             sequence = func.pg_get_serial_sequence(name, column.name)

@@ -28,6 +28,7 @@ from sqlalchemy import (
     select,
 )
 
+from federation.apimachinery import progress
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.lockfile import read_owner, try_lock
 from federation.apiserver.store.checksums import is_intact
@@ -128,7 +129,7 @@ def locked(file: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def check(url: str) -> Report:
+def check(url: str, report: progress.Report = progress.unreported) -> Report:
     """Read the whole database and return what is in it; ConfigurationError for one of a version that is too new."""
     name = name_of(url)
     with reading(url) as connection:
@@ -140,6 +141,7 @@ def check(url: str) -> Report:
         damaged = list(_file_damage(connection))
         for row in current_rows(connection, reflected(connection, log.name)):
             objects += 1
+            report(f"reading objects: {objects}")
             size += len(row.value)
             if not is_intact(row.key, row.value, getattr(row, "checksum", None)):
                 damaged.append(str(row.key))

@@ -54,7 +54,9 @@ async def test_a_backup_restores_into_the_other_kind_of_database(
     await store.delete("/b", a_body(), 3)
     await store.database.write(write_decision)
 
-    about = write_backup(durable.url, tmp_path / "backup", FILES, now=NOW, written_by="1.0")
+    reports: list[str] = []
+    about = write_backup(durable.url, tmp_path / "backup", FILES, now=NOW, written_by="1.0", report=reports.append)
+    assert reports == ["copying table decision: 1 rows"]  # objects are counted by hundreds
     assert (about.objects, about.revision, about.version, about.damaged) == (1, 4, SCHEMA_VERSION, ())
     assert (tmp_path / "backup").stat().st_mode & 0o777 == 0o600
     assert read_backup(tmp_path / "backup") == (about, FILES)

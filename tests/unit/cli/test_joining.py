@@ -176,11 +176,13 @@ async def test_a_timeout_reports_the_last_condition(host: LocalClient) -> None:
     await _a_cluster(host)
     clock = ManualClock()
     await _conditions(host, ("Joined", "True", "ClusterJoined"), ("Ready", "False", "HealthzNotOK"))
-    waiting = asyncio.create_task(joining.wait_ready(host, "east", clock, 10))
+    reports: set[str] = set()
+    waiting = asyncio.create_task(joining.wait_ready(host, "east", clock, 10, reports.add))
     await asyncio.sleep(0)
     await clock.advance(11)
     with pytest.raises(FederationError, match="not ready after 10 s: because of HealthzNotOK"):
         await waiting
+    assert reports == {'waiting until cluster "east" is ready: because of HealthzNotOK'}
 
 
 async def test_waiting_fails_at_once_for_an_unjoinable_cluster(host: LocalClient) -> None:
