@@ -5,6 +5,7 @@
 
 import base64
 import binascii
+import heapq
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -74,8 +75,8 @@ def page_of(rows: Iterable[Row], sort: str, limit: int, token: str) -> tuple[lis
             keyed = [each for each in keyed if (each[0] < after if is_reversed else each[0] > after)]
         except TypeError as error:
             raise BadRequest("continue: not a token of this list and order") from error
-    keyed.sort(key=lambda each: each[0], reverse=is_reversed)
-    page = keyed[:limit]
+    pick = heapq.nlargest if is_reversed else heapq.nsmallest  # a page is short, and a list may be long
+    page = pick(limit, keyed, key=lambda each: each[0])
     return [row for _, row in page], _to_token(page[-1][0]) if len(keyed) > limit else ""
 
 

@@ -27,7 +27,7 @@ def manifests(folder: Path) -> list[dict[str, Any]]:
         manifest
         for file in sorted(folder.rglob("*.yaml"))
         for manifest in yaml.load_all(file.read_text(), yaml.CSafeLoader)
-        if manifest is not None and "kind" in manifest  # the others are patches
+        if manifest is not None and {"kind", "metadata"} <= manifest.keys()  # others are patches or of kustomize
     ]
 
 
