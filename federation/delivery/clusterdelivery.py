@@ -13,10 +13,13 @@ from federation.delivery.observer import Observer
 from federation.delivery.questions import Questions
 from federation.delivery.rules.decide import Decision, decide
 from federation.delivery.rules.facts import Facts
-from federation.delivery.rules.memberrecord import Sent
+from federation.delivery.rules.memberrecord import Sent, State
 from federation.delivery.rules.plan import ClusterState
 from federation.planning.rollout.memberstate import to_unobserved
 from federation.runtime.events import WARNING, Recorder
+
+_AT_REST = frozenset(("as wanted", "nothing", "gone"))
+"""The rows of objects that need nothing."""
 
 
 class ClusterDelivery:
@@ -55,6 +58,8 @@ class ClusterDelivery:
         cluster = facts.cluster.name
         propagation.decisions[cluster] = decision
         propagation.recheck(decision.recheck_after_s)
+        if facts.record.losses and facts.record.state is State.CACHED and decision.row in _AT_REST:
+            self._records.forget_losses(propagation.aim.subject.member_key(cluster))
         if facts.finished is None:
             propagation.finished.pop(cluster, None)
         else:

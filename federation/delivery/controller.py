@@ -44,6 +44,8 @@ from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
 from federation.runtime.members import Members
 
+_OVERDUE_CHECK_INTERVAL_S = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class SyncOptions:
@@ -98,6 +100,8 @@ class SyncController:
         self._members = members
         self._tombstones = tombstones
         self._policies = policies
+        self._records = records
+        self._clock = clock
         self._cluster_informer = informers.for_resource(FEDERATED_CLUSTERS)
         drift = DriftReports(records, recorder, clock)
         self.executor = Executor(members, clock=clock, options=chosen.executor)
@@ -183,8 +187,16 @@ class SyncController:
                 group.create_task(self.executor.run(), name="sync-executor")
                 group.create_task(self.controller.run(), name="sync")
                 group.create_task(self.cluster_removal.run(), name="sync-cascade")
+                group.create_task(self._watch_records(), name="sync-records")
         finally:
             await self._admission.stop()
+
+    async def _watch_records(self) -> None:
+        """Requeue objects whose members do not show what they acknowledged: no event announces what did not happen."""
+        while True:
+            await self._clock.sleep(_OVERDUE_CHECK_INTERVAL_S)
+            for key in self._records.overdue():
+                self._handlers.on_overdue(key)
 
     def _subscribe(self) -> None:
         handlers = self._handlers

@@ -156,6 +156,12 @@ class EventHandlers:
             if of_type is None or key in of_type:
                 self._enqueue(key, priority=_BULK)
 
+    def on_overdue(self, key: MemberKey) -> None:
+        """Handle a member object that a cluster acknowledged as written or deleted and does not show."""
+        type_, cluster = self._types.for_resource(key.resource), self._clusters.get(key.cluster)
+        if type_ is not None and cluster is not None and cluster.ready:
+            self._enqueue(self._objects.key_for(type_, key.namespace, key.name), priority=_SINGLE)
+
     def on_leftover(self, old: Object | None, new: Object | None) -> None:
         """Handle a record that is gone or no longer pending: a new object of its name may be delivered now."""
         before = parse(old) if old is not None else None
@@ -188,7 +194,7 @@ class EventHandlers:
             self._records.record_removal(key, str(metadata.get("uid", "")))
         else:
             is_own = self._is_own_write(key, new)
-            self._records.record_shown(key, revision_of(new))
+            self._records.record_shown(key, new)
             self._rollouts.observe(key, new)
             if old is None:
                 self._follower_readiness.on_member_object_added(key)

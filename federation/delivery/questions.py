@@ -197,7 +197,11 @@ class Questions:
                 elif outcome.status not in _ANSWERS:
                     self._look_up_from_s[key.cluster] = self._clock.monotonic() + _LOOK_UP_PAUSE_S
             case Question.CONFIRM:
-                if outcome.status is ClusterStatus.OK:
+                is_checked = self._records.get(key).overdue_at_s is not None
+                if is_checked and (outcome.status is ClusterStatus.OK or outcome.object is not None):
+                    is_ours = outcome.status is not ClusterStatus.OK
+                    self._records.record_check(key, outcome.object if is_ours else None)
+                elif outcome.status is ClusterStatus.OK:
                     self._records.record_absence(key)
                 elif outcome.object is not None:
                     self._records.record_write(key, outcome.object, "", is_subset=True)

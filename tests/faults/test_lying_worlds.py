@@ -442,10 +442,6 @@ async def _reported(world: World) -> set[tuple[str, str]]:
     return {(spec["cluster"], spec["name"]) for spec in found}
 
 
-FOR_DELIVERY = {("forgets writes", operation) for operation in ("create", "scale", "new image", "delete")}
-"""Cells that fail: delivery believes for ever what a member acknowledged and does not have."""
-
-
 def _cells() -> Iterator[Any]:
     """Yield all cells. Each world is in `make test` with one operation, another one for the next world."""
     for row, broken in enumerate(WORLDS):
@@ -453,8 +449,6 @@ def _cells() -> Iterator[Any]:
             name, marks = f"{broken.name}-{operation.name}", []
             if column != row % len(OPERATIONS):
                 marks.append(pytest.mark.nightly)
-            if (broken.name, operation.name) in FOR_DELIVERY:
-                marks.append(pytest.mark.xfail(reason="an acknowledged write counts as done for ever", strict=True))
             yield pytest.param(broken, operation, id=name, marks=marks)
 
 

@@ -75,11 +75,13 @@ def _failed(digest: str, *, is_due: bool = False) -> MemberRecord:
 _SENT = Sent(Unobserved(1, 2, Limits(0, 0)), OTHER_HASH)
 RECORDS: dict[str, MemberRecord] = {
     "nothing": NOTHING_KNOWN,
-    "written": MemberRecord(State.WRITTEN, written=LIVE),
+    "written": MemberRecord(State.WRITTEN, written=LIVE, since_s=NOW),
+    "written before": MemberRecord(State.WRITTEN, written=LIVE, since_s=NOW - 20),
     "unconfirmed": MemberRecord(State.UNCONFIRMED),
     "unconfirmed other": MemberRecord(State.UNCONFIRMED, sent=_SENT),
     "unconfirmed lately": replace(_failed(CONFIRMATION), state=State.UNCONFIRMED, sent=_SENT),
-    "deleted": MemberRecord(State.DELETED, deleted_uid="u1"),
+    "deleted": MemberRecord(State.DELETED, deleted_uid="u1", since_s=NOW),
+    "deleted before": MemberRecord(State.DELETED, deleted_uid="u1", since_s=NOW - 20),
     "gone": MemberRecord(State.GONE, owner="f1"),
     "lost": MemberRecord(State.LOST, lost_uid="u0"),
     "failed": _failed(HASH),

@@ -138,7 +138,7 @@ class MemberOperations:
             self._enqueue(propagation.aim.key)
         informer = self._members.informer(key.cluster, key.resource)
         if informer is not None and informer.has_seen(str(written["metadata"].get("resourceVersion", ""))):
-            self._records.record_shown(key, revision_of(written))
+            self._records.record_shown(key, cached)
 
     def _record_failure(
         self, propagation: Propagation, key: MemberKey, operation: Operation, digest: str, outcome: Outcome

@@ -13,6 +13,7 @@ from federation.apimachinery.resources import Object
 from federation.delivery.rules import corrections
 from federation.delivery.rules.memberrecord import (
     NOTHING_KNOWN,
+    PATIENCE_S,
     Failure,
     MemberKey,
     MemberRecord,
@@ -43,11 +44,25 @@ class _Cluster:
         self.history_max = history_max
         self.pending: OrderedDict[MemberKey, MemberRecord] = OrderedDict()
         self.history: OrderedDict[MemberKey, MemberRecord] = OrderedDict()
+        self.unshown: dict[MemberKey, float] = {}
+        """When the objects that the cache does not show as acknowledged were recorded last, in this order."""
 
     def get(self, key: MemberKey) -> MemberRecord:
         return self.pending.get(key) or self.history.get(key) or NOTHING_KNOWN
 
+    def overdue(self, now_s: float) -> list[MemberKey]:
+        """Return the objects whose records are overdue; those that were acknowledged later cannot be."""
+        found = []
+        for key, since_s in self.unshown.items():
+            if now_s - since_s < PATIENCE_S:
+                break
+            at_s = self.pending[key].look_again_at_s
+            if at_s is not None and now_s >= at_s:
+                found.append(key)
+        return found
+
     def put(self, key: MemberKey, record: MemberRecord) -> None:
+        self.unshown.pop(key, None)
         self.pending.pop(key, None)
         self.history.pop(key, None)
         if record == NOTHING_KNOWN:
@@ -55,8 +70,11 @@ class _Cluster:
         is_pending = record.is_pending
         records = self.pending if is_pending else self.history
         records[key] = record
+        if record.look_again_at_s is not None:
+            self.unshown[key] = record.since_s
         if len(records) > (self.pending_max if is_pending else self.history_max):
-            records.popitem(last=False)
+            oldest, _ = records.popitem(last=False)
+            self.unshown.pop(oldest, None)
 
 
 class MemberRecords:
@@ -99,21 +117,29 @@ class MemberRecords:
             return cached
         revision = revision_of(record.written)
         if revision_of(cached) >= revision or cache_revision >= revision:
-            self.put(key, record.after_shown_write())
+            self._record_shown(key, record, cached)
             return cached
         return record.written
 
-    def record_shown(self, key: MemberKey, revision: int) -> None:
-        """Remove our write once the cache has reached it."""
+    def record_shown(self, key: MemberKey, cached: Object | None) -> None:
+        """Remove our write if the cache, which has reached it, shows it or a newer object."""
         record = self.get(key)
-        if record.written is not None and revision_of(record.written) <= revision:
-            self.put(key, record.after_shown_write())
+        if record.written is not None and revision_of(record.written) <= revision_of(cached):
+            self._record_shown(key, record, cached)
+
+    def _record_shown(self, key: MemberKey, record: MemberRecord, cached: Object | None) -> None:
+        is_newer = revision_of(cached) > revision_of(record.written)
+        self.put(key, record.after_shown_write(cached, self._clock.monotonic(), is_newer=is_newer))
+
+    def forget_losses(self, key: MemberKey) -> None:
+        """Forget that the member did not keep writes: it has what it should have."""
+        self.put(key, replace(self.get(key), losses=0))
 
     def record_write(self, key: MemberKey, obj: Object, digest: str, *, is_subset: bool) -> None:
         """Record an answered write, or what the member itself has of an unconfirmed one."""
         # As in the cache, which keeps who scales the object.
         kept = drop_managed_fields({**obj, "metadata": {**obj["metadata"]}})
-        self.put(key, self.get(key).after_write(kept, digest, is_subset=is_subset))
+        self.put(key, self.get(key).after_write(kept, digest, is_subset=is_subset, now_s=self._clock.monotonic()))
 
     def record_content(self, key: MemberKey, digest: str) -> None:
         """Record the hash of the content of an answered write."""
@@ -131,7 +157,9 @@ class MemberRecords:
 
     def record_deletion(self, key: MemberKey, uid: str, owner: str = "") -> None:
         """Record that the deletion of the object was accepted: delivering it again is no correction."""
-        self.put(key, replace(self.get(key).after_deletion(uid, owner), content="", drifted=None))
+        self.put(
+            key, replace(self.get(key).after_deletion(uid, owner, self._clock.monotonic()), content="", drifted=None)
+        )
 
     def record_removal(self, key: MemberKey, uid: str) -> None:
         """Record that the object with this uid left the cache."""
@@ -140,6 +168,16 @@ class MemberRecords:
     def record_absence(self, key: MemberKey) -> None:
         """Record that the member itself confirmed the absence of the object."""
         self.put(key, self.get(key).after_absence())
+
+    def record_check(self, key: MemberKey, found: Object | None) -> None:
+        """Record what the member has of a write or deletion that it acknowledged, None for no object of ours."""
+        kept = None if found is None else drop_managed_fields({**found, "metadata": {**found["metadata"]}})
+        self.put(key, self.get(key).after_check(kept, self._clock.monotonic()))
+
+    def overdue(self) -> list[MemberKey]:
+        """Return the objects whose cache has not shown an acknowledged write or deletion for too long."""
+        now_s = self._clock.monotonic()
+        return [key for cluster in self._clusters.values() for key in cluster.overdue(now_s)]
 
     def record_failure(
         self, key: MemberKey, status: ClusterStatus, message: str, digest: str, *, retry_after_s: float = 0.0

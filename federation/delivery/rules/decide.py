@@ -195,6 +195,13 @@ ROWS: tuple[Row, ...] = (
         _status(_S.WAITING_FOR_CASCADING_DELETION),
     ),
     Row(
+        "removal not shown",
+        "deleted or not placed, and the object is still there 15 seconds after the cluster acknowledged its deletion",
+        "`WaitingForRemoval`; the member is asked whether it has the object, and if so it is deleted again",
+        lambda f: not f.is_placed and not f.is_cascading and f.is_removal_unshown,
+        _status(_S.WAITING_FOR_REMOVAL, question=Question.CONFIRM),
+    ),
+    Row(
         "being removed",
         "deleted or not placed, the object is terminating",
         "`WaitingForRemoval`",
@@ -328,6 +335,13 @@ ROWS: tuple[Row, ...] = (
         "`ApplyOverridesFailed`, `FieldRetentionFailed`",
         lambda f: f.content.problem is not None,
         _refuse,
+    ),
+    Row(
+        "write not shown",
+        "the object is as our last write left it, which the cluster acknowledged and has not shown for 15 seconds",
+        "as in the next row; the member is asked whether it has kept the write, and if not it is written again",
+        lambda f: f.content.is_as_wanted and f.is_unshown,
+        lambda f: replace(_converge(f), question=Question.CONFIRM),
     ),
     Row(
         "as wanted",

@@ -159,6 +159,18 @@ class Facts:
         return failure if failure is not None and failure.retry_at_s > self.now_s else None
 
     @property
+    def is_unshown(self) -> bool:
+        """Whether the member acknowledged something that its cache does not show for too long: it has to be asked."""
+        is_asked = self.is_in_flight or self.backoff(CONFIRMATION) is not None
+        return self.exists and self.record.is_overdue(self.now_s) and not is_asked
+
+    @property
+    def is_removal_unshown(self) -> bool:
+        """Whether the object is still there as it was, long after its deletion was acknowledged."""
+        is_marked = self.live is not None and bool(self.live["metadata"].get("deletionTimestamp"))
+        return self.is_unshown and self.record.is_deletion_requested(self.uid) and not is_marked
+
+    @property
     def may_be_written(self) -> bool:
         """Whether other content may already be there, or be on its way, although nothing shows that."""
         is_other = not self.exists and not self.record.is_repetition(self.content.hash)

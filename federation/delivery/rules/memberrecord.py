@@ -15,6 +15,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from federation.api import names
 from federation.apimachinery.errors import Bug
 from federation.apimachinery.resources import Object, Resource
 from federation.delivery.rules.status import ClusterStatus
@@ -24,6 +25,11 @@ from federation.planning.rollout.steps import Unobserved
 
 _BACKOFF_S_MIN = 0.25
 _BACKOFF_S_MAX = 60.0
+PATIENCE_S = 15.0
+"""How long an acknowledged write or deletion is believed that the member's cache does not show."""
+_PATIENCE_S_MAX = 600.0
+_LOSSES_SHOWN = 3
+"""So many losses in a row are told, and slow the next attempts down."""
 
 
 class MemberKey(NamedTuple):
@@ -181,6 +187,12 @@ class MemberRecord:
     """The uid of the object whose deletion was accepted, while the cache may still show it."""
     owner: str = ""
     """The uid of the federated object that is deleted together with it, "" for one that lives on."""
+    since_s: float = 0.0
+    """When the write or deletion was acknowledged that the cache does not show, or the member confirmed it last."""
+    confirmations: int = 0
+    """How often the member has confirmed it since."""
+    losses: int = 0
+    """How many acknowledged writes or deletions in a row the member did not keep."""
     lost_uid: str = ""
     """The uid of the object that left the cache and that we did not delete: somebody else did, or it lost our label."""
     accepted: tuple[str, str] | None = None
@@ -213,7 +225,26 @@ class MemberRecord:
             or self.finished is not None
             or self.sent is not None
             or self.absent_since_s is not None
+            or self.losses > 0
         )
+
+    @property
+    def overdue_at_s(self) -> float | None:
+        """When the member has to be asked if it has kept what it acknowledged, None if the cache shows all."""
+        if self.state not in (State.WRITTEN, State.DELETED):
+            return None
+        return self.since_s + min(PATIENCE_S * (1 << min(self.confirmations, 10)), _PATIENCE_S_MAX)
+
+    @property
+    def look_again_at_s(self) -> float | None:
+        """When the object has to be reconciled although no event announces anything, None for never."""
+        if self.state is State.CACHED and self.losses:
+            return self.since_s + PATIENCE_S
+        return self.overdue_at_s
+
+    def is_overdue(self, now_s: float) -> bool:
+        """Return whether the cache has not shown an acknowledged write or deletion for too long."""
+        return self.overdue_at_s is not None and now_s >= self.overdue_at_s
 
     @property
     def is_unconfirmed(self) -> bool:
@@ -251,11 +282,13 @@ class MemberRecord:
 
     # -- how it changes
 
-    def after_write(self, obj: Object, digest: str, *, is_subset: bool) -> "MemberRecord":
+    def after_write(self, obj: Object, digest: str, *, is_subset: bool, now_s: float = 0.0) -> "MemberRecord":
         """Return the record after an answered write. `is_subset`: the result contains everything that was sent."""
         return self._after(
             Event.WRITTEN,
             written=obj,
+            since_s=now_s,
+            confirmations=0,
             deleted_uid="",
             owner="",
             lost_uid="",
@@ -269,18 +302,26 @@ class MemberRecord:
         """Return the record after a write without an answer."""
         return self._after(Event.UNANSWERED)
 
-    def after_shown_write(self) -> "MemberRecord":
-        """Return the record once the cache has reached our write."""
-        return self._after(Event.SHOWN, written=None)
+    def after_shown_write(self, cached: Object | None, now_s: float, *, is_newer: bool = False) -> "MemberRecord":
+        """Return the record once the cache has reached our write, with what it shows.
 
-    def after_deletion(self, uid: str, owner: str = "") -> "MemberRecord":
+        Without an object, somebody deleted it at once, or the member did not keep it. Neither did a member that shows
+        other content, and not under a newer revision than that of our write.
+        """
+        checked = self._after(Event.SHOWN, written=None)
+        if cached is None or (not is_newer and not self._is_written(cached)):
+            return self._with_loss(checked, now_s)
+        return replace(checked, losses=0)
+
+    def after_deletion(self, uid: str, owner: str = "", now_s: float = 0.0) -> "MemberRecord":
         """Return the record after the deletion of the object with this uid was accepted.
 
         `owner` is the uid of its federated object when that is being deleted too, so that nothing writes it again.
         """
         if uid and self.state is State.LOST and self.lost_uid == uid:  # the watch was faster than the answer
             return self._after(Event.ENDED if owner else Event.REMOVED, owner=owner, lost_uid="", failure=None)
-        return self._after(Event.DELETED, written=None, failure=None, deleted_uid=uid, owner=owner)
+        changes = {"written": None, "failure": None, "deleted_uid": uid, "owner": owner}
+        return self._after(Event.DELETED, since_s=now_s, confirmations=0, **changes)
 
     def after_removal(self, uid: str) -> "MemberRecord":
         """Return the record after the object with this uid left the cache."""
@@ -288,7 +329,7 @@ class MemberRecord:
             return self  # an earlier object, in whose place we have written another one
         if uid and uid == self.deleted_uid:
             event, sent = (Event.ENDED, None) if self.owner else (Event.REMOVED, self.sent)
-            return self._after(event, written=None, accepted=None, deleted_uid="", sent=sent)
+            return self._after(event, written=None, accepted=None, deleted_uid="", sent=sent, losses=0)
         return self._after(Event.LOST, written=None, accepted=None, deleted_uid="", owner="", lost_uid=uid)
 
     def after_absence(self) -> "MemberRecord":
@@ -296,6 +337,49 @@ class MemberRecord:
         owner = self.owner if self.state is State.GONE else ""
         changes = {"written": None, "accepted": None, "failure": None, "deleted_uid": "", "lost_uid": ""}
         return self._after(Event.ABSENT, owner=owner, **changes)
+
+    def after_check(self, found: Object | None, now_s: float) -> "MemberRecord":
+        """Return the record after the member was asked if it has kept what it acknowledged.
+
+        `found` is its object, None without one of ours. What it has is the truth, whatever its cache shows. An event
+        that came before the answer has settled the question.
+        """
+        if self.overdue_at_s is None:
+            return self
+        if self.state is State.DELETED:
+            is_lost = found is not None and not found["metadata"].get("deletionTimestamp") and self._is_deleted(found)
+        else:
+            is_lost = found is None or not self._is_written(found)
+        if found is None:
+            checked = self.after_absence()
+        else:
+            checked = self.after_write(found, "", is_subset=True, now_s=now_s)
+            checked = replace(checked, accepted=self.accepted, confirmations=self.confirmations + 1)
+        return self._with_loss(checked, now_s) if is_lost else replace(checked, losses=0)
+
+    def _is_deleted(self, found: Object) -> bool:
+        return bool(found["metadata"].get("uid") == self.deleted_uid)
+
+    def _is_written(self, found: Object) -> bool:
+        """Return whether the object is the one that our write left, as far as its content tells."""
+        written = (self.written or {}).get("metadata", {})
+        held, ours = (each.get("annotations") or {} for each in (found["metadata"], written))
+        is_same = found["metadata"].get("uid") == written.get("uid")
+        return is_same and held.get(names.TEMPLATE_HASH) == ours.get(names.TEMPLATE_HASH)
+
+    def _with_loss(self, checked: "MemberRecord", now_s: float) -> "MemberRecord":
+        """Return the record with one more loss; after some in a row, the next attempt is delayed and says why."""
+        losses = self.losses + 1
+        if losses < _LOSSES_SHOWN:
+            return replace(checked, losses=losses, since_s=now_s)
+        if self.state is State.DELETED:
+            status, text, digest = ClusterStatus.DELETION_FAILED, "the deletion and still has it", self.deleted_uid
+        else:
+            status = ClusterStatus.CREATION_FAILED if checked.written is None else ClusterStatus.UPDATE_FAILED
+            text, digest = "the write and does not have it", self.content
+        message = f"the cluster acknowledged {text}, {losses} times in a row"
+        failure = Failure(status, message, digest, losses, now_s + _BACKOFF_S_MAX)
+        return replace(checked, losses=losses, since_s=now_s, failure=failure)
 
     def _after(self, event: Event, **changes: Any) -> "MemberRecord":
         following = TRANSITIONS[self.state].get(event)

@@ -45,9 +45,9 @@ def test_our_write_counts_until_the_cache_has_reached_it(
 def test_an_event_at_our_write_ends_it(revision: int, is_kept: bool) -> None:
     records = MemberRecords(ManualClock())
     records.record_write(KEY, obj(10), "h", is_subset=True)
-    records.record_shown(KEY, revision)
+    records.record_shown(KEY, obj(revision))
     assert (records.get(KEY).written is not None) is is_kept
-    records.record_shown(OTHER, revision)
+    records.record_shown(OTHER, obj(revision))
     assert records.get(OTHER) == NOTHING_KNOWN
 
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from federation.api import names
 from federation.apimachinery.errors import Bug
 from federation.apimachinery.resources import Object
 from federation.delivery.rules.memberrecord import (
@@ -39,7 +41,7 @@ IN_STATE = {
 TAKE_PLACE: dict[Event, Callable[[MemberRecord], MemberRecord]] = {
     Event.WRITTEN: lambda record: record.after_write(obj(11), "h", is_subset=True),
     Event.UNANSWERED: lambda record: record.after_unanswered_write(),
-    Event.SHOWN: lambda record: record.after_shown_write(),
+    Event.SHOWN: lambda record: record.after_shown_write(obj(11), 0.0, is_newer=True),
     Event.DELETED: lambda record: record.after_deletion("other"),
     Event.LOST: lambda record: record.after_removal("u" if record.written else "other"),
     Event.ABSENT: lambda record: record.after_absence(),
@@ -82,7 +84,7 @@ def test_an_object_that_was_deleted_leaves_for_now_or_for_good(owner: str) -> No
 
 def test_an_event_that_cannot_happen_is_a_bug() -> None:
     with pytest.raises(Bug, match="write shown"):
-        NOTHING_KNOWN.after_shown_write()
+        NOTHING_KNOWN.after_shown_write(obj(1), 0.0)
 
 
 def test_only_an_answer_ends_doubt_about_a_write() -> None:
@@ -210,6 +212,91 @@ def test_failures_back_off_and_a_server_that_names_a_pause_is_obeyed() -> None:
     found = MemberRecord(failure=busy)
     assert found.failure_of("h") == busy
     assert found.failure_of("other") is None, "other content starts without failures"
+
+
+def _acknowledged(losses: int = 0) -> MemberRecord:
+    """Return the record of a write that the member acknowledged at 100 s."""
+    written = obj(10)
+    written["metadata"]["annotations"] = {names.TEMPLATE_HASH: "h"}
+    record = MemberRecord(content="h", losses=losses)
+    return record.after_write(written, "h", is_subset=True, now_s=100.0)
+
+
+def _shown(digest: str, revision: int, uid: str = "u", **more: Any) -> Object:
+    found = obj(revision, uid=uid)
+    found["metadata"] |= {"annotations": {names.TEMPLATE_HASH: digest}, **more}
+    return found
+
+
+def test_an_acknowledged_write_is_believed_for_15_seconds() -> None:
+    record = _acknowledged()
+    assert not record.is_overdue(114.9)
+    assert record.is_overdue(115.0)
+    assert not NOTHING_KNOWN.is_overdue(1e9)
+
+
+@pytest.mark.parametrize(
+    ("cached", "is_newer", "is_lost"),
+    [
+        (None, False, True),
+        (_shown("h", 10), False, False),
+        (_shown("h", 9), False, False),
+        (_shown("older", 9), False, True),
+        (_shown("older", 10), False, True),
+        (_shown("h", 9, uid="other"), False, True),
+        (_shown("older", 11), True, False),
+    ],
+    ids=["absent", "shown", "status was behind", "older", "same revision", "another object", "changed since"],
+)
+def test_a_cache_that_is_beyond_our_write_shows_whether_it_was_kept(
+    cached: Object | None, is_newer: bool, is_lost: bool
+) -> None:
+    after = _acknowledged().after_shown_write(cached, 107.0, is_newer=is_newer)
+    assert (after.state, after.losses) == (State.CACHED, int(is_lost))
+    assert after.look_again_at_s == (122.0 if is_lost else None)
+
+
+def test_a_member_that_confirms_a_write_is_asked_again_later_each_time() -> None:
+    record, waits = _acknowledged(), []
+    for _ in range(8):
+        at_s = record.overdue_at_s
+        assert at_s is not None
+        record = record.after_check(_shown("h", 10), at_s)
+        assert (record.state, record.losses) == (State.WRITTEN, 0)
+        waits.append((record.overdue_at_s or 0.0) - at_s)
+    assert waits[:3] == [30.0, 60.0, 120.0]
+    assert waits[-1] == 600.0
+
+
+@pytest.mark.parametrize("found", [None, _shown("older", 9)], ids=["absent", "older"])
+def test_a_write_that_a_member_did_not_keep_is_written_again_and_told_after_three(found: Object | None) -> None:
+    first = _acknowledged().after_check(found, 115.0)
+    assert (first.losses, first.failure) == (1, None)
+    third = _acknowledged(losses=2).after_check(found, 115.0)
+    assert third.failure is not None
+    assert third.failure.status is (ClusterStatus.CREATION_FAILED if found is None else ClusterStatus.UPDATE_FAILED)
+    assert third.failure.message == "the cluster acknowledged the write and does not have it, 3 times in a row"
+    assert (third.failure.hash, third.failure.retry_at_s) == ("h", 175.0)
+    assert third.after_write(obj(12), "h", is_subset=True).losses == 3, "another acknowledgement proves nothing"
+
+
+def test_a_deletion_that_a_member_did_not_keep_is_requested_again() -> None:
+    record = WRITTEN.after_deletion("u", "owner", 100.0)
+    assert record.is_overdue(115.0)
+    alive = record.after_check(obj(10), 115.0)
+    assert (alive.losses, alive.is_deletion_requested("u")) == (1, False)
+    going = record.after_check({"metadata": {**obj(10)["metadata"], "deletionTimestamp": "t"}}, 115.0)
+    assert (going.losses, going.failure) == (0, None)
+    assert record.after_check(None, 115.0).losses == 0
+    assert record.after_check(obj(10, uid="new"), 115.0).losses == 0
+    third = MemberRecord(State.DELETED, deleted_uid="u", losses=2).after_check(obj(10), 115.0)
+    assert third.failure is not None
+    assert (third.failure.status, third.failure.hash) == (ClusterStatus.DELETION_FAILED, "u")
+
+
+def test_an_event_before_the_answer_settles_the_question() -> None:
+    settled = _acknowledged().after_shown_write(_shown("h", 10), 110.0)
+    assert settled.after_check(None, 115.0) == settled
 
 
 def test_the_generation_of_nothing_is_0() -> None:
