@@ -214,7 +214,7 @@ class ControlPlane:
 
         wiring = self._wiring
         delivery = DeliveryView(
-            wiring.objects, wiring.informers, wiring.members, wiring.member_records, wiring.tolerated
+            wiring.objects, wiring.informers, wiring.members, wiring.member_records, wiring.tolerated, wiring.preview
         )
         return application.mount(
             self._journal,

@@ -118,7 +118,9 @@ class ExistingHost:
             self._access,
             first_finalizers(wiring.types, wiring.policy_selection),
         )
-        view = DeliveryView(wiring.objects, wiring.informers, wiring.members, wiring.member_records, wiring.tolerated)
+        view = DeliveryView(
+            wiring.objects, wiring.informers, wiring.members, wiring.member_records, wiring.tolerated, wiring.preview
+        )
         policies = PolicyView(wiring.objects, wiring.policy_usage)
         views = feature_views(wiring.host)
         headroom = HeadroomView(wiring.objects, wiring.informers)

@@ -117,7 +117,7 @@ class Wiring:
         self.loops: list[tuple[str, Run]] = [
             ("members", self.members.run),
             ("events", self.recorder.run),
-            *self._controllers(journal, settings, clock),
+            *self._controllers(journal, settings),
             *self._features(settings),
             ("rollout", RolloutController(self.host, compile_gate, self._gate_transport).run),
         ]
@@ -132,10 +132,13 @@ class Wiring:
             tolerated=self.tolerated,
         )
 
-    def _controllers(self, journal: Journal, settings: Settings, clock: Clock) -> list[tuple[str, Run]]:
-        client, objects, informers, members = self.client, self.objects, self.informers, self.members
-        recorder, collectors = self.recorder, Collectors()
+    def _controllers(self, journal: Journal, settings: Settings) -> list[tuple[str, Run]]:
+        collectors = Collectors()
         schedule = self._scheduler(journal, settings)
+        sync = SyncController(
+            self.host, self.tombstones, self.member_records, self.policy_selection, sync_options(settings)
+        )
+        self.preview = sync.preview
         controllers: dict[str, Loop] = {
             "cluster": ClusterController(self.host, self.pool, collectors, options=cluster_options(settings)),
             "clustertaints": ClusterTaintController(self.host, options=settings.holdout),
@@ -151,18 +154,7 @@ class Wiring:
             ),
             "policystatus": PolicyStatusController(self.host, self.policy_usage),
             "follower": FollowerController(self.host, options=FollowerOptions(guard=settings.guard)),
-            "sync": SyncController(
-                client,
-                objects,
-                informers,
-                members,
-                self.tombstones,
-                self.member_records,
-                recorder,
-                self.policy_selection,
-                clock=clock,
-                options=sync_options(settings),
-            ),
+            "sync": sync,
             "leftovers": LeftoverController(self.host, self.tombstones),
             "statuscollect": StatusCollectController(self.host),
             "statusaggregate": StatusAggregateController(self.host, compile_status_rule),

@@ -69,6 +69,8 @@ def print_delivery(console: Console, delivery: Delivery) -> None:
         if scaler := row.get("scaler"):
             owner = f'HorizontalPodAutoscaler "{scaler}" in the cluster owns the replicas'
             print_field(console, "replicas", f"{row['cluster']}: {owner}")
+        if following := row.get("next"):
+            print_field(console, "next", f"{row['cluster']}: {following}")
         if until := row.get("toleratedUntil"):
             print_field(console, "taints", f"{row['cluster']}: {_describe_toleration(until, SystemClock().now())}")
         if drift := row.get("drift"):

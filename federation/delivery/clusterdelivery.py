@@ -11,7 +11,8 @@ from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.propagation import Propagation
 from federation.delivery.observer import Observer
 from federation.delivery.questions import Questions
-from federation.delivery.rules.decide import Decision, decide
+from federation.delivery.rules.decide import decide
+from federation.delivery.rules.decision import Decision
 from federation.delivery.rules.facts import Facts
 from federation.delivery.rules.memberrecord import Sent, State
 from federation.delivery.rules.plan import ClusterState
@@ -48,11 +49,18 @@ class ClusterDelivery:
             self._deliver(propagation, by_name[name])
         await self._operations.wait(propagation)
 
+    def preview(self, propagation: Propagation, clusters: Iterable[ClusterState]) -> dict[str, Decision]:
+        """Return what would be decided now about the object in each of the clusters, without acting on it."""
+        return {cluster.name: decide(self._observe(propagation, cluster)) for cluster in clusters}
+
     def _deliver(self, propagation: Propagation, cluster: ClusterState) -> None:
+        facts = self._observe(propagation, cluster)
+        self._act(propagation, facts, decide(facts))
+
+    def _observe(self, propagation: Propagation, cluster: ClusterState) -> Facts:
         name = cluster.name
         is_absent = name in propagation.absent
-        facts = self._observer.observe(propagation.aim, cluster, propagation.finished.get(name), is_absent=is_absent)
-        self._act(propagation, facts, decide(facts))
+        return self._observer.observe(propagation.aim, cluster, propagation.finished.get(name), is_absent=is_absent)
 
     def _act(self, propagation: Propagation, facts: Facts, decision: Decision) -> None:
         cluster = facts.cluster.name

@@ -120,6 +120,11 @@ class Rollouts:
             self._waiting[aim.key] = waiting
         return steps, waits
 
+    def preview(self, aim: Aim) -> tuple[Steps, Waits]:
+        """Return the same without taking note of it."""
+        steps, waits, _ = self._plan(aim)
+        return steps, waits
+
     def _plan(self, aim: Aim) -> tuple[Steps, Waits, _Waiting | None]:
         subject = aim.subject
         if not subject.renderer.scheduled:

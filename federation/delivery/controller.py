@@ -14,8 +14,7 @@ from typing import Any, Protocol
 
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.clock import Clock
-from federation.client.client import Client
+from federation.apimachinery.resources import Object
 from federation.delivery.clusterdelivery import ClusterDelivery
 from federation.delivery.clusterremoval import ClusterRemoval
 from federation.delivery.clustersteps import Rollouts
@@ -37,12 +36,10 @@ from federation.delivery.observer import Observer
 from federation.delivery.publication import WRITER, Publication
 from federation.delivery.questions import Questions
 from federation.delivery.reconcile import Reconciler
+from federation.delivery.rules.decision import Decision
 from federation.planning.guard.ledger import GuardOptions
-from federation.runtime.controller import Controller, ControllerOptions, Key
-from federation.runtime.events import Recorder
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.informers import Informers
-from federation.runtime.members import Members
+from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
+from federation.runtime.host import Host
 
 _OVERDUE_CHECK_INTERVAL_S = 5.0
 
@@ -83,24 +80,21 @@ class SyncController:
 
     def __init__(
         self,
-        client: Client,
-        objects: FederatedObjects,
-        informers: Informers,
-        members: Members,
+        host: Host,
         tombstones: Tombstones,
         records: MemberRecords,
-        recorder: Recorder,
         policies: Policies,
-        *,
-        clock: Clock,
         options: SyncOptions | None = None,
     ) -> None:
+        client, objects, informers, members = host.client, host.objects, host.informers, host.members
+        recorder, clock = host.recorder, host.clock
         chosen = options or SyncOptions()
         self._objects = objects
         self._members = members
         self._tombstones = tombstones
         self._policies = policies
         self._records = records
+        self._is_running = False
         self._clock = clock
         self._cluster_informer = informers.for_resource(FEDERATED_CLUSTERS)
         drift = DriftReports(records, recorder, clock)
@@ -126,7 +120,7 @@ class SyncController:
         deletion = Deletion(objects, clusters, delivery, member_objects, readiness, tombstones, guard, recorder, clock)
         sources = Sources(client, objects, informers, self.enqueue)
         publication = Publication(objects, admission, policies.expects_placement, recorder, clock)
-        reconciler = Reconciler(
+        self._reconciler = reconciler = Reconciler(
             objects, sources, clusters, delivery, rollouts, records, deletion, publication, recorder
         )
         removal = ClusterRemoval(
@@ -169,6 +163,12 @@ class SyncController:
         """Whether the host's caches are complete."""
         return self._objects.has_synced and self._cluster_informer.has_synced
 
+    def preview(self, federated: Object, type_: FederatedType) -> Mapping[str, Decision]:
+        """Return what would be decided now about the object by cluster, {} in a process that delivers nothing."""
+        if not self._is_running:
+            return {}
+        return self._reconciler.preview(key_of(federated), federated, type_)
+
     def enqueue(self, key: Key) -> None:
         """Enqueue a federated object."""
         self.controller.enqueue(key)
@@ -182,6 +182,7 @@ class SyncController:
         # An unknown record would let a new object be delivered over one that is to be deleted.
         await self._tombstones.wait_synced()
         await self._guard.wait_synced()
+        self._is_running = True
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.executor.run(), name="sync-executor")
@@ -189,6 +190,7 @@ class SyncController:
                 group.create_task(self.cluster_removal.run(), name="sync-cascade")
                 group.create_task(self._watch_records(), name="sync-records")
         finally:
+            self._is_running = False
             await self._admission.stop()
 
     async def _watch_records(self) -> None:

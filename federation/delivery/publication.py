@@ -16,7 +16,7 @@ from federation.apimachinery.resources import Object
 from federation.delivery.host.hostadmission import HostAdmission
 from federation.delivery.host.missingpolicy import MissingPolicyReports
 from federation.delivery.members.propagation import Propagation, Result
-from federation.delivery.rules.decide import Question
+from federation.delivery.rules.decision import Question
 from federation.delivery.rules.status import AS_WANTED, ClusterStatus, clusters_of, plan_status
 from federation.planning.federatedobject.placements import departed_clusters
 from federation.planning.overrides.policies import stored_policies

@@ -22,7 +22,7 @@ from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.operations import MemberWriter, Outcome
 from federation.delivery.members.propagation import BRIEF_S, Propagation
 from federation.delivery.members.scalers import find_scaler
-from federation.delivery.rules.decide import Question
+from federation.delivery.rules.decision import Question
 from federation.delivery.rules.facts import CONFIRMATION, SCALER
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.status import ClusterStatus

@@ -5,7 +5,7 @@ status names, or that it departed from. The delivery to a single cluster is in `
 between in `questions.py`, and what is published in the end in `publication.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +14,15 @@ from federation.api.federatedtype import FederatedType, template_problem
 from federation.apimachinery.finalizers import has_finalizer, with_finalizers
 from federation.apimachinery.resources import Object
 from federation.delivery.clusterdelivery import ClusterDelivery
-from federation.delivery.clustersteps import Rollouts
+from federation.delivery.clustersteps import Rollouts, Steps, Waits
 from federation.delivery.deletion import Deletion
 from federation.delivery.host.sources import Refusal, Sources
 from federation.delivery.members.clusters import Clusters, clusters_of_interest, recorded_clusters
 from federation.delivery.members.memberrecords import MemberRecords
-from federation.delivery.members.propagation import Propagation, begin_propagation
+from federation.delivery.members.propagation import Aim, Propagation, begin_propagation
 from federation.delivery.publication import WRITER, Publication
 from federation.delivery.rules.content import member_key
-from federation.delivery.rules.decide import Decision
+from federation.delivery.rules.decision import Decision
 from federation.delivery.rules.plan import ClusterState
 from federation.delivery.rules.status import ClusterStatus, clusters_of
 from federation.planning.federatedobject import pendingcontrollers
@@ -158,12 +158,22 @@ class Reconciler:
 
     async def _deliver(self, key: Key, federated: Object, type_: FederatedType) -> Result:
         """Decide about each cluster, act, decide again where an answer came, and publish once."""
-        propagation = self._begin(key, federated, type_)
+        propagation = self._begin(key, federated, type_, self._rollouts.plan)
         await self._delivery.deliver(propagation, self._visited(propagation))
         await self._publication.publish(propagation)
         return DONE if propagation.recheck_after_s is None else Result(requeue_after_s=propagation.recheck_after_s)
 
-    def _begin(self, key: Key, federated: Object, type_: FederatedType) -> Propagation:
+    def preview(self, key: Key, federated: Object, type_: FederatedType) -> dict[str, Decision]:
+        """Return what the next reconcile would decide by cluster; {} while it would deliver nothing."""
+        is_deleted = bool(federated["metadata"].get("deletionTimestamp"))
+        if is_deleted or not pendingcontrollers.is_ready_for_dispatch(federated):
+            return {}
+        propagation = self._begin(key, federated, type_, self._rollouts.preview)
+        return self._delivery.preview(propagation, self._visited(propagation))
+
+    def _begin(
+        self, key: Key, federated: Object, type_: FederatedType, plan: Callable[[Aim], tuple[Steps, Waits]]
+    ) -> Propagation:
         """Return a propagation with the steps of all clusters."""
         selected, recorded = effective_placement(federated), recorded_clusters(federated)
         reported = clusters_of(federated).keys()
@@ -172,7 +182,7 @@ class Reconciler:
         # A cluster whose answer that it lacks the object came late may be published, although nothing was written.
         late = {name for name in selected if self._records.is_late_absence(subject.member_key(name))}
         aim = replace(plain.aim, published=reported - late)
-        steps, waits = self._rollouts.plan(aim)
+        steps, waits = plan(aim)
         return replace(plain, aim=replace(aim, steps=steps, waits=waits))
 
     def _visited(self, propagation: Propagation) -> list[ClusterState]:

@@ -6,7 +6,7 @@ hidden. No request goes to a member.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
@@ -22,15 +22,16 @@ from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.client.client import Client
 from federation.delivery.members.memberrecords import MemberRecords
-from federation.delivery.rules.content import Write, to_applied_configuration
-from federation.delivery.rules.memberrecord import MemberKey
+from federation.delivery.rules.content import Subject, compute_content, to_applied_configuration
+from federation.delivery.rules.decision import Decision, describe
+from federation.delivery.rules.memberrecord import MemberKey, MemberRecord
 from federation.delivery.rules.status import clusters_of
 from federation.planning.federatedobject.builder import source_key
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.federatedobject.provenance import is_hand_written
 from federation.planning.rendering.comparison import owned_part, with_hidden_values
 from federation.planning.rendering.memberobject import Renderer, RenderError
-from federation.planning.rendering.retention import RetentionError, is_replicas_retained
+from federation.planning.rendering.retention import RetentionError
 from federation.planning.status.delivery import ClusterDelivery, Drift, deliveries_of, delivery_to_json
 from federation.runtime.controller import key_of
 from federation.runtime.federatedobjects import FederatedObjects
@@ -57,6 +58,10 @@ class Found:
     observed: Mapping[str, Object | None]
 
 
+Preview = Callable[[Object, FederatedType], Mapping[str, Decision]]
+"""Returns what the delivery would decide now about a federated object, by cluster."""
+
+
 class DeliveryView:
     """Reads federated objects and member objects from the caches of the controllers."""
 
@@ -67,12 +72,14 @@ class DeliveryView:
         members: Members,
         records: MemberRecords,
         tolerated: ToleratedTaints,
+        preview: Preview = lambda *_: {},
     ) -> None:
         self._objects = objects
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         self._members = members
         self._records = records
         self._tolerated = tolerated
+        self._preview = preview
 
     def federated_resource(self, group: str, kind: str) -> Resource | None:
         """Return the resource of a federated kind, None when it is not federated."""
@@ -125,6 +132,14 @@ class DeliveryView:
     def scaler(self, found: Found, cluster: str) -> str:
         """Return the autoscaler in the cluster that owns the object's replicas, "" without one."""
         return self._records.get(member_key(found, cluster)).scaler_name
+
+    def next(self, found: Found) -> Mapping[str, Decision]:
+        """Return what the delivery would decide now, by cluster; {} where another process delivers."""
+        return self._preview(found.federated, found.type_)
+
+    def record(self, found: Found, cluster: str) -> MemberRecord:
+        """Return what is known of the object in the cluster beyond its cache."""
+        return self._records.get(member_key(found, cluster))
 
     def tolerated(self, found: Found) -> Mapping[str, datetime]:
         """Return until when the object stays in its tainted clusters, by cluster."""
@@ -180,6 +195,10 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
         document = delivery_to_json(
             found.federated, found.type_, rows, view.drifts(found), scalers, view.tolerated(found)
         )
+        decisions = view.next(found)
+        for row in document["clusters"]:
+            if (text := describe(decisions.get(row["cluster"]))) is not None:
+                row["next"] = text
         return json_response(200, document)
 
     @web.get(MANIFESTS_PATH)
@@ -205,21 +224,21 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
             if size > _BYTES_MAX:
                 metadata["continue"] = items[-1]["cluster"]
                 break
-            items.append(manifests_in(found, row, is_scaled=bool(view.scaler(found, row.cluster))))
+            items.append(manifests_in(found, row, view.record(found, row.cluster)))
             size += len(orjson.dumps(items[-1]))
             await asyncio.sleep(0)  # an object in many clusters must not hold up other requests
         return json_response(200, {"kind": "ManifestList", "metadata": metadata, "items": items})
 
 
-def manifests_in(found: Found, row: ClusterDelivery, *, is_scaled: bool) -> dict[str, Any]:
+def manifests_in(found: Found, row: ClusterDelivery, record: MemberRecord) -> dict[str, Any]:
     """Return one cluster's manifest as sync would apply it now, and the part of the live object that it owns.
 
-    `is_scaled` means that an autoscaler in the cluster owns the replicas.
+    `record` is what is known of the object beyond the cluster's cache, such as an autoscaler that owns the replicas.
     """
     item = {"cluster": row.cluster, "applied": row.applied, "status": row.status, "message": row.message}
     live = found.observed.get(row.cluster)
     try:
-        wanted = to_wanted(found, row.cluster, live, is_scaled=is_scaled) if row.is_placed else None
+        wanted = to_wanted(found, row.cluster, live, record) if row.is_placed else None
     except (RenderError, RetentionError) as error:
         return {**item, "wanted": None, "live": None, "error": str(error)}
     if wanted is None:
@@ -233,14 +252,14 @@ def manifests_in(found: Found, row: ClusterDelivery, *, is_scaled: bool) -> dict
     }
 
 
-def to_wanted(found: Found, cluster: str, live: Object | None, *, is_scaled: bool) -> Object:
+def to_wanted(found: Found, cluster: str, live: Object | None, record: MemberRecord) -> Object:
     """Return the configuration that sync would apply now; RenderError and RetentionError when there is none."""
-    desired = Renderer(found.federated, found.type_).render(cluster)
-    if live is None:
-        return desired.object
-    annotations = found.federated["metadata"].get("annotations") or {}
-    paths = found.type_.paths.replicas_spec if is_scaled or is_replicas_retained(found.federated) else ()
-    return to_applied_configuration(Write(member_key(found, cluster), desired, live, annotations, paths), live)
+    subject = Subject(found.federated, found.type_, Renderer(found.federated, found.type_))
+    content = compute_content(subject, member_key(found, cluster), live, record)
+    if content.problem is not None:
+        raise RenderError(content.problem[1])
+    assert content.write is not None
+    return content.write.desired.object if live is None else to_applied_configuration(content.write, live)
 
 
 def member_key(found: Found, cluster: str) -> MemberKey:

@@ -83,7 +83,7 @@ async def _compare(view: DeliveryView, found: Found, row: ClusterDelivery) -> di
     scaler = view.scaler(found, row.cluster)
     try:
         rendered = Renderer(found.federated, found.type_).render(row.cluster).object
-        applied = to_wanted(found, row.cluster, live, is_scaled=bool(scaler))
+        applied = to_wanted(found, row.cluster, live, view.record(found, row.cluster))
     except (RenderError, RetentionError) as error:
         return _without(State.FAILED, str(error))
     compared = asdict(

@@ -171,15 +171,10 @@ class ControlPlane:
         self.host = Host(self.client, self.objects, self.informers, self.members, self.recorder, clock)
         self.cluster = ClusterController(self.host, self.pool, Collectors())
         self.sync = SyncController(
-            self.client,
-            self.objects,
-            self.informers,
-            self.members,
+            self.host,
             Tombstones(self.client, self.informers),
             MemberRecords(clock),
-            self.recorder,
             PolicySelection(self.informers),
-            clock=clock,
         )
         self.collect = StatusCollectController(self.host)
         self.aggregate = StatusAggregateController(self.host, compile_status_rule)

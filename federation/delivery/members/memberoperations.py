@@ -18,7 +18,7 @@ from federation.delivery.members.executor import Action, Executor
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.operations import MemberWriter, Outcome
 from federation.delivery.members.propagation import Propagation, StartedOperation
-from federation.delivery.rules.decide import Decision
+from federation.delivery.rules.decision import Decision
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import TIMED_OUT_STATUS, Operation
 from federation.delivery.rules.status import ClusterStatus

@@ -14,7 +14,7 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery.resources import Object
 from federation.delivery.members.operations import Outcome
 from federation.delivery.rules.content import Subject, settled_status
-from federation.delivery.rules.decide import Decision
+from federation.delivery.rules.decision import Decision
 from federation.delivery.rules.memberrecord import generation_of
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.federatedobject.finished import evidence_by_cluster

@@ -8,54 +8,17 @@ but may still hold the object, keeps its status entry until it was observed with
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
-from federation.delivery.rules.content import Write
+from federation.delivery.rules.decision import Decision, Question
 from federation.delivery.rules.facts import CONFIRMATION, SCALER, Facts
 from federation.delivery.rules.memberrecord import Failure
 from federation.delivery.rules.plan import PENDING_STATUS, Operation, Removal
 from federation.delivery.rules.status import ClusterStatus
-from federation.planning.rendering.verdicts import Outcome, Verdict
+from federation.planning.rendering.verdicts import Outcome
 from federation.planning.status.delivery import describe_drift
 
 _FINALIZER_RECHECK_S = 10.0
 _FINISHED = "it has finished and is gone there, so it is not created again"
-
-
-class Question(StrEnum):
-    """What must be known before the decision can be another one."""
-
-    LOOK_UP = "whether a member without a complete cache has the object"
-    CONFIRM = "whether the member has the object"
-    SCALER = "which autoscaler in the member owns the replicas"
-    ADMISSION = "whether the host admits the object"
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What to do about one object in one cluster.
-
-    `status` is None for a cluster that has nothing of the object and needs nothing. With an operation, it is the status
-    until the operation has ended.
-    """
-
-    row: str = ""
-    """The row of the table that decided."""
-    operation: Operation | None = None
-    status: ClusterStatus | None = None
-    message: str = ""
-    question: Question | None = None
-    recheck_after_s: float | None = None
-    write: Write | None = None
-    """The content of a creation or update."""
-    held: Verdict | None = None
-    """The verdict of the host's admission that holds the object."""
-    is_brief: bool = False
-    """Whether the reason is expected to end at once, so that publishing it would cost a write for nothing."""
-    is_refusal: bool = False
-    """Whether only the user can resolve it: then an Event tells it."""
-    shows_object: bool = True
-    """Whether the status describes the member object as it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from federation.api.resources import OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS, SECRETS
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.identity import Attributes, User
+from federation.delivery.rules.decision import describe
 from federation.features.catalogue import feature_views
 from federation.hosting.roles import HOST_RBAC
 from federation.web.clusterheadroom import HeadroomView
@@ -31,7 +32,9 @@ URL = "/federation/v1/delivery?group=apps&kind=Deployment&namespace=default&name
 async def served(world: World, directory: Path) -> AsyncIterator[tuple[Parts, httpx.AsyncClient]]:
     """Serve the world's host, with the views of its control plane."""
     plane = world.plane
-    view = DeliveryView(plane.objects, plane.informers, plane.members, plane.member_records, plane.tolerated)
+    view = DeliveryView(
+        plane.objects, plane.informers, plane.members, plane.member_records, plane.tolerated, plane.preview
+    )
     policies = PolicyView(plane.objects, plane.policy_usage)
     listed = ObjectListView(plane.objects, plane.informers, view)
     parts = build(
@@ -190,3 +193,29 @@ async def test_permission_for_the_path_alone_shows_no_object(tmp_path: Path) -> 
             assert (await bob.get("/federation/v1/decisions")).status_code == 200
             for url in (URL, MANIFESTS):
                 assert (await bob.get(url)).status_code == 403
+
+
+async def test_what_comes_next_is_the_decision_of_the_delivery(tmp_path: Path) -> None:
+    """The same table decides what `fedctl why` shows and what happens."""
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 2, "west": 1}))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        await world.settle()
+        async with served(world, tmp_path) as (_, client):
+            rows = (await client.get(URL)).json()["clusters"]
+            assert [row.get("next") for row in rows] == [None, None], "nothing is to be done"
+            world.members["east"].line.mode = "hang"
+            world.members["west"].line.faults.begin(1.0, "5xx")
+            await world.merge(DEPLOYMENTS, "web", {"spec": {"paused": True}})
+            await world.pass_time(0.3)
+            rows = (await client.get(URL)).json()["clusters"]
+            federated = world.plane.objects.of_source("apps", "Deployment", "default", "web")
+            assert federated is not None
+            type_ = world.plane.objects.type_of(federated)
+            assert type_ is not None
+            decided = world.plane.preview(federated, type_)
+            assert {row["cluster"]: row.get("next") for row in rows} == {
+                name: describe(decision) for name, decision in decided.items()
+            }
+            world.members["east"].line.heal()
+            world.members["west"].line.heal()

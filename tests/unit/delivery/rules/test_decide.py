@@ -11,7 +11,8 @@ import pytest
 from tests.support.deliveryfacts import HASH, NOW, combinations, facts
 
 from federation.api import names
-from federation.delivery.rules.decide import ROWS, Decision, Question, decide
+from federation.delivery.rules.decide import ROWS, decide
+from federation.delivery.rules.decision import Decision, Question, describe
 from federation.delivery.rules.plan import Operation, cluster_state_of
 from federation.delivery.rules.status import ClusterStatus
 
@@ -126,6 +127,22 @@ def test_a_failure_is_shown_until_its_retry_is_due() -> None:
     assert decide(facts(record="failed before")).operation is Operation.UPDATE
     assert decide(facts(record="failed otherwise")).operation is Operation.UPDATE
     assert facts(now_s=NOW + 5, record="failed").backoff(HASH) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"obj": "absent"}, "the object is created"),
+        ({"obj": "present"}, "the object is updated"),
+        ({"use": "unplaced"}, "the object is deleted"),
+        ({"use": "released"}, "the object is released"),
+        ({"content": "is as wanted"}, None),
+        ({"obj": "scaled"}, "it is asked which autoscaler in the member owns the replicas"),
+    ],
+)
+def test_users_read_what_comes_next(given: dict[str, str], text: str | None) -> None:
+    assert describe(decide(facts(**given))) == text
+    assert describe(None) is None
 
 
 def a_cluster(**status: Any) -> dict[str, Any]:
