@@ -14,7 +14,7 @@ from tests.support.rest import Api
 from federation.client.kubeconfig import load_kubeconfig
 
 _PLUGINS: Final = "StorageObjectInUseProtection,TaintNodesByCondition"
-ARGUMENTS: Final = (f"--disable-admission-plugins={_PLUGINS}", "--service-cluster-ip-range=10.96.0.0/12")
+_ARGUMENTS: Final = (f"--disable-admission-plugins={_PLUGINS}", "--service-cluster-ip-range=10.96.0.0/12")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,7 +48,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Api, Api
     """The administrators of a real API server without controllers, and of ours."""
     folder = tmp_path_factory.mktemp("servers")
     with ExitStack() as stack:
-        real = stack.enter_context(real_cluster(folder / "real", controllers=False, arguments=ARGUMENTS))
+        real = stack.enter_context(real_cluster(folder / "real", controllers=False, arguments=_ARGUMENTS))
         running = start_serve(folder / "host")
         stack.callback(running.close)
         apis = real.api(), Api(load_kubeconfig(running.kubectl.kubeconfig))

@@ -14,7 +14,6 @@ from typing import Final
 
 import pytest
 from tests.kubernetes.cluster import real_cluster
-from tests.kubernetes.conftest import ARGUMENTS
 from tests.kubernetes.differences import accepted, session
 from tests.kubernetes.differences.answers import Answer, differences
 from tests.support.apiserver import api_server
@@ -22,6 +21,8 @@ from tests.support.rest import Api
 
 from federation.client.kubeconfig import load_kubeconfig
 
+ARGUMENTS: Final = ("--disable-admission-plugins=TaintNodesByCondition", "--service-cluster-ip-range=10.96.0.0/12")
+"""Without controllers no node would lose the taint that this plugin adds."""
 COMPARED_MIN: Final = 25_000
 SEED: Final = int(os.environ.get("DIFFERENCES_SEED", "0"))
 
