@@ -147,9 +147,11 @@ OPERATIONS: list[Operation] = [Create(), Scale(), NewImage(), Delete(), Failover
 async def _runs(world: World, name: str, replicas: int, image: str = "nginx:") -> bool:
     found = {cluster: await member.find(DEPLOYMENTS, name) for cluster, member in world.members.items()}
     copies = [copy for copy in found.values() if copy is not None]
-    status = await world.status(name) if await world.find(DEPLOYMENTS, name) is not None else {}
+    source = await world.find(DEPLOYMENTS, name) or {"metadata": {}}
+    status = source.get("status") or {}
     return (
-        sum(copy["spec"]["replicas"] for copy in copies) == replicas
+        status.get("observedGeneration") == source["metadata"].get("generation")
+        and sum(copy["spec"]["replicas"] for copy in copies) == replicas
         and all(image in _image(copy) for copy in copies)
         and status.get("availableReplicas") == replicas
     )

@@ -14,7 +14,7 @@ from federation.api.resources import LEFTOVERS, PROPAGATION_POLICIES
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, Object
 
 COUNT = int(os.environ.get("FAULT_OBJECTS", "600"))
-pytestmark = [pytest.mark.nightly]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300 + COUNT)]
 
 
 async def _namespace(world: World, name: str, kind: Object) -> None:
