@@ -444,6 +444,10 @@ async def _reported(world: World) -> set[tuple[str, str]]:
     return {(spec["cluster"], spec["name"]) for spec in found}
 
 
+KNOWN = {("empty lists", "delete"): "delivery asks the member ten times a second whether the object is gone"}
+"""Cells that fail, with the fault."""
+
+
 def _cells() -> Iterator[Any]:
     """Yield all cells. Each world is in `make test` with one operation, another one for the next world."""
     for row, broken in enumerate(WORLDS):
@@ -451,6 +455,8 @@ def _cells() -> Iterator[Any]:
             name, marks = f"{broken.name}-{operation.name}", []
             if column != row % len(OPERATIONS):
                 marks.append(pytest.mark.nightly)
+            if fault := KNOWN.get((broken.name, operation.name)):
+                marks.append(pytest.mark.xfail(reason=fault, strict=True))
             yield pytest.param(broken, operation, id=name, marks=marks)
 
 
