@@ -95,33 +95,33 @@ class Facts:
     find_missing: Callable[[Content], FollowerWait | None] = lambda _: None
     find_pause: Callable[[], Pause | None] = lambda: None
 
-    @property
+    @cached_property
     def exists(self) -> bool:
         """Whether the member has the object; one that only shares its name does not count."""
         return self.observed.exists and not self.observed.derived_service_mismatch
 
-    @property
+    @cached_property
     def is_placed(self) -> bool:
         """Whether the object should be in the cluster."""
         return self.is_selected and not self.is_deleted
 
-    @property
+    @cached_property
     def is_departing(self) -> bool:
         """Whether the cluster has left the placement and keeps replicas until there are enough elsewhere."""
         return not self.is_selected and not self.is_deleted and self.step is not None and self.step.replicas > 0
 
-    @property
+    @cached_property
     def is_cascading(self) -> bool:
         """Whether the cluster leaves and takes its objects with it."""
         return self.cluster.terminating and self.cluster.cascading_delete and not self.is_deleted
 
-    @property
+    @cached_property
     def is_without_pods(self) -> bool:
         """Whether the object is created later, because its first step has no replicas."""
         has_none = self.step is not None and not self.step.replicas and self.wait is not None
         return self.is_placed and not self.is_cascading and not self.exists and has_none
 
-    @property
+    @cached_property
     def needs_no_object(self) -> bool:
         """Whether nothing is there and nothing should be, or what is there is left alone."""
         if self.is_cascading:
@@ -148,7 +148,7 @@ class Facts:
             return 0.0
         return max(scaler.until_s - self.now_s, 0.0)
 
-    @property
+    @cached_property
     def uid(self) -> str:
         """The uid of the member object, "" without one."""
         return str(self.live["metadata"].get("uid", "")) if self.live is not None else ""
