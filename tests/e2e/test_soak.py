@@ -168,5 +168,6 @@ def test_a_long_churn_over_five_members_leaves_nothing_behind(tmp_path: Path) ->
         return statistics.median(getattr(look, field) for look in part)
 
     assert median(after, "rss_mib") <= 1.10 * median(before, "rss_mib") + 5
-    assert median(after, "descriptors") <= median(before, "descriptors") + 10
+    # Each member has up to 32 connections, which bursts of requests open one after the other.
+    assert max(look.descriptors for look in after) <= 60 + 32 * MEMBERS
     assert median(after, "latency_s") <= 2 * median(before, "latency_s") + 0.5
