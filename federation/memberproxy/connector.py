@@ -29,7 +29,7 @@ from federation.apimachinery.errors import (
 from federation.apimachinery.paths import ResourcePath, parse
 from federation.apimachinery.webhookclient import StreamedResponse
 from federation.apiserver.auth.identity import Attributes, User
-from federation.apiserver.http.asgi import Request, is_true
+from federation.apiserver.http.asgi import Request, is_asked
 from federation.apiserver.http.connectors import rest_of
 from federation.apiserver.http.forwardedheaders import request_headers, user_headers
 from federation.apiserver.http.forwarding import Body, Forwarder, encoded_target
@@ -92,7 +92,7 @@ class MemberProxy:
             return True
         inner = parse(rest_of(request, path))
         is_log = inner is not None and inner.subresource == "log"
-        return is_true(request.query.get("follow", "")) if is_log else self.is_watch(request, path)
+        return is_asked(request.query, "follow") if is_log else self.is_watch(request, path)
 
     def narrower_right(self, request: Request, path: ResourcePath, verb: str) -> Attributes | None:
         """Return the same right on the host, for reads of a namespace that has something in the cluster."""

@@ -7,7 +7,7 @@ request through `connector.py`, where the member authorizes the user again.
 from federation.apimachinery.errors import ApiError, NotFound
 from federation.apimachinery.paths import ResourcePath
 from federation.apimachinery.resources import PODS
-from federation.apiserver.http.asgi import Request, is_true
+from federation.apiserver.http.asgi import Request, is_asked
 from federation.apiserver.http.websockets import WEBSOCKET
 from federation.apiserver.registry.registry import Registry
 from federation.memberproxy.connector import MemberProxy
@@ -34,7 +34,7 @@ class PodConnector:
         """Return whether the request is a followed log or a connection."""
         if WEBSOCKET in request.scope.get("extensions", ()):
             return True
-        return path.subresource == "log" and is_true(request.query.get("follow", ""))
+        return path.subresource == "log" and is_asked(request.query, "follow")
 
     def narrower_right(self, _request: Request, _path: ResourcePath, _verb: str) -> None:
         """Return None: the right on the pod is needed."""

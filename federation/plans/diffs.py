@@ -1,6 +1,8 @@
 """Manifests before and after a plan: unified diffs, with the values of Secrets masked. Pure."""
 
 import difflib
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
@@ -11,13 +13,18 @@ from federation.scheduling.whatif.planresult import MemberPlan
 
 _OF_THE_SERVER = ("managedFields", "creationTimestamp", "generation", "resourceVersion", "selfLink", "uid")
 """Parts of metadata that every write changes, or none."""
+_POSITION = re.compile(r"([-+])(\d+)")
+_CONTEXT = 3
+_COMPARED_MAX = 1_000_000
+"""Pairs of lines that are compared: finding the best diff takes time by their number, and nobody else is served."""
+_SHOWN_MAX = 1_000
+"""Lines of each side that are shown when there are more pairs."""
 
 
 def object_diff(before: Object | None, after: Object | None) -> list[str]:
     """Return the unified diff of an object of the host, without its status and what the server writes by itself."""
     old, new = ({} if obj is None else _of_users(obj) for obj in (before, after))
-    lines = (_yaml(_masked(old, new, "before")), _yaml(_masked(new, old, "after")))
-    return list(difflib.unified_diff(*lines, lineterm="", n=3))[2:]
+    return _diff(old, new)
 
 
 def _of_users(obj: Object) -> Object:
@@ -28,8 +35,33 @@ def _of_users(obj: Object) -> Object:
 def to_diff(row: MemberPlan) -> list[str]:
     """Return the unified diff of a cluster's manifests without its two header lines."""
     before, after = (copy.manifest if copy is not None else {} for copy in (row.before, row.after))
+    return _diff(before, after)
+
+
+def _diff(before: Object, after: Object) -> list[str]:
+    """Return the unified diff of two manifests; where they differ in very many lines, only how many, and the first."""
     old, new = _yaml(_masked(before, after, "before")), _yaml(_masked(after, before, "after"))
-    return list(difflib.unified_diff(old, new, lineterm="", n=3))[2:]
+    start = _equal(old, new)
+    end = _equal(old[start:][::-1], new[start:][::-1])
+    removed, added = old[start : len(old) - end], new[start : len(new) - end]
+    if len(removed) * len(added) <= _COMPARED_MAX:
+        head, tail = max(0, start - _CONTEXT), max(0, end - _CONTEXT)
+        left, right = (lines[head : len(lines) - tail] for lines in (old, new))
+        return [_moved(line, head) for line in list(difflib.unified_diff(left, right, lineterm="", n=_CONTEXT))[2:]]
+    count = len(removed) + len(added)
+    shown = [f"-{line}" for line in removed[:_SHOWN_MAX]] + [f"+{line}" for line in added[:_SHOWN_MAX]]
+    return [f"@@ {count} lines between the first and the last difference @@", *shown]
+
+
+def _moved(line: str, by: int) -> str:
+    """Return a line of a diff; if it is the header of a hunk, with the line numbers of texts with `by` more lines."""
+    return _POSITION.sub(lambda found: f"{found[1]}{int(found[2]) + by}", line) if line.startswith("@@ ") else line
+
+
+def _equal(left: Sequence[str], right: Sequence[str]) -> int:
+    """Return how many lines two texts have in common at their beginning."""
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(left), len(right)))
 
 
 def _masked(manifest: Object, other: Object, side: str) -> Object:
@@ -70,4 +102,4 @@ def without_secrets(document: Any) -> Any:
 
 
 def _yaml(manifest: Object) -> list[str]:
-    return yaml.safe_dump(manifest, sort_keys=True).splitlines() if manifest else []
+    return yaml.dump(manifest, Dumper=yaml.CSafeDumper, sort_keys=True).splitlines() if manifest else []

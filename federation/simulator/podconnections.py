@@ -15,7 +15,7 @@ import orjson
 from federation.apimachinery.clock import Clock, from_rfc3339, to_rfc3339
 from federation.apimachinery.errors import BadRequest, NotFound
 from federation.apimachinery.paths import ResourcePath
-from federation.apiserver.http.asgi import Request, is_true
+from federation.apiserver.http.asgi import Request, is_asked
 from federation.apiserver.http.websockets import WEBSOCKET, ClientSocket
 from federation.apiserver.registry.registry import Registry
 from federation.simulator.echoshell import EchoShell, Output
@@ -79,7 +79,7 @@ class PodLogs(_PodConnector):
 
     def is_stream(self, request: Request, _path: ResourcePath) -> bool:
         """Return whether the log is followed."""
-        return is_true(request.query.get("follow", ""))
+        return is_asked(request.query, "follow")
 
     async def serve(self, request: Request, path: ResourcePath, *, timeout_s: float | None) -> None:
         """Send the log; followed, until the client leaves or the pod is gone."""
@@ -90,7 +90,7 @@ class PodLogs(_PodConnector):
         first = max(0, len(shown) - int(tail)) if tail.isascii() and tail.isdigit() else 0
         request.status = 200
         await request.send({"type": "http.response.start", "status": 200, "headers": [_TEXT]})
-        has_timestamps = is_true(request.query.get("timestamps", ""))
+        has_timestamps = is_asked(request.query, "timestamps")
         body = b"".join(_format(*line, has_timestamps=has_timestamps) for line in shown[first:])
         follows = self.is_stream(request, path)
         await request.send({"type": "http.response.body", "body": body, "more_body": follows})
@@ -140,12 +140,12 @@ class PodExec(_PodConnector):
             raise BadRequest("unable to upgrade: you must specify at least 1 of stdin, stdout, stderr over WebSocket")
         query = parse_qs(request.scope["query_string"].decode("ascii", "replace"))
         argv = query.get("command") or [""]
-        is_tty = is_true(request.query.get("tty", ""))
+        is_tty = is_asked(request.query, "tty")
         shell = EchoShell(argv, hostname=pod["metadata"]["name"], is_tty=is_tty)
         request.status = 101
         await client.accept(protocol)
         await _send(client, shell.start(), is_tty=is_tty)
-        if shell.code is None and not is_true(request.query.get("stdin", "")):
+        if shell.code is None and not is_asked(request.query, "stdin"):
             await _send(client, shell.end(), is_tty=is_tty)
         while shell.code is None:
             message = await client.receive()

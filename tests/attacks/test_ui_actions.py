@@ -136,7 +136,7 @@ async def test_yaml_is_changed_only_where_the_user_changed_it(tmp_path: Path) ->
             (text.replace("kind: Deployment", "kind: StatefulSet"), "kind cannot be changed"),
             (text + "\n---\n" + text, "write this one object"),
             (": :", "YAML"),
-            ("x" * ((1 << 20) + 1), "more than 1024 KiB"),
+            ("x" * ((256 << 10) + 1), "more than 256 KiB"),
             (text.replace("replicas: 4", "replicas: many"), "replicas"),
         ):
             refused = await submit(page, "yaml", yaml=bad)

@@ -227,7 +227,7 @@ class Request:
         """Send a value as JSON, indented with the query parameter `pretty`, or as YAML when that was negotiated."""
         await self.respond(
             status,
-            serialize(value, content_type, is_pretty=is_true(self.query.get("pretty", "0"))),
+            serialize(value, content_type, is_pretty=is_asked(self.query, "pretty")),
             content_type=content_type,
             headers=headers,
         )
@@ -250,9 +250,9 @@ def serialize(value: Any, content_type: bytes, *, is_pretty: bool = False) -> by
     return orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n" if is_pretty else orjson.dumps(value)
 
 
-def is_true(text: str) -> bool:
-    """Return whether a boolean query parameter is true: as in Kubernetes, all are but 0 and false."""
-    return text.lower() not in {"0", "false"}
+def is_asked(query: Mapping[str, str], name: str) -> bool:
+    """Return whether a boolean query parameter is there and true: as in Kubernetes, all values are but 0 and false."""
+    return name in query and query[name].lower() not in {"0", "false"}
 
 
 def too_large(bytes_max: int) -> RequestEntityTooLarge:

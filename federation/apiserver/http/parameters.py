@@ -8,7 +8,7 @@ from federation.apimachinery import errors
 from federation.apimachinery.errors import BadRequest
 from federation.apimachinery.fielderrors import forbidden, required
 from federation.apimachinery.objectmeta import validate_manager
-from federation.apiserver.http.asgi import is_true
+from federation.apiserver.http.asgi import is_asked
 from federation.apiserver.verbs.deleteoptions import check_dry_run, read_delete_options, unsupported
 from federation.apiserver.verbs.requestoptions import DeleteOptions, ListOptions, Requester, WriteOptions
 
@@ -29,8 +29,8 @@ def to_list_options(query: Mapping[str, str]) -> ListOptions:
         continue_token=query.get("continue", ""),
         resource_version=query.get("resourceVersion", ""),
         resource_version_match=query.get("resourceVersionMatch", ""),
-        allow_watch_bookmarks=to_bool(query, "allowWatchBookmarks"),
-        send_initial_events=to_bool(query, "sendInitialEvents") if "sendInitialEvents" in query else None,
+        allow_watch_bookmarks=is_asked(query, "allowWatchBookmarks"),
+        send_initial_events=is_asked(query, "sendInitialEvents") if "sendInitialEvents" in query else None,
         timeout_s=to_int(query, "timeoutSeconds"),
     )
 
@@ -71,7 +71,7 @@ def to_write_options(
         raise errors.invalid(kind, "meta.k8s.io", "", causes)
     return WriteOptions(
         field_manager=manager,
-        force=to_bool(query, "force"),
+        force=is_asked(query, "force"),
         dry_run="dryRun" in query,
         field_validation=field_validation,
         is_patch=kind == "PatchOptions",
@@ -110,11 +110,6 @@ def to_int(query: Mapping[str, str], name: str) -> int:
     return value
 
 
-def to_bool(query: Mapping[str, str], name: str) -> bool:
-    """Return a boolean parameter, false if it is absent."""
-    return name in query and is_true(query[name])
-
-
 def _delete_options_of_query(query: Mapping[str, str]) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if query.get("propagationPolicy"):
@@ -122,7 +117,7 @@ def _delete_options_of_query(query: Mapping[str, str]) -> dict[str, Any]:
     if query.get("gracePeriodSeconds"):
         options["gracePeriodSeconds"] = to_int(query, "gracePeriodSeconds")
     if query.get("orphanDependents"):
-        options["orphanDependents"] = to_bool(query, "orphanDependents")
+        options["orphanDependents"] = is_asked(query, "orphanDependents")
     if "dryRun" in query:
         options["dryRun"] = [query["dryRun"]]
     return options

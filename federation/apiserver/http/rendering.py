@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from federation.apimachinery.errors import BadRequest, NotAcceptable
-from federation.apiserver.http.asgi import JSON_TYPE, is_true, serialize
+from federation.apiserver.http.asgi import JSON_TYPE, is_asked, serialize
 from federation.apiserver.http.negotiation import Representation, Shape
 from federation.apiserver.semantics.encoding import encoding
 from federation.apiserver.semantics.kinds.kinds import KindInfo
@@ -23,7 +23,7 @@ def render_object(
     info: KindInfo, value: bytes, representation: Representation, query: Mapping[str, str], now: datetime
 ) -> tuple[bytes, bytes]:
     """Return the body and content type of one object."""
-    is_pretty = "pretty" in query and is_true(query["pretty"])
+    is_pretty = is_asked(query, "pretty")
     if representation.shape is Shape.OBJECT and not representation.is_yaml and not is_pretty:
         return value, JSON_TYPE
     if representation.shape is Shape.TABLE:
@@ -41,7 +41,7 @@ def render_list(
     info: KindInfo, result: ListResult, representation: Representation, query: Mapping[str, str], now: datetime
 ) -> tuple[bytes, bytes]:
     """Return the body and content type of a page of a list."""
-    is_pretty = "pretty" in query and is_true(query["pretty"])
+    is_pretty = is_asked(query, "pretty")
     if representation.shape is Shape.OBJECT and not representation.is_yaml and not is_pretty:
         return _join(info, result), JSON_TYPE
     metadata = _list_metadata(result)

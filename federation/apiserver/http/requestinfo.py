@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from federation.apimachinery.errors import BadRequest
 from federation.apimachinery.paths import ResourcePath
-from federation.apiserver.http.asgi import Request, is_true
+from federation.apiserver.http.asgi import Request, is_asked
 
 
 def to_verb(request: Request, path: ResourcePath) -> str:
@@ -20,4 +20,4 @@ def _has_watch(request: Request) -> bool:
         query: Mapping[str, str] = request.query
     except BadRequest:
         return False  # the handler parses the query again and refuses it, when the request may be answered
-    return "watch" in query and is_true(query["watch"])
+    return is_asked(query, "watch")

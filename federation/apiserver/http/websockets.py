@@ -11,7 +11,7 @@ import binascii
 from collections.abc import Awaitable, MutableMapping, Sequence
 from typing import Any, Final, Protocol
 
-from federation.apiserver.http.asgi import ASGIApp, Header, Receive, Scope, Send, is_true, parse_query
+from federation.apiserver.http.asgi import ASGIApp, Header, Receive, Scope, Send, is_asked, parse_query
 
 _TOKEN: Final = "base64url.bearer.authorization.k8s.io."  # noqa: S105  # the prefix of a subprotocol, not a secret
 _LINE_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -149,7 +149,7 @@ class _Bridge:
             await self._send({"type": "websocket.close", "code": _TOO_BIG})
 
     def _is_watch(self) -> bool:
-        return is_true(parse_query(self._scope["query_string"]).get("watch", "0"))
+        return is_asked(parse_query(self._scope["query_string"]), "watch")
 
 
 class _Messages:

@@ -121,14 +121,16 @@ def _time_of(page: Page, asked_at: str) -> datetime:
 
 async def _load(page: Page) -> Mapping[str, Any]:
     action, subject = await _read(page)
-    fields = action.fields(subject)
+    is_allowed = await page.may(action.verb, subject.resource, subject.namespace, subject.name)
+    # The fields of a large object cost time that only who may use them should take.
+    fields = action.fields(subject) if is_allowed else ()
     return {
         "action": action,
         "subject": subject,
         "fields": fields,
         "basis": content_hash(objectactions.editable(subject.obj)),
         "text": action.text(subject),
-        "is_allowed": await page.may(action.verb, subject.resource, subject.namespace, subject.name),
+        "is_allowed": is_allowed,
         "back": back_to(subject),
     }
 

@@ -20,11 +20,15 @@ class Line:
     text: str
 
 
-def to_lines(log: bytes, source: str = "") -> list[Line]:
-    """Return the lines of a log with timestamps; a line without one has the time of the line before."""
+def to_lines(log: bytes, lines_max: int, source: str = "") -> list[Line]:
+    """Return the last lines of a log with timestamps; a line without one has the time of the line before.
+
+    A member may send more lines than it was asked for.
+    """
     lines: list[Line] = []
     at = ""
-    for raw in log.decode("utf-8", "replace").splitlines():
+    for encoded in log.removesuffix(b"\n").rsplit(b"\n", lines_max)[-lines_max:] if log else ():
+        raw = encoded[: 4 * _LINE_LENGTH_MAX].decode("utf-8", "replace").rstrip("\r")
         stamp, _, text = raw.partition(" ")
         is_stamped = len(stamp) >= len("2026-01-01T00:00:00Z") and stamp[4:5] == "-" and stamp[10:11] == "T"
         at = stamp if is_stamped else at
@@ -35,6 +39,6 @@ def to_lines(log: bytes, source: str = "") -> list[Line]:
 
 def merge(logs: Mapping[str, bytes], text: str, lines_max: int) -> Sequence[Line]:
     """Return the newest lines of several logs by time, those that contain the text."""
-    found = [line for source, log in logs.items() for line in to_lines(log, source) if text in line.text]
+    found = [line for source, log in logs.items() for line in to_lines(log, lines_max, source) if text in line.text]
     found.sort(key=lambda line: line.at)  # stable: lines of one moment stay as the pod wrote them
     return found[-lines_max:]

@@ -51,8 +51,8 @@ async def _load(page: Page) -> Mapping[str, Any]:
         "is_followed": bool(page.query.get("follow")) and not view,
     }
     if view == "yaml":
-        text = yaml.safe_dump({**editable(pod), "status": pod.get("status")}, sort_keys=False, allow_unicode=True)
-        return {**found, "text": text}
+        shown = {**editable(pod), "status": pod.get("status")}
+        return {**found, "manifest": yaml.dump(shown, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)}
     if view == "events":
         query = {"fieldSelector": f"involvedObject.name={name}", "limit": "500"}
         events = (await page.get_optional(f"/api/v1/namespaces/{namespace}/events", {"items": []}, **query))["items"]
@@ -62,8 +62,10 @@ async def _load(page: Page) -> Mapping[str, Any]:
 
 
 def _containers(pod: Mapping[str, Any]) -> list[str]:
+    """Return the names of a pod's containers; its cluster may have sent anything."""
     spec = pod.get("spec") or {}
-    return [str(each["name"]) for kind in ("containers", "initContainers") for each in spec.get(kind) or ()]
+    listed = [each for kind in ("containers", "initContainers") for each in spec.get(kind) or ()]
+    return [str(each["name"]) for each in listed if isinstance(each, Mapping) and each.get("name")]
 
 
 def _time_of(event: Mapping[str, Any]) -> str:
@@ -88,7 +90,9 @@ async def _log(page: Page, namespace: str, name: str, container: str, lines: int
     if page.query.get("previous"):
         query["previous"] = "true"
     try:
-        return await page.api.send("GET", f"{PODS.path(namespace, name)}/log", query), ""
+        return await page.api.send(
+            "GET", f"{PODS.path(namespace, name)}/log", query, bytes_max=_BYTES_MAX + _BYTES_MAX // 4
+        ), ""
     except ApiError as error:
         return b"", problem_of(error)
 
@@ -98,9 +102,10 @@ async def _load_all(page: Page) -> Mapping[str, Any]:
     check_segments(*page.parts.values())
     source = await page.api.get(resource.path(namespace, name))
     selector = (source.get("spec") or {}).get("selector") or {}
-    named = {"matchLabels": selector} if source["kind"] == "Service" else selector
+    is_plain = source["kind"] in ("Service", "ReplicationController")
+    named = {"matchLabels": selector} if is_plain and selector else selector
     pods: Sequence[Mapping[str, Any]] = ()
-    if named:
+    if named.get("matchLabels") or named.get("matchExpressions"):  # without either, all pods of the namespace match
         listed = await page.api.get(PODS.path(namespace), labelSelector=format_label_selector(named), limit="500")
         pods = sorted(listed["items"], key=lambda pod: natural_key(pod["metadata"]["name"]))
     shown = pods[:_PODS_MAX]

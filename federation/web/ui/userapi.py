@@ -7,13 +7,13 @@ the web UI reads objects in another way.
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, MutableMapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any
 from urllib.parse import urlencode
 
 import orjson
 
-from federation.apimachinery.errors import ApiError, from_status
+from federation.apimachinery.errors import ApiError, ServiceUnavailable, from_status
 from federation.apimachinery.jsonobject import parse_object
 from federation.apiserver.http.asgi import ASGIApp, Scope
 from federation.apiserver.http.connectionshares import SEAT
@@ -23,6 +23,8 @@ from federation.web.ui.credentials import Credentials
 
 _PENDING_MAX = 256
 """Messages of a response that wait for their reader; the server pauses beyond."""
+_ANSWER_BYTES_MAX = 64 << 20
+"""Bytes of a response. A member may send any number, whatever it is asked for."""
 
 
 _JSON = "application/json"
@@ -61,22 +63,41 @@ class UserAPI:
         return orjson.loads(await self.send("POST", path, body=orjson.dumps(value)))
 
     async def send(
-        self, method: str, path: str, query: Query = _NO_QUERY, body: bytes = b"", content_type: str = _JSON
+        self,
+        method: str,
+        path: str,
+        query: Query = _NO_QUERY,
+        body: bytes = b"",
+        content_type: str = _JSON,
+        *,
+        bytes_max: int = _ANSWER_BYTES_MAX,
     ) -> bytes:
-        """Return the body of a successful response; ApiError otherwise."""
-        status, content = await self.answer(method, path, query, body, content_type)
+        """Return the body of a successful response; ApiError otherwise, also for one that is larger than allowed."""
+        status, content = await self.answer(method, path, query, body, content_type, bytes_max=bytes_max)
         if 200 <= status < 300:
             return content
         raise _to_error(status, content)
 
     async def answer(
-        self, method: str, path: str, query: Query = _NO_QUERY, body: bytes = b"", content_type: str = _JSON
+        self,
+        method: str,
+        path: str,
+        query: Query = _NO_QUERY,
+        body: bytes = b"",
+        content_type: str = _JSON,
+        *,
+        bytes_max: int = _ANSWER_BYTES_MAX,
     ) -> tuple[int, bytes]:
-        """Return status code and body of a response, whatever the status."""
+        """Return status code and body of a response, whatever the status; ServiceUnavailable for too large a body."""
         status, content = 0, bytearray()
-        async for message in self._messages(method, path, query, body, content_type):
-            status = message.get("status", status)
-            content += message.get("body", b"")
+        async with aclosing(self._messages(method, path, query, body, content_type)) as messages:
+            async for message in messages:
+                status = message.get("status", status)
+                content += message.get("body", b"")
+                if len(content) > bytes_max:
+                    raise ServiceUnavailable(
+                        f"the response is larger than {bytes_max >> 10} KiB, which a page can show"
+                    )
         return status or 500, bytes(content)
 
     async def stream(self, path: str, query: Query) -> AsyncGenerator[bytes, None]:

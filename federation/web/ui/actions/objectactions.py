@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import orjson
 import yaml
 
 from federation.api import names
@@ -24,7 +25,7 @@ from federation.web.ui.actions.action import Action, Field, Form, Subject, requi
 _RESTARTED = "kubectl.kubernetes.io/restartedAt"
 _REPLICAS_MAX = 1_000_000
 _LABELS_MAX = 200
-YAML_BYTES_MAX = 1 << 20
+YAML_BYTES_MAX = 256 << 10
 _SERVER_FIELDS = ("managedFields", "creationTimestamp", "generation", "resourceVersion", "selfLink", "uid")
 """Parts of metadata that the server writes; they are neither shown for editing nor part of a change."""
 _PAUSES: Mapping[tuple[str, str], tuple[dotpaths.Path, str, str]] = {
@@ -136,7 +137,9 @@ def _to_labels(subject: Subject, form: Form) -> Edit:
 def editable(obj: Mapping[str, Any]) -> Object:
     """Return an object without what the server and the control plane write."""
     metadata = {key: value for key, value in obj["metadata"].items() if key not in _SERVER_FIELDS}
-    if annotations := metadata.pop("annotations", None):
+    annotations = metadata.get("annotations")
+    if isinstance(annotations, Mapping):  # else the server says what is wrong with them
+        del metadata["annotations"]
         ours = {key: value for key, value in annotations.items() if key not in IGNORED_ANNOTATIONS}
         metadata |= {"annotations": ours} if ours else {}
     return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}
@@ -145,7 +148,7 @@ def editable(obj: Mapping[str, Any]) -> Object:
 def _yaml_text(obj: Mapping[str, Any]) -> str:
     order = {key: at for at, key in enumerate(("apiVersion", "kind", "metadata", "spec"))}
     shown = dict(sorted(editable(obj).items(), key=lambda item: order.get(item[0], len(order))))
-    return str(yaml.safe_dump(shown, sort_keys=False, width=120, allow_unicode=True))
+    return str(yaml.dump(shown, Dumper=yaml.CSafeDumper, sort_keys=False, width=120, allow_unicode=True))
 
 
 def _to_yaml_edit(subject: Subject, form: Form) -> Edit:
@@ -254,7 +257,7 @@ ACTIONS: Sequence[Action] = (
         "yaml",
         "Edit YAML",
         "Write it",
-        lambda subject: subject.key != ("", "Secret"),
+        lambda subject: subject.key != ("", "Secret") and len(orjson.dumps(subject.obj)) <= YAML_BYTES_MAX,
         _to_yaml_edit,
         lambda _: "Nothing is written before you have seen the difference.",
         lambda subject: (Field("yaml", "Manifest", "yaml", _yaml_text(subject.obj)),),
