@@ -148,7 +148,7 @@ def test_logs_of_a_pod_and_of_all_pods_of_a_workload(site: Site, page: Page) -> 
     site.log_in(page)
     site.open(page, OBJECT)
     page.locator(".pods a").first.click()
-    expect(page.get_by_label("Log", exact=True)).to_contain_text("alive")
+    expect(page.get_by_label("Log", exact=True)).to_contain_text("starting")
     for view in ("Events", "YAML", "Logs"):
         page.get_by_role("navigation", name="Views").get_by_role("link", name=view).click()
         for look in LOOKS:

@@ -101,7 +101,7 @@ async def test_a_binding_needs_a_target(api: Api) -> None:
 
 async def test_eviction_deletes_a_pod(api: Api) -> None:
     await api.create("pods", a_pod())
-    await api.create("pods", {"kind": "Eviction"}, name="p", subresource="eviction")
+    await api.create("pods", {"kind": "Eviction", "metadata": {"name": "p"}}, name="p", subresource="eviction")
     assert not await api.exists("pods", "p")
 
 
@@ -121,7 +121,12 @@ async def test_eviction_deletes_a_pod(api: Api) -> None:
 async def test_an_eviction_with_bad_options_deletes_nothing(api: Api, options: object, error: type[Exception]) -> None:
     await api.create("pods", a_pod())
     with pytest.raises(error):
-        await api.create("pods", {"kind": "Eviction", "deleteOptions": options}, name="p", subresource="eviction")
+        await api.create(
+            "pods",
+            {"kind": "Eviction", "metadata": {"name": "p"}, "deleteOptions": options},
+            name="p",
+            subresource="eviction",
+        )
     assert await api.exists("pods", "p")
 
 
@@ -141,7 +146,7 @@ async def a_budget(api: Api, **status: int) -> None:
 
 
 async def evict(api: Api) -> None:
-    await api.create("pods", {"kind": "Eviction"}, name="p", subresource="eviction")
+    await api.create("pods", {"kind": "Eviction", "metadata": {"name": "p"}}, name="p", subresource="eviction")
 
 
 async def test_a_disruption_budget_stops_an_eviction(api: Api) -> None:
