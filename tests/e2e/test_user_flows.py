@@ -145,10 +145,8 @@ def test_commands_for_a_pod_that_does_not_exist_name_the_members_at_once(user: U
 def test_a_role_in_the_namespace_is_enough_to_see_its_objects(user: User, tmp_path: Path) -> None:
     binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding"}
     selectors = [{"apiVersion": "apps/v1", "kind": "Deployment"}, binding]
-    user.apply(
-        a_policy(placement=weighted(2, 1)) | {"spec": {"schedulingMode": "Divide", "resourceSelectors": selectors}}
-    )
-    user.apply(a_deployment(3))
+    policy = a_policy(placement=weighted(2, 1))
+    user.apply(policy | {"spec": {**policy["spec"], "resourceSelectors": selectors}}, a_deployment(3))
     viewer = user.namespace  # a name of its own
     user.kubectl("create", "rolebinding", "viewer", "--clusterrole=view", f"--user={viewer}")
     config = yaml.safe_load(user.fed.kubectl.kubeconfig.read_text())
@@ -163,7 +161,7 @@ def test_a_role_in_the_namespace_is_enough_to_see_its_objects(user: User, tmp_pa
 
     eventually(lambda: seen("get", "pods").count("Running"), lambda count: count == 3, what="its pods are shown")
     assert seen("logs", "deployment/web", "--tail", "1").count("\n") == 3
-    assert seen("describe", "deployment/web").count("Cluster:") == 3
+    assert seen("describe", "deployment/web").count("Cluster:") == 2
     for arguments in (("get", "secrets"), ("get", "nodes"), ("get", "pods", "-A")):
         done = fedctl(*arguments, check=False, KUBECONFIG=str(kubeconfig))
         assert "forbidden" in done.stderr
