@@ -6,12 +6,14 @@ Members are the product's own API servers over HTTPS, which enforce RBAC.
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.federation import Federation, eventually, free_clusters, start_serve
 from tests.support.joining import DEPLOYMENT, NAMESPACE, POLICY, ROLE, Member, assert_works
+from tests.support.rest import until_not_refused
 
 from federation.api.federatedtype import default_type_configs
 
@@ -322,7 +324,9 @@ def test_a_kind_that_is_federated_later_is_held_until_its_rights_are_granted(mem
         host("delete", "deploy", "web", "--wait")
         host.apply(DEPLOYMENT)
         assert_works(member)
-        assert member.kubectl.api().names("example.com/v1/widgets") == []
+        # A real server refuses lists of a new kind for a moment, until its cache is there.
+        listed = partial(member.kubectl.api().names, "example.com/v1/widgets")
+        assert until_not_refused(listed, "storage is (re)initializing") == []
         member.update_credentials(member.kubectl.kubeconfig)
         eventually(
             lambda: member.kubectl.api().names("example.com/v1/widgets"),
