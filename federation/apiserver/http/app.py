@@ -221,14 +221,16 @@ class App:
             return
         if not verb:
             raise method_not_allowed()
-        await self._authorize_resource(request, path, verb)
-        await self._serve_resource(request, path, to_attributes(path, verb))
+        connector, attributes = self._find_connector(path), to_attributes(path, verb)
+        await self._authorize_resource(request, path, attributes, connector)
+        await self._serve_resource(request, path, attributes, connector)
 
-    async def _authorize_resource(self, request: Request, path: ResourcePath, verb: str) -> None:
-        connector = self._find_connector(path)
-        right = None if connector is None else connector.narrower_right(request, path, verb)
+    async def _authorize_resource(
+        self, request: Request, path: ResourcePath, attributes: Attributes, connector: Connector | None
+    ) -> None:
+        right = None if connector is None else connector.narrower_right(request, path, attributes.verb)
         if right is None or not await is_allowed(self._authorizer, request.user, right):
-            right = to_attributes(path, verb)
+            right = attributes
         await authorize(self._authorizer, request.user, right, request.audit_annotations)
 
     def _check_confined(self, user: str, root: str) -> None:
@@ -297,10 +299,11 @@ class App:
         for attributes in required:
             await authorize(self._authorizer, request.user, attributes, request.audit_annotations)
 
-    async def _serve_resource(self, request: Request, path: ResourcePath, attributes: Attributes) -> None:
+    async def _serve_resource(
+        self, request: Request, path: ResourcePath, attributes: Attributes, connector: Connector | None
+    ) -> None:
         verb = attributes.verb
         flow, request.flow_headers = self._flow_control.classify(request.user, attributes)
-        connector = self._find_connector(path)
         if connector is not None:
             await self._connect(request, path, connector, flow)
             return
@@ -335,7 +338,7 @@ class App:
             socket.carry_body()
         elif socket is not None:
             # A handshake is a GET, but what it opens carries commands. Kubernetes asks for this verb too.
-            await self._authorize_resource(request, path, "create")
+            await self._authorize_resource(request, path, to_attributes(path, "create"), connector)
         if connector.is_stream(request, path):
             await self._serve_stream(request, flow, partial(connector.serve, request, path, timeout_s=None))
             return
