@@ -1,9 +1,10 @@
 """Choose the connections to close when clients leave too much data unread. Pure.
 
-A response stays in memory until its client has read it, which nobody can be made to do. Bytes are counted per owner
-and together. Beyond an owner's share his connection with the most is closed, beyond the total the one of the owner with
-the most, and of the system only when nobody else has any. Among equals it is the newest: the others are further.
-The last one stays, so that a single client gets any list at any speed.
+A response stays in memory until its client has read it, and no client can be forced to read. Bytes are counted per
+owner and together. Beyond an owner's share his connection with the most is closed, beyond the total the one of the
+owner with the most, and of the system only when nobody else has any. Of connections with equally many bytes the newest
+is closed, because the older ones are nearer to their end. The last one stays, so that a single client gets any list at
+any speed.
 """
 
 from collections.abc import Hashable

@@ -70,7 +70,7 @@ class DriftReports:
         self._recorder.event(federated, NORMAL, reason, f'cluster "{cluster}": {what}')
 
     def forget_cluster(self, cluster: str) -> None:
-        """Begin to count the reports of a cluster anew."""
+        """Forget how many reports a cluster has had."""
         self._reports.pop(cluster, None)
 
     def _may_report(self, cluster: str) -> bool:

@@ -29,7 +29,7 @@ PATIENCE_S = 15.0
 """How long an acknowledged write or deletion is believed that the member's cache does not show."""
 _PATIENCE_S_MAX = 600.0
 _LOSSES_SHOWN = 3
-"""So many losses in a row are told, and slow the next attempts down."""
+"""Losses in a row from which on the status names them, and the next attempts are delayed."""
 
 
 class MemberKey(NamedTuple):

@@ -1,7 +1,7 @@
 """Warnings about IP addresses and networks that Kubernetes accepts and does not write itself. Pure.
 
 Old fields accept leading zeros (`010.0.0.1`), IPv4 addresses in IPv6 form (`::ffff:1.2.3.4`), and IPv6 addresses in any
-spelling. Programs read such texts as different addresses, so a client is told the usual form.
+spelling. Some programs read such a text as another address than others do, so a warning names the usual form.
 """
 
 import ipaddress
