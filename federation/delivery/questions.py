@@ -16,7 +16,7 @@ from federation.apimachinery.errors import ApiError, ClusterError
 from federation.client.client import Client
 from federation.delivery.host.hostadmission import HostAdmission
 from federation.delivery.members.driftreports import DriftReports
-from federation.delivery.members.executor import Executor
+from federation.delivery.members.executor import Action, Executor
 from federation.delivery.members.memberoperations import wait_for_any
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.operations import MemberWriter, Outcome
@@ -126,11 +126,9 @@ class Questions:
             case Question.LOOK_UP:
                 future = self._look_up(propagation, key)
             case Question.CONFIRM:
-                future = self._executor.submit(
-                    key, partial(self._writer.confirm, key=key), owner=(propagation.aim.key, key)
-                )
+                future = self._submit(propagation, key, partial(self._writer.confirm, key=key))
             case Question.SCALER:
-                future = self._executor.submit(key, partial(_find_scaler, key), owner=(propagation.aim.key, key))
+                future = self._submit(propagation, key, partial(_find_scaler, key))
             case Question.ADMISSION:
                 future = self._admission.ask(propagation.aim.subject, cluster)
             case _:
@@ -151,7 +149,7 @@ class Questions:
         One that is slow or failed lately is not asked: the requests that it still answers serve its lists.
         """
         cluster = key.cluster
-        if self._records.is_late_absence(key) and self._records.take_late_absence(key):
+        if self._records.take_late_absence(key):
             known: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
             known.set_result(Outcome(ClusterStatus.OK))
             return known
@@ -162,7 +160,10 @@ class Questions:
         if self._executor.is_full(cluster):
             propagation.recheck(BRIEF_S)
             return None
-        return self._executor.submit(key, partial(self._writer.confirm, key=key), owner=(propagation.aim.key, key))
+        return self._submit(propagation, key, partial(self._writer.confirm, key=key))
+
+    def _submit(self, propagation: Propagation, key: MemberKey, action: Action) -> "asyncio.Future[Outcome]":
+        return self._executor.submit(key, action, owner=(propagation.aim.key, key))
 
     def _is_answered(self, propagation: Propagation, asked: _Asked) -> bool:
         """Return whether the answer allows another decision."""

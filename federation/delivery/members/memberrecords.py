@@ -231,11 +231,11 @@ class MemberRecords:
         return since_s is not None and self._clock.monotonic() - since_s < _ABSENCE_S
 
     def take_late_absence(self, key: MemberKey) -> bool:
-        """Return whether there was such an answer, and forget it."""
-        record = self.get(key)
+        """Return whether such an answer came a moment ago, and forget it."""
+        record, is_recent = self.get(key), self.is_late_absence(key)
         if record.absent_since_s is not None:
             self.put(key, replace(record, absent_since_s=None))
-        return record.absent_since_s is not None
+        return is_recent
 
     # -- corrections
 
