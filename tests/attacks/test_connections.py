@@ -5,7 +5,8 @@ import gc
 import resource
 import socket
 import ssl
-from contextlib import AsyncExitStack, ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import wsproto
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.apiserver import api_server
+from tests.support.collector import scanning_new_objects_only
 from tests.support.rest import eventually
 from tests.unit.apiserver.http.test_serving import client, echo, large, serving
 from uvicorn.server import ServerState
@@ -152,9 +154,7 @@ def test_lost_connections_leave_no_garbage(tmp_path: Path) -> None:
         }
         context = ssl.create_default_context(cafile=str(parts.pki.ca_certificate))
         address = ("127.0.0.1", int(parts.server.rpartition(":")[2]))
-        gc.collect()
-        gc.disable()
-        try:
+        with _without_collections():
             for name, (request, status) in requests.items():
                 with context.wrap_socket(socket.create_connection(address, 30), server_hostname="127.0.0.1") as client:
                     client.sendall(request)
@@ -167,11 +167,20 @@ def test_lost_connections_leave_no_garbage(tmp_path: Path) -> None:
                 except AssertionError:
                     pytest.fail(f"{name}: {len(_all(kind))} connections stay")
             eventually(lambda: not any("secrets/default/" in watcher.prefix for watcher in _all(Watcher)))
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    with scanning_new_objects_only():
+        gc.disable()
+        try:
+            yield
         finally:
             gc.enable()
 
 
 def _all(kind: type) -> list[Any]:
+    """Return the new objects of a class that nothing has freed."""
     return [each for each in gc.get_objects() if type(each) is kind]
 
 

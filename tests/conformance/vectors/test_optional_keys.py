@@ -68,6 +68,7 @@ DISTINCT = {"su", "maxClusters", "desiredReplicas", "now_plus_ns", "resources", 
 """Keys for which absent and empty differ: no limit, no number, no unit."""
 DISTINCT_OF = {"test_kruise_ud_allocation": {"replicas"}}
 """The same for single adapters: a UnitedDeployment without a total differs from one with 0 replicas."""
+DEAR = {"test_kruise_ud_scenarios": "every variant of a case is played in a simulated member"}
 UNREADABLE = (KeyError, TypeError, AttributeError, IndexError)
 KeyPath = tuple[str | int, ...]
 
@@ -77,8 +78,12 @@ def adapters() -> list[Any]:
     names = [f"tests.conformance.vectors.{stem}" for stem in MODULES]
     for name in names:
         importlib.import_module(name)
-    found = sorted(BATCHES.items(), key=lambda each: each[0])
-    return [pytest.param(batch, id=f"{module.rpartition('.')[2]}::{name}") for (module, name), batch in found]
+    found = []
+    for (module, name), batch in sorted(BATCHES.items(), key=lambda each: each[0]):
+        stem = module.rpartition(".")[2]
+        marks = [pytest.mark.slow(DEAR[stem])] if stem in DEAR else []
+        found.append(pytest.param(batch, id=f"{stem}::{name}", marks=marks))
+    return found
 
 
 def optional_keys(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
