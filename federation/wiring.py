@@ -28,7 +28,6 @@ from federation.controllers.leftovers.controller import LeftoverController
 from federation.controllers.nsautoprop.controller import NamespaceController, NamespaceOptions
 from federation.controllers.override.controller import OverrideController, OverrideOptions
 from federation.controllers.policystatus.controller import PolicyStatusController
-from federation.controllers.preemption.controller import PreemptionController
 from federation.controllers.rollout.controller import RolloutController
 from federation.controllers.rollout.httpgate import GateTransport
 from federation.controllers.schedule.controller import ScheduleController
@@ -45,7 +44,6 @@ from federation.features.catalogue import FEATURES, feature_holds
 from federation.journal.decisions import Journal
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
-from federation.planning.preemption.yielding import to_interval
 from federation.planning.workloadspread.patchcheck import PatchCheck
 from federation.plans.plugincalls import RemoteCaller
 from federation.runtime.events import EventRecorder
@@ -101,6 +99,7 @@ class Wiring:
         self.tombstones = Tombstones(client, self.informers)
         self.member_records = MemberRecords(clock)
         self.tolerated = ToleratedTaints()
+        self._collectors = Collectors()
         self.recorder = EventRecorder(client, clock=clock)
         self.host = Host(client, self.objects, self.informers, self.members, self.recorder, clock)
         self.webhook_client = WebhookClient()
@@ -118,7 +117,7 @@ class Wiring:
             ("members", self.members.run),
             ("events", self.recorder.run),
             *self._controllers(journal, settings),
-            *self._features(settings),
+            *self._features(journal, settings),
             ("rollout", RolloutController(self.host, compile_gate, self._gate_transport).run),
         ]
 
@@ -133,14 +132,13 @@ class Wiring:
         )
 
     def _controllers(self, journal: Journal, settings: Settings) -> list[tuple[str, Run]]:
-        collectors = Collectors()
         schedule = self._scheduler(journal, settings)
         sync = SyncController(
             self.host, self.tombstones, self.member_records, self.policy_selection, sync_options(settings)
         )
         self.preview = sync.preview
         controllers: dict[str, Loop] = {
-            "cluster": ClusterController(self.host, self.pool, collectors, options=cluster_options(settings)),
+            "cluster": ClusterController(self.host, self.pool, self._collectors, options=cluster_options(settings)),
             "clustertaints": ClusterTaintController(self.host, options=settings.holdout),
             "nsautoprop": NamespaceController(
                 self.host, options=NamespaceOptions(exclude_regexp=settings.namespace_exclude_regexp)
@@ -160,10 +158,7 @@ class Wiring:
             "statusaggregate": StatusAggregateController(self.host, compile_status_rule),
             "ttlafterfinished": TTLAfterFinishedController(self.host),
             "workloadspreads": WorkloadSpreadController(self.host, PatchCheck(SPREAD_RULES)),
-            "automigration": AutoMigrationController(self.host, collectors),
-            "preemption": PreemptionController(
-                self.host, collectors, journal, interval_s=to_interval(settings.preemption_interval_s)
-            ),
+            "automigration": AutoMigrationController(self.host, self._collectors),
         }
         if settings.cluster_rates.url:
             controllers["clusterrates"] = ClusterRateController(
@@ -171,12 +166,15 @@ class Wiring:
             )
         return [(name, controller.run) for name, controller in controllers.items()]
 
-    def _features(self, settings: Settings) -> list[tuple[str, Run]]:
+    def _features(self, journal: Journal, settings: Settings) -> list[tuple[str, Run]]:
         surroundings = Surroundings(
             self.host,
             self.policy_usage,
+            self._collectors,
+            journal,
             toleration_s=settings.failover_toleration_s,
             has_existing_host=settings.has_existing_host,
+            preemption_interval_s=settings.preemption_interval_s,
         )
         controllers = [feature.controllers(surroundings) for feature in FEATURES]
         return [(name, controller.run) for each in controllers for name, controller in each.items()]

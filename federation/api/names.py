@@ -437,11 +437,6 @@ EVENT_INVALID_SCHEDULING_PROFILE = "InvalidSchedulingProfile"
 EVENT_WEBHOOK_CONFIGURATION_ERROR = "WebhookConfigurationError"
 EVENT_WEBHOOK_REGISTERED = "WebhookRegistered"
 
-# Event reasons of preemption: on the workload that loses replicas, on it when they may return, on the other one
-EVENT_GIVES_WAY = "GivesWay"
-EVENT_ROOM_AGAIN = "RoomAgain"
-EVENT_PREEMPTS = "Preempts"
-
 # Event reasons of the guard, on a PlacementHold and its cause
 EVENT_PLACEMENT_HELD = "PlacementHeld"
 EVENT_OVERRIDES_HELD = "OverridesHeld"

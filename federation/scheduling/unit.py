@@ -17,7 +17,6 @@ from federation.planning.automigration.migrationinfo import to_openings
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.placement.failback import Offers
 from federation.planning.placement.replicas import WILDCARD
-from federation.planning.preemption.yielding import yields_from
 from federation.scheduling import usermigration
 from federation.scheduling.annotationoverrides import is_overridden, overrides_from_annotations
 from federation.scheduling.framework.types import (
@@ -36,6 +35,7 @@ from federation.scheduling.policyspec import Policy, Preferences
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.tolerations import with_defaults
 from federation.scheduling.workloadspreads import CompiledSpread, spread_of_unit
+from federation.scheduling.yields import yields_from
 
 _EMPTY: Mapping[str, int] = {}
 

@@ -8,17 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federation.apimachinery.errors import ConfigurationError
-from federation.planning.preemption.yielding import (
+from federation.features.preemption.rules.victims import (
     Need,
     Victim,
-    Yield,
     choose_victims,
     missing_for,
     most_to_give,
     to_interval,
-    yields_from,
-    yields_to_text,
 )
+from federation.scheduling.yields import Yield, yields_from, yields_to_text
 
 AMOUNTS = st.fixed_dictionaries({}, optional={"cpu": st.integers(0, 8), "memory": st.integers(0, 8)})
 NEEDS = st.builds(

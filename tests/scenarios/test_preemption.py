@@ -11,6 +11,7 @@ from tests.support.world import World, a_world
 from federation.api import names
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PRIORITY_CLASSES, Object
+from federation.features.preemption.names import EVENT_GIVES_WAY, EVENT_PREEMPTS
 from federation.journal.decisions import DecisionFilter
 
 CLASSES_EVERYWHERE: Object = {
@@ -89,10 +90,10 @@ async def test_lower_replicas_give_way_within_their_budget_and_return() -> None:
         assert condition["status"] == "True"
         assert condition["message"] in [f"1 replica in {name} to Deployment default/shop" for name in world.members]
         events = dict(await world.events())
-        assert "give way to Deployment default/shop, which has a higher priority" in events[names.EVENT_GIVES_WAY]
-        assert "1 replica of Deployment default/batch give way in" in events[names.EVENT_PREEMPTS]
+        assert "give way to Deployment default/shop, which has a higher priority" in events[EVENT_GIVES_WAY]
+        assert "1 replica of Deployment default/batch give way in" in events[EVENT_PREEMPTS]
         told = [orjson.loads(r.explanation) for r in await world.journal.query(DecisionFilter(name="shop"), limit=50)]
-        preempts = next(each for each in told if each["outcome"] == names.EVENT_PREEMPTS)
+        preempts = next(each for each in told if each["outcome"] == EVENT_PREEMPTS)
         assert preempts["reason"].endswith("replicas of lower priority give way: 1 replica of Deployment default/batch")
         assert sum(preempts["placements"].values()) == 2
         told = [orjson.loads(r.explanation) for r in await world.journal.query(DecisionFilter(name="batch"), limit=50)]

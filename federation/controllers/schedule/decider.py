@@ -13,7 +13,6 @@ from federation.apimachinery.errors import PluginError
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import Subject
-from federation.planning.preemption.yielding import yields_from
 from federation.plans.plugincalls import PluginCaller, drive
 from federation.runtime.controller import Key
 from federation.runtime.federatedobjects import FederatedObjects
@@ -35,6 +34,7 @@ from federation.scheduling.pendingreplicas import with_added_only
 from federation.scheduling.queueinghints import QueueingHint, queueing_hint_for
 from federation.scheduling.quotas import charge_of_decision
 from federation.scheduling.snapshot import Snapshot
+from federation.scheduling.yields import yields_from
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,9 @@ def main() -> int:
         return 0
     workers = ["-n", "2", "--dist", "loadgroup"] if choice.cpu_s > 10 else []  # workers cost 8 s to start
     # Sorted, because pytest loses the fixtures of a folder to which it comes back.
-    return subprocess.run([sys.executable, "-m", "pytest", *workers, *sorted(choice.runs)], cwd=ROOT, check=False).returncode
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *workers, *sorted(choice.runs)], cwd=ROOT, check=False
+    ).returncode
 
 
 def _print(names: Iterable[str]) -> None:

@@ -10,7 +10,6 @@ from federation.api.federatedtype import FederatedType, PathDefinition
 from federation.api.selectors import compile_cluster_terms
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS
 from federation.planning.placement.failback import Offers
-from federation.planning.preemption.yielding import Yield, yields_to_text
 from federation.scheduling.annotationoverrides import ignored_annotations
 from federation.scheduling.framework.testing import a_cluster
 from federation.scheduling.framework.types import AutoMigration, SchedulingMode, Taint, Toleration
@@ -19,6 +18,7 @@ from federation.scheduling.policyspec import RescheduleWhen, compile_policy, com
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.unit import build_unit
 from federation.scheduling.usermigration import MigrationError, applied_annotation, applied_form, from_annotation
+from federation.scheduling.yields import Yield, yields_to_text
 
 DEPLOYMENT_TYPE = FederatedType("d", DEPLOYMENTS, (), PathDefinition(replicas_spec=("spec", "replicas")))
 PLAIN_TYPE = FederatedType("c", CONFIGMAPS, ())

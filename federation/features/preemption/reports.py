@@ -1,4 +1,4 @@
-"""Tell who gave way to whom: events on both workloads, a condition on the one that lost replicas, and the journal."""
+"""Report preemptions: Events on both workloads, a condition on the loser of replicas, and a record in the journal."""
 
 from collections.abc import Mapping
 
@@ -8,11 +8,12 @@ from federation.api import names
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.features.preemption.names import EVENT_GIVES_WAY, EVENT_PREEMPTS, EVENT_ROOM_AGAIN
 from federation.journal.decisions import DecisionRecord, Journal
-from federation.planning.preemption.yielding import Yields
 from federation.runtime.controller import key_of
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
+from federation.scheduling.yields import Yields
 
 
 class Reports:
@@ -25,20 +26,20 @@ class Reports:
         self._clock = clock
 
     def gives_way(self, federated: Object, count: int, cluster: str, winner: Object) -> None:
-        """Tell both workloads."""
+        """Emit an Event on both workloads."""
         replicas = to_count(count, "replica")
         message = f"{replicas} in {cluster} give way to {title(winner)}, which has a higher priority"
-        self._recorder.event(federated, WARNING, names.EVENT_GIVES_WAY, message)
+        self._recorder.event(federated, WARNING, EVENT_GIVES_WAY, message)
         message = f"{replicas} of {title(federated)} give way in {cluster}"
-        self._recorder.event(winner, NORMAL, names.EVENT_PREEMPTS, message)
+        self._recorder.event(winner, NORMAL, EVENT_PREEMPTS, message)
 
     async def makes_room(
         self, winner: Object, placed: Mapping[str, int], cluster: str, chosen: Mapping[str, int]
     ) -> None:
-        """Record in the journal of the workload that waits who gives way to it."""
+        """Record in the journal, for the waiting workload, the workloads that give way to it."""
         listed = ", ".join(f"{to_count(count, 'replica')} of {who}" for who, count in chosen.items())
         explanation = {
-            "outcome": names.EVENT_PREEMPTS,
+            "outcome": EVENT_PREEMPTS,
             "reason": f"in {cluster}, replicas of lower priority give way: {listed}",
             "generation": winner["metadata"].get("generation"),
             "placements": placed,
@@ -46,19 +47,17 @@ class Reports:
         namespace, name = name_of(winner)
         identity = (DEPLOYMENTS.group, DEPLOYMENTS.kind, namespace, name)
         now, text = self._clock.now(), orjson.dumps(explanation)
-        await self._journal.append(
-            DecisionRecord(now, *identity, names.EVENT_PREEMPTS, duration_ms=0.0, explanation=text)
-        )
+        await self._journal.append(DecisionRecord(now, *identity, EVENT_PREEMPTS, duration_ms=0.0, explanation=text))
 
     def returns(self, federated: Object, clusters: list[str]) -> None:
         """Tell a workload where its replicas may return."""
         message = f"replicas may return to {', '.join(clusters)}: the room is not needed any more"
-        self._recorder.event(federated, NORMAL, names.EVENT_ROOM_AGAIN, message)
+        self._recorder.event(federated, NORMAL, EVENT_ROOM_AGAIN, message)
 
     async def state(self, federated: Object, yields: Yields) -> None:
         """Set the condition of a workload that gave way, if it differs."""
         parts = [f"{to_count(y.count, 'replica')} in {cluster} to {y.to}" for cluster, y in sorted(yields.items())]
-        status, reason = ("True", names.EVENT_GIVES_WAY) if parts else ("False", names.EVENT_ROOM_AGAIN)
+        status, reason = ("True", EVENT_GIVES_WAY) if parts else ("False", EVENT_ROOM_AGAIN)
         key, message = key_of(federated), "; ".join(parts)
         await self._objects.set_condition(key, names.GAVE_WAY, status=status, reason=reason, message=message)
 

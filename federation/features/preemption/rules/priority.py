@@ -1,6 +1,6 @@
-"""The priority of a workload: that of its PriorityClass on the host. Pure.
+"""The priority of a workload: the value of its PriorityClass on the host. Pure.
 
-A class that the host does not have gives no priority, so that nobody gains by naming one.
+A class that the host does not have counts as 0, so naming an unknown class gives no advantage.
 """
 
 from collections.abc import Mapping
@@ -14,5 +14,5 @@ def priority_of(priority_class: Mapping[str, Any] | None) -> int:
 
 
 def may_preempt(priority_class: Mapping[str, Any] | None) -> bool:
-    """Return whether others give way to workloads of the class."""
+    """Return whether workloads of the class may preempt others."""
     return priority_class is not None and priority_class.get("preemptionPolicy") != "Never"

@@ -1,20 +1,17 @@
-"""Choose the replicas that give way to a workload of higher priority, and their record on the workload that loses them.
+"""Choose the replicas that give way to a workload of higher priority. Pure; `reconcile.py` acts.
 
-Nobody gives way to an equal, nobody gives more than its budget, and without any one of the chosen replicas the room
-would not suffice. If all of them together make no room for a single replica, nobody gives way. Pure;
-`controllers/preemption` acts. Reference: docs/reference/preemption.md.
+A workload gives way to higher priorities only, and never more replicas than its budget allows. Each chosen replica is
+necessary: without it the room would not suffice. If all candidates together make no room for a single replica, none of
+them gives way. Reference: docs/reference/preemption.md.
 
 Decision: docs/decisions/0067-preemption-within-budgets.md
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import orjson
 
 from federation.apimachinery.errors import ConfigurationError
-from federation.apimachinery.jsonobject import parse_object
+from federation.scheduling.yields import Yields
 
 Resources = Mapping[str, int]
 Chosen = dict[str, int]
@@ -46,19 +43,6 @@ class Victim:
     priority: int
     request: Resources
     most: int
-
-
-@dataclass(frozen=True, slots=True)
-class Yield:
-    """Replicas of a workload that give way in a cluster: it keeps at most `keeps` there, and gave `count` to `to`."""
-
-    keeps: int
-    count: int
-    to: str
-
-
-Yields = Mapping[str, Yield]
-"""What a workload gave, by cluster."""
 
 
 def to_interval(interval_s: float) -> float:
@@ -107,23 +91,6 @@ def most_to_give(
         for name, count in placed.items()
     }
     return max(0, min(stay.get(cluster, 0), allowed - (wanted - sum(stay.values()))))
-
-
-def yields_from(text: str | None) -> dict[str, Yield]:
-    """Return the record of an annotation by cluster; {} without one, and for one that is malformed."""
-    found = {}
-    for cluster, entry in (parse_object(text or "") or {}).items():
-        if isinstance(entry, dict) and type(entry.get("keeps")) is int and type(entry.get("count")) is int:
-            found[cluster] = Yield(max(0, entry["keeps"]), max(0, entry["count"]), str(entry.get("to") or ""))
-    return found
-
-
-def yields_to_text(yields: Yields) -> str | None:
-    """Return the annotation of a record; None removes it."""
-    entries: dict[str, Any] = {
-        cluster: {"keeps": entry.keeps, "count": entry.count, "to": entry.to} for cluster, entry in yields.items()
-    }
-    return orjson.dumps(entries, option=orjson.OPT_SORT_KEYS).decode() if entries else None
 
 
 def _fewest(missing: Resources, ranked: list[Victim]) -> Chosen:

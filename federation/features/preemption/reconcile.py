@@ -13,21 +13,17 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
 from federation.apimachinery.errors import Conflict
 from federation.apimachinery.resources import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, Object
-from federation.controllers.preemption.memberview import Observer, Room, node_of
-from federation.controllers.preemption.reports import Reports, name_of, title
-from federation.planning.failover.podbudgets import unavailable_max
-from federation.planning.federatedobject.placements import current_clusters
-from federation.planning.preemption.priority import may_preempt, priority_of
-from federation.planning.preemption.yielding import (
+from federation.features.preemption.memberview import Observer, Room, node_of
+from federation.features.preemption.reports import Reports, name_of, title
+from federation.features.preemption.rules.priority import may_preempt, priority_of
+from federation.features.preemption.rules.victims import (
     Need,
     Victim,
-    Yield,
-    Yields,
     choose_victims,
     most_to_give,
-    yields_from,
-    yields_to_text,
 )
+from federation.planning.failover.podbudgets import unavailable_max
+from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.rendering.memberobject import Renderer, RenderError
 from federation.planning.rollout.strategy import strategy_of
 from federation.runtime.controller import DONE, Result, key_of
@@ -35,6 +31,7 @@ from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informer import Informer
 from federation.scheduling.framework.types import PodShape
 from federation.scheduling.podrequest import pod_spec_of, shape_of
+from federation.scheduling.yields import Yield, Yields, yields_from, yields_to_text
 
 _GIVING = "preemption/gives-way"
 """The index of federated objects that give way."""
@@ -79,7 +76,7 @@ class Reconciler:
         self._reports = reports
         self._interval_s = interval_s
         self._gave: set[str] = set()
-        """Who gave way in this round: what the round has read of them holds no more."""
+        """Workloads that gave way in this round, so the pods and replicas that it has read for them are stale."""
         objects.add_index(_GIVING, _gives_way)
 
     async def reconcile(self, _: str) -> Result:
@@ -110,7 +107,7 @@ class Reconciler:
                     return
 
     def _choose(self, winner: _Workload, cluster: str, workloads: list[_Workload]) -> dict[str, int]:
-        """Return who gives way to a workload in a cluster."""
+        """Return the replicas that give way to a workload in a cluster, by workload."""
         pods, shape = self._observer.pods(cluster, *name_of(winner.federated)), winner.shape(cluster)
         room = self._observer.room(cluster, shape) if shape is not None else None
         if shape is None or room is None or not pods:
@@ -130,7 +127,7 @@ class Reconciler:
         return choose_victims(need, victims)
 
     def _victim(self, other: _Workload, cluster: str, room: Room) -> tuple[Victim, int] | None:
-        """Return what a workload may give, and how many of its pods are still to go; None if that is not known.
+        """Return the replicas that a workload may lose, and its pods that still have to leave; None if unknown.
 
         All its pods must be on nodes that the other workload can use, as the member chooses which ones it removes.
         """
@@ -153,7 +150,7 @@ class Reconciler:
     async def _give_way(
         self, winner: _Workload, cluster: str, chosen: Mapping[str, int], workloads: list[_Workload]
     ) -> bool:
-        """Write who keeps how many; return whether any was written. A conflict is for the next round."""
+        """Write the replicas that each victim keeps; return True if any was. The next round retries conflicts."""
         by_title = {title(each.federated): each for each in workloads}
         written: dict[str, int] = {}
         for who, count in chosen.items():

@@ -1,7 +1,7 @@
 """Read a Deployment's pods and the free room of members, from caches only.
 
-Who gives way is decided pod by pod, so all pods of members are cached once preemption needs them. A member whose caches
-are not complete and current shows nothing, and nothing gives way there.
+Victims are chosen pod by pod, so all pods of members are cached once preemption needs them. If the caches of a member
+are incomplete or stale, no replica gives way there.
 """
 
 from collections import Counter
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import DEPLOYMENTS, REPLICA_SETS, Object
 from federation.apimachinery.selectors import SelectorError
+from federation.features.preemption.rules.victims import Resources
 from federation.planning.automigration.podanalysis import count_pods, is_live
 from federation.planning.automigration.replicasets import slim_replica_set
 from federation.planning.clusters.clusterresources import Collectors, has_ended
-from federation.planning.preemption.yielding import Resources
 from federation.runtime.informer import Informer
 from federation.runtime.members import BY_CONTROLLER, Members
 from federation.scheduling.framework.types import PodShape

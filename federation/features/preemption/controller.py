@@ -2,9 +2,9 @@
 
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.resources import PRIORITY_CLASSES
-from federation.controllers.preemption.memberview import Observer
-from federation.controllers.preemption.reconcile import Reconciler
-from federation.controllers.preemption.reports import Reports
+from federation.features.preemption.memberview import Observer
+from federation.features.preemption.reconcile import Reconciler
+from federation.features.preemption.reports import Reports
 from federation.journal.decisions import Journal
 from federation.planning.clusters.clusterresources import Collectors
 from federation.runtime.controller import Controller
