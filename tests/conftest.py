@@ -3,6 +3,7 @@
 A red run is about the change in it. `HYPOTHESIS_PROFILE=nightly` looks for new examples instead, many more of them.
 """
 
+import dataclasses
 import os
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from federation.apimachinery.memory import pause_collector, tune_collector
 from tests.support.suite import costs
 from tests.support.suite.quarantine import quarantined
 from tests.support.suite.summary import Summary
-from tests.support.suite.tiers import Tier, is_in, is_named, items_of_check, longest_first, name_of
+from tests.support.suite.tiers import Tier, has_reason, is_in, is_named, items_of_check, longest_first, name_of
 
 if TYPE_CHECKING:
     from tests.support.federation import Federation
@@ -97,8 +98,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if call.when == "teardown":
         name = name_of(item)
-        cost = item.stash[_METER].read(is_checked=name in item.config.stash[_CHECKED])
-        report.user_properties.append(("cost", [name, cost.cpu_s, cost.wall_s, cost.is_checked]))
+        cost = item.stash[_METER].read(is_checked=name in item.config.stash[_CHECKED], has_reason=has_reason(item))
+        report.user_properties.append(("cost", [name, *dataclasses.astuple(cost)]))
     return report
 
 

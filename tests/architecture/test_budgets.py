@@ -1,16 +1,14 @@
 """The recorded costs of the suite are within the budgets of its tiers, and dear tests say why they are dear."""
 
 import pytest
-from tests.support.suite.costs import RECORD, ROOT, SLOW_S, Record
-from tests.support.suite.tiers import name_of
+from tests.support.suite.costs import RECORD, REMEDY, ROOT, Cost, Record, unexplained
+from tests.support.suite.tiers import has_reason, name_of
 
 TEST_CPU_S = 1_300
 """`make test` ends in 12 minutes on two cores."""
 CHECK_CPU_S = 300
 """`make check` ends in 3 minutes, linters and types included."""
 UNRECORDED_MAX = 0.05
-NOISE = 1.5
-"""The record is of one run: the first test of a worker prepares what the others share, and load costs CPU time."""
 
 
 def _modules() -> set[str]:
@@ -40,13 +38,11 @@ def test_the_record_is_of_this_suite() -> None:
 
 
 def test_dear_tests_say_why(request: pytest.FixtureRequest) -> None:
-    """A test over two CPU seconds has the marker `slow` with a reason, or runs at night only; what is clearly over fails."""
-    dear = {test for test, (cpu_s, _) in Record.load().tests.items() if cpu_s > SLOW_S * NOISE}
-    silent = [
-        name
+    """`make record-costs` refuses tests that do not; a marker can be removed afterwards."""
+    tests = Record.load().tests
+    costs = {
+        name: Cost(*recorded, has_reason=has_reason(item))
         for item in request.session.items
-        if (name := name_of(item)) in dear
-        and item.get_closest_marker("nightly") is None
-        and not ((marker := item.get_closest_marker("slow")) and marker.args)
-    ]
-    assert not silent, f"mark them with @pytest.mark.slow('reason'), or make them cheaper: {silent}"
+        if (recorded := tests.get(name := name_of(item)))
+    }
+    assert not unexplained(costs), f"{REMEDY}: {unexplained(costs)}"

@@ -5,8 +5,9 @@
     python -m tests.support.suite.affected --all              without the limit of a minute
     python -m tests.support.suite.affected --list             print the test modules and run nothing
 
-A test module is reached when it needs a changed file, directly or through other files (`importgraph.py`). Tests of whole
-worlds need nearly everything; they come last, and what the minute has no room for is named. `make test` runs it.
+A test module is reached when it needs a changed file, directly or through other files (`importgraph.py`). Tests of the
+architecture read all files and always run. Tests of whole worlds need nearly everything; they come last, and what the
+minute has no room for is named. `make test` runs it.
 """
 
 import argparse
@@ -17,10 +18,12 @@ from dataclasses import dataclass
 
 from tests.support.sources import ROOT
 from tests.support.suite.costs import Record
-from tests.support.suite.importgraph import ImportGraph
+from tests.support.suite.importgraph import READS_EVERYTHING, ImportGraph
 
 BUDGET_CPU_S = 60.0
 """With two workers and their start, this ends in a minute on two cores."""
+_ALONE_CPU_S = 15.0
+"""Up to this, one process is quicker than workers, which cost 8 s to start."""
 _UNKNOWN_S = 1.0
 """A module without a record costs this."""
 
@@ -58,8 +61,9 @@ def choose(distances: Mapping[str, int], record: Record, *, budget_cpu_s: float 
     used = left_used = 0.0
     for name in sorted(tests, key=lambda name: (distances[name], _cost_s(record, name), name)):
         cost_s = _cost_s(record, name)
-        # The change itself always runs, whatever it costs.
-        if budget_cpu_s is None or distances[name] == 0 or used + cost_s <= budget_cpu_s:
+        # The change itself always runs, whatever it costs, and so do the cheap tests that every change can reach.
+        is_certain = distances[name] == 0 or name.startswith(READS_EVERYTHING)
+        if budget_cpu_s is None or is_certain or used + cost_s <= budget_cpu_s:
             runs.append(name)
             used += cost_s
         else:
@@ -99,11 +103,13 @@ def main() -> int:
     if options.list or not choice.runs:
         _print(choice.runs)
         return 0
-    workers = ["-n", "2", "--dist", "loadgroup"] if choice.cpu_s > 10 else []  # workers cost 8 s to start
-    # Sorted, because pytest loses the fixtures of a folder to which it comes back.
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *workers, *sorted(choice.runs)], cwd=ROOT, check=False
-    ).returncode
+    return subprocess.run([sys.executable, "-m", "pytest", *arguments(choice)], cwd=ROOT, check=False).returncode
+
+
+def arguments(choice: Choice) -> list[str]:
+    """Return the arguments of pytest. The modules are sorted: it loses the fixtures of a folder to which it comes back."""
+    workers = ["-n", "2", "--dist", "loadgroup"] if choice.cpu_s > _ALONE_CPU_S else []
+    return [*workers, *sorted(choice.runs)]
 
 
 def _print(names: Iterable[str]) -> None:

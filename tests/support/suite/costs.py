@@ -23,17 +23,21 @@ ROOT = Path(__file__).resolve().parents[3]
 RECORD = ROOT / "tests" / "costs.json"
 SLOW_S = 2.0
 """CPU seconds from which a test needs the marker `slow` and a reason."""
+NOISE = 1.5
+"""A run may measure so much more: the first test of a worker prepares what the others share, and load costs CPU time."""
+REMEDY = "make them cheaper, or mark them with @pytest.mark.slow('reason') or nightly"
 _LISTED_S = 0.5
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """CPU and wall time of one test, and whether `make check` runs it."""
+    """CPU and wall time of one test, whether `make check` runs it, and whether a marker says why it may be dear."""
 
     cpu_s: float
     wall_s: float
     is_checked: bool = False
+    has_reason: bool = False
 
 
 class Meter:
@@ -43,9 +47,9 @@ class Meter:
         self._cpu_s = _cpu_s()
         self._began = time.perf_counter()
 
-    def read(self, *, is_checked: bool) -> Cost:
+    def read(self, *, is_checked: bool, has_reason: bool = False) -> Cost:
         """Return what was used since."""
-        return Cost(max(0.0, _cpu_s() - self._cpu_s), time.perf_counter() - self._began, is_checked)
+        return Cost(max(0.0, _cpu_s() - self._cpu_s), time.perf_counter() - self._began, is_checked, has_reason)
 
 
 def _cpu_s() -> float:
@@ -78,17 +82,17 @@ def _process_s(pid: str) -> float:
 
 @dataclass(frozen=True)
 class Record:
-    """The committed costs: per module, and per test for the dear ones."""
+    """The committed costs: per module, and per test for the dear ones, as CPU and wall time."""
 
     files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tests: Mapping[str, list[float]] = field(default_factory=dict)
 
     @classmethod
-    def load(cls) -> Self:
+    def load(cls, path: Path = RECORD) -> Self:
         """Read the committed record; an empty one where it is missing."""
-        if not RECORD.exists():
+        if not path.exists():
             return cls()
-        found = json.loads(RECORD.read_text())
+        found = json.loads(path.read_text())
         return cls(found["files"], found["tests"])
 
     def wall_s(self, test: str) -> float:
@@ -116,6 +120,12 @@ class Record:
         return sum(float(found["check_cpu_s" if check_only else "cpu_s"]) for found in self.files.values())
 
 
+def unexplained(costs: Mapping[str, Cost]) -> list[str]:
+    """Return the tests that clearly use more than `SLOW_S` and have no marker that says why, the dearest first."""
+    found = [name for name, cost in costs.items() if cost.cpu_s > SLOW_S * NOISE and not cost.has_reason]
+    return sorted(found, key=lambda name: -costs[name].cpu_s)
+
+
 def by_folder(costs: Mapping[str, Cost]) -> dict[str, tuple[int, float]]:
     """Return number of tests and CPU seconds by folder of `tests`."""
     folders: dict[str, tuple[int, float]] = {}
@@ -126,18 +136,23 @@ def by_folder(costs: Mapping[str, Cost]) -> dict[str, tuple[int, float]]:
     return folders
 
 
-def save(costs: Mapping[str, Cost], *, is_whole: bool) -> None:
-    """Write the record of a run; one of a part of the suite replaces the modules that it ran."""
-    old = Record() if is_whole else Record.load()
-    ran = {test.partition("::")[0] for test in costs}
-    files = {name: found for name, found in old.files.items() if name not in ran and (ROOT / name).exists()}
-    files |= {name: _of_module(test_costs) for name, test_costs in _by_module(costs).items()}
-    tests = {name: cost for name, cost in old.tests.items() if name.partition("::")[0] in files.keys() - ran}
+def save(costs: Mapping[str, Cost], *, is_whole: bool, path: Path = RECORD) -> None:
+    """Write the record of a run. One of a part of the suite replaces the modules that it ran whole, and single tests."""
+    old = Record() if is_whole else Record.load(path)
+    ran = _by_module(costs)
+    whole = {name for name, listed in ran.items() if len(listed) >= old.files.get(name, {}).get("tests", 0)}
+    files = {name: found for name, found in old.files.items() if name not in whole and (ROOT / name).exists()}
+    files |= {name: _of_module(ran[name]) for name in whole}
+    tests = {
+        name: cost
+        for name, cost in old.tests.items()
+        if name not in costs and name.partition("::")[0] in files.keys() - whole
+    }
     tests |= {
         n: [round(c.cpu_s, 1), round(c.wall_s, 1)] for n, c in costs.items() if max(c.cpu_s, c.wall_s) > _LISTED_S
     }
     record: dict[str, dict[str, Any]] = {"files": dict(sorted(files.items())), "tests": dict(sorted(tests.items()))}
-    RECORD.write_text(_compact(record))
+    path.write_text(_compact(record))
 
 
 def _by_module(costs: Mapping[str, Cost]) -> dict[str, list[Cost]]:

@@ -1,7 +1,8 @@
 """Which file needs which: the import graph of product, plugins and tests, read from the syntax trees.
 
-An edge is an import, or a string that is the name of a module (`python -m federation.cli.main`, entry points) or ends in a
-file's path (a page or manifest that a test reads). The edges of a file are cached by its size and time of change, because
+An edge is an import, a string that is the name of a module (`python -m federation.cli.main`, entry points) or ends in a
+file's path (a page or manifest that a test reads), or a path that is built from the root (`ROOT / "docs"`: all of `docs`).
+Tests of the architecture read every file. The edges of a file are cached by its size and time of change, because
 parsing all files takes longer than most tests.
 """
 
@@ -21,7 +22,9 @@ _PATH_LIKE = re.compile(r"[\w./-]*\.[a-z]{2,5}$|[\w-]+(/[\w.-]+)+/?$")
 _NAME_CHARS_MAX = 200
 _FIXTURES = {"shared_federation": "tests.support.shared"}
 """Fixtures of `tests/conftest.py`, and the module that each imports when a test uses it."""
-_MODULE_LIKE = re.compile(r"(federation|federation_plugins|tests)(\.\w+)+(:\w+)?$")
+_MODULE_LIKE = re.compile(r"(federation|federation_plugins|tests)(\.\w+)+(:\w+|\.)?$")
+READS_EVERYTHING = "tests/architecture/"
+"""A change of any file reaches the tests below this."""
 
 
 class ImportGraph:
@@ -42,6 +45,8 @@ class ImportGraph:
         """Return every file that a change of `changed` can reach, with the number of steps to the closest of them."""
         found = dict.fromkeys(changed, 0)
         todo = deque(found)
+        if found:
+            found = {name: 1 for name in self._files if name.startswith(READS_EVERYTHING)} | found
         while todo:
             name = todo.popleft()
             for user in self._users(name):
@@ -60,6 +65,9 @@ class ImportGraph:
 
     def _resolve(self, user: str, texts: Iterable[str]) -> Iterator[str]:
         for text in texts:
+            if text.endswith("."):  # the beginning of a name: any module of the package
+                yield from (name for module, name in self._modules.items() if module.startswith(text) and name != user)
+                continue
             module = text.partition(":")[0]
             while module:
                 if (name := self._modules.get(module)) is not None:
@@ -67,8 +75,16 @@ class ImportGraph:
                         yield name
                     break
                 module = module.rpartition(".")[0]
-            if "/" in text or text.endswith((".md", ".yaml", ".json", ".html", ".toml", ".txt")):
+            if text.startswith("/"):
+                yield from self._built(text.strip("/"))
+            elif "/" in text or text.endswith((".md", ".yaml", ".json", ".html", ".toml", ".txt")):
                 yield from self._named(text.strip("/"))
+
+    def _built(self, path: str) -> Iterator[str]:
+        """Yield a file, or what is in a folder; without modules where it is a whole part of the repository."""
+        for name in self._files:
+            if name == path or (name.startswith(f"{path}/") and ("/" in path or not name.endswith(".py"))):
+                yield name
 
     def _named(self, text: str) -> Iterator[str]:
         for name in self._by_base.get(text.rpartition("/")[2], ()):
@@ -86,12 +102,13 @@ def _module_of(name: str) -> str:
 def _read(names: Iterable[str]) -> dict[str, list[str]]:
     """Return the names of modules and files in each Python file, from the cache where the file has not changed."""
     cached = json.loads(_CACHE.read_text()) if _CACHE.exists() else {}
+    reader = Path(__file__).stat().st_mtime_ns  # another version of this module finds other names
     found: dict[str, tuple[list[int], list[str]]] = {}
     for name in names:
         path = ROOT / name
         if not name.endswith(".py") or not path.is_file():
             continue
-        stamp = [path.stat().st_mtime_ns, path.stat().st_size]
+        stamp = [reader, path.stat().st_mtime_ns, path.stat().st_size]
         old = cached.get(name)
         found[name] = (stamp, old[1] if old and old[0] == stamp else sorted(set(_texts(path))))
     _CACHE.parent.mkdir(exist_ok=True)
@@ -119,6 +136,32 @@ def _texts(path: Path) -> Iterator[str]:
                 _MODULE_LIKE.match(text) or _PATH_LIKE.match(text)
             ):
                 yield text
+    inner = set[ast.expr]()
     for node in ast.walk(tree):
-        if isinstance(node, ast.arg) and node.arg in _FIXTURES:
-            yield _FIXTURES[node.arg]
+        match node:
+            case ast.arg(arg=name) if name in _FIXTURES:
+                yield _FIXTURES[name]
+            case ast.BinOp(op=ast.Div(), left=left) if node not in inner:
+                while isinstance(left, ast.BinOp):
+                    inner.add(left)
+                    left = left.left
+                if built := _built(node):
+                    yield f"/{built}"
+
+
+def _built(path: ast.expr) -> str:
+    """Return what the code says of the path `ROOT / "folder" / "file"`, "" for one that starts elsewhere.
+
+    `ROOT / "docs" / page` is not all of `docs`: the pages stand elsewhere in the module.
+    """
+    parts: list[str] = []
+    is_whole = True
+    while isinstance(path, ast.BinOp):
+        if isinstance(path.right, ast.Constant):
+            parts.insert(0, str(path.right.value))
+        else:
+            parts.clear()
+            is_whole = False
+        path = path.left
+    is_ours = isinstance(path, ast.Name) and path.id == "ROOT" and (is_whole or len(parts) > 1)
+    return "/".join(parts) if is_ours else ""

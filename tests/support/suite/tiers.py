@@ -51,6 +51,12 @@ def items_of_check(items: Iterable[pytest.Item]) -> set[str]:
     return chosen
 
 
+def has_reason(item: pytest.Item) -> bool:
+    """Return whether a marker says why the test may use more than two CPU seconds."""
+    slow = item.get_closest_marker("slow")
+    return (slow is not None and bool(slow.args)) or item.get_closest_marker("nightly") is not None
+
+
 def is_named(config: pytest.Config) -> bool:
     """Return whether the command names tests by their node IDs, which run in every tier."""
     return any("::" in argument for argument in config.args)
