@@ -156,19 +156,35 @@ def check(version: str, target: Path) -> None:
     present = found[0].split()[-1] if found else "0.0.0"
     if version_key(version) <= version_key(present):
         raise ReleaseError(f"VERSION={version}: the present version is {present}; give a later one")
-    if _run("git", "status", "--porcelain", "--untracked-files=no"):
-        raise ReleaseError("the work tree has changes; commit them first")
+    check_clean()
     if _run("git", "tag", "--list", f"v{version}"):
         raise ReleaseError(f"the tag v{version} exists")
     if target.exists():
         raise ReleaseError(f"{target} exists; remove it first")
 
 
-def tag(version: str) -> None:
-    """Commit the version and tag it, with a signature if git has a key."""
+def check_clean(folder: Path = ROOT) -> None:
+    """Raise ReleaseError when files differ from the commit that is checked out."""
+    if _run("git", "status", "--porcelain", "--untracked-files=no", folder=folder):
+        raise ReleaseError("the work tree has changes; commit them first")
+
+
+def check_unchanged(commit: str, folder: Path = ROOT) -> None:
+    """Raise ReleaseError unless the work tree is still the commit that was built."""
+    if _run("git", "rev-parse", "HEAD", folder=folder) != commit:
+        raise ReleaseError("another commit was checked out during the build; run it again")
+    check_clean(folder)
+
+
+def tag(version: str, commit: str) -> None:
+    """Commit the version on top of `commit`, which was built, and tag it, with a signature if git has a key.
+
+    ReleaseError when something was edited or committed meanwhile.
+    """
+    check_unchanged(commit)
     day = datetime.fromtimestamp(int(_run("git", "log", "-1", "--format=%ct")), UTC).date().isoformat()
     _write_version(ROOT, version, day)
-    _run("git", "commit", "--all", f"--message=release: {version}")
+    _run("git", "commit", "--only", f"--message=release: {version}", "--", *_VERSIONED, "CHANGELOG.md")
     has_key = "user.signingkey=" in _run("git", "config", "--list")
     _run("git", "tag", "--sign" if has_key else "--annotate", f"--message=federation {version}", f"v{version}")
 
@@ -183,9 +199,10 @@ def main() -> int:
     target = arguments.output / arguments.version
     try:
         check(arguments.version, target)
+        commit = _run("git", "rev-parse", "HEAD")
         build(arguments.version, target)
         if arguments.tag:
-            tag(arguments.version)
+            tag(arguments.version, commit)
     except ReleaseError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1

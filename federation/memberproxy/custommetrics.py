@@ -5,6 +5,7 @@ and no metric is listed in discovery, because each member has its own. `customme
 """
 
 import asyncio
+from functools import partial
 from urllib.parse import urlencode
 
 from federation.apimachinery.deadline import Deadline
@@ -20,6 +21,7 @@ from federation.apimachinery.errors import (
 from federation.apimachinery.paths import ResourcePath, parse
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import parse_label_selector
+from federation.apimachinery.usedtime import in_thread
 from federation.apiserver.http.asgi import Request
 from federation.apiserver.http.forwarding import encoded_target
 from federation.apiserver.http.requestinfo import to_verb
@@ -77,7 +79,7 @@ class CustomMetricsConnector:
         with Deadline(timeout_s or self._options.answer_s_max):
             answers, problems = await self._gather(request, query, names, selectors)
             # A thread, because thousands of values take longer than other requests should wait.
-            answer = await asyncio.to_thread(self._combine, query, names, answers, problems)
+            answer = await in_thread(partial(self._combine, query, names, answers, problems))
         request.warnings.extend(self._warnings(problems))
         await request.respond_json(200, answer)
 

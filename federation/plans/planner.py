@@ -6,20 +6,22 @@ Decision: docs/decisions/0013-plans-run-the-controllers-planners.md
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import ApiError, ConfigurationError, ServiceUnavailable
+from federation.apimachinery.errors import ApiError, ConfigurationError, ServiceUnavailable, TooManyRequests
 from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.usedtime import in_thread
 from federation.client.client import Client
 from federation.planning.federatedobject import pendingcontrollers
 from federation.plans.edits import Edit, apply_edit, created_namespaces, dry_run, get_or_none
 from federation.plans.inventory import read_inventory
 from federation.plans.planfile import ExpectedObject, PlanFile, describe, differences, fingerprint, to_plan_file
-from federation.plans.plugincalls import PluginCaller, drive
+from federation.plans.plugincalls import Perform, PluginCaller, drive
 from federation.plans.requestedchanges import RequestedChanges, ResolvedChanges, resolve_changes
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.whatif.compute import compute
@@ -29,6 +31,10 @@ from federation.scheduling.whatif.state import ObjectChange, ObjectSet, federate
 
 _TURN_S = 30.0
 """How long a plan of a server waits for others."""
+_PLANS_MAX = 8
+"""Plans of all users that are in progress: each holds all federated objects in memory."""
+_OTHERS: Final = "other plans are being computed; try again in a minute"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,8 @@ class Planner:
     plugins: PluginRegistry
     caller: PluginCaller | None
     clock: Clock
-    in_thread: bool = False
+    perform: Perform | None = None
+    """Computes in another thread, for example; here if it is None."""
 
     async def forecast(self, requested: RequestedChanges) -> "Forecast":
         """Return what the requested changes would do now; ConfigurationError names the one that is wrong."""
@@ -52,7 +59,7 @@ class Planner:
     async def plan(self, world: ObjectSet, changes: Sequence[ObjectChange], *, is_explained: bool = False) -> Plan:
         """Return the result of the changes."""
         run = compute(world, changes, self.plugins, now=self.clock.now(), is_explained=is_explained)
-        result, _ = await drive(run, self.caller, in_thread=self.in_thread)
+        result, _ = await drive(run, self.caller, self.perform)
         return result
 
 
@@ -66,23 +73,44 @@ class Forecast:
 
 
 class Planners:
-    """Makes planners for the users of a server. One plan at a time is computed, in a thread; others wait for it."""
+    """Makes planners for the users of a server. Each user makes one plan at a time.
+
+    One plan at a time is computed, in a thread, and others wait for it. Nobody waits while another user's plan reads or
+    writes objects: the server may let that user rest for what he used.
+    """
 
     def __init__(self, plugins: PluginRegistry, caller: PluginCaller | None, clock: Clock) -> None:
         self._plugins = plugins
         self._caller = caller
         self._clock = clock
         self._turn = asyncio.Lock()
+        self._users: set[str] = set()
 
     @asynccontextmanager
-    async def of(self, host: Client) -> AsyncIterator[Planner]:
-        """Yield a planner with the rights of the client; ServiceUnavailable if others take too long."""
+    async def of(self, host: Client, user: str) -> AsyncIterator[Planner]:
+        """Yield a planner with the rights of the client, which are those of the user.
+
+        TooManyRequests if the user has another one; ServiceUnavailable if others take too long.
+        """
+        if user in self._users:
+            raise TooManyRequests(
+                "you have another plan in progress; try again when it is done", details={"retryAfterSeconds": 5}
+            )
+        if len(self._users) >= _PLANS_MAX:
+            raise ServiceUnavailable(_OTHERS)
+        self._users.add(user)
+        try:
+            yield Planner(host, self._plugins, self._caller, self._clock, self._compute)
+        finally:
+            self._users.discard(user)
+
+    async def _compute(self, work: Callable[[], T]) -> T:
         try:
             await asyncio.wait_for(self._turn.acquire(), _TURN_S)
         except TimeoutError as error:
-            raise ServiceUnavailable("other plans are being computed; try again in a minute") from error
+            raise ServiceUnavailable(_OTHERS) from error
         try:
-            yield Planner(host, self._plugins, self._caller, self._clock, in_thread=True)
+            return await in_thread(work)
         finally:
             self._turn.release()
 

@@ -4,9 +4,9 @@ The engine is pure; `drive` connects it with a caller, which sends the requests 
 decision, a plan many.
 """
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -25,14 +25,22 @@ class PluginCaller(Protocol):
         ...
 
 
-async def drive(run: Exchange[T], caller: PluginCaller | None, *, in_thread: bool = False) -> tuple[T, bool]:
+class Perform(Protocol):
+    """Computes something somewhere else."""
+
+    def __call__(self, work: Callable[[], T]) -> Awaitable[T]:
+        """Return what `work()` returns."""
+        ...
+
+
+async def drive(run: Exchange[T], caller: PluginCaller | None, perform: Perform | None = None) -> tuple[T, bool]:
     """Return the result of the exchange, and whether it made any call; without a caller every call fails.
 
-    `in_thread` computes in a thread, so that other requests of a server get their turn.
+    `perform` computes each part between two calls, in a thread for example.
     """
     has_called, responses = False, None
     while True:
-        step = await asyncio.to_thread(_advance, run, responses) if in_thread else _advance(run, responses)
+        step = _advance(run, responses) if perform is None else await perform(partial(_advance, run, responses))
         if isinstance(step, _Result):
             return step.value, has_called
         has_called = True

@@ -4,9 +4,9 @@
 its workloads. It needs permission to list FederatedClusters, and FederatedObjects in all namespaces.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response
@@ -21,6 +21,7 @@ from federation.api.resources import (
 from federation.apimachinery.errors import BadRequest, ServiceUnavailable
 from federation.apimachinery.quantity import to_int_ceil, to_milli
 from federation.apimachinery.resources import Object
+from federation.apimachinery.usedtime import in_thread
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.planning.federatedobject.placements import effective_placement
 from federation.runtime.federatedobjects import FederatedObjects
@@ -87,7 +88,7 @@ def add_routes(web: FastAPI, view: HeadroomView) -> None:
         needed = [to_read(resource, "list", "") for resource in (FEDERATED_CLUSTERS, FEDERATED_OBJECTS)]
         await request.scope[AUTHORIZE](needed, is_path_enough=False)
         asked = Question(_to_shape(cpu, memory), without, name, limit, after)
-        return json_response(200, await asyncio.to_thread(_answer, *view.read(), asked))
+        return json_response(200, await in_thread(partial(_answer, *view.read(), asked)))
 
 
 def _to_shape(cpu: str, memory: str) -> PodShape:

@@ -25,6 +25,8 @@ LINK = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch
         NO_CORS,
         {"origin": "null"},
         {"origin": "https://api.evil.example"},
+        {"origin": "http://api"},  # whoever controls the network answers without TLS for any name
+        {"origin": "ftp://api"},
         {"origin": "https://api:444"},
         {"origin": "https://localhost.evil.example"},
         {"origin": "https://["},

@@ -1,5 +1,6 @@
 """Attacks on plans in the web UI: hostile manifests, forged forms, users without the rights, secrets in diffs."""
 
+import asyncio
 from pathlib import Path
 
 import httpx
@@ -12,8 +13,12 @@ from tests.support.world import World, a_world
 from tests.unit.web.test_delivery import served
 
 from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
+from federation.apimachinery.errors import TooManyRequests
 from federation.apimachinery.resources import CONFIGMAPS, SECRETS
 from federation.apiserver.auth.clientcertificates import Peer
+from federation.plans.planner import Planners
+from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.whatif.state import ObjectSet
 from federation.web.ui.credentials import Credentials
 
 LAUGHS = "a: &a [1]\n" + "".join(
@@ -49,6 +54,22 @@ async def test_hostile_manifests_are_refused_on_the_page(parts: Parts, manifests
         tags.feed(answer.text)
         assert says in tags.text
         assert tags.loaded == FRAME
+
+
+async def test_a_plan_that_rests_keeps_no_other_user_waiting() -> None:
+    """The server lets a user rest for what he used, in the middle of a plan: nobody else waits for him."""
+    async with a_world(members=(), has_workloads=False) as world:
+        planners = Planners(load_plugins(), None, world.clock)
+        nothing = ObjectSet({})
+        async with planners.of(world.user, "tenant") as resting:
+            async with asyncio.timeout(5), planners.of(world.user, "other") as planner:
+                assert not (await planner.plan(nothing, [])).changed
+            with pytest.raises(TooManyRequests, match="another plan"):
+                async with planners.of(world.user, "tenant"):
+                    pass
+            assert not (await resting.plan(nothing, [])).changed
+        async with planners.of(world.user, "tenant"):
+            pass
 
 
 async def test_a_plan_changes_nothing_and_only_its_own_form_applies_it(tmp_path: Path) -> None:

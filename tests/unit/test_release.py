@@ -1,6 +1,7 @@
 """`make release`: versions, the change log, and archives that are the same for the same files."""
 
 import hashlib
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from tests.support.vectors import ROOT
 from tools.release import (
     CHARTS,
     ReleaseError,
+    check_unchanged,
     checksums,
     pack_chart,
     split_changelog,
@@ -55,6 +57,26 @@ def test_the_unreleased_changes_become_those_of_the_version() -> None:
     for wrong, says in ((text, "nothing below"), (LOG.replace("0.1.0", "1.0.0"), "already"), ("", "nothing below")):
         with pytest.raises(ReleaseError, match=says):
             split_changelog(wrong, "1.0.0", "2026-02-03")
+
+
+def test_what_was_edited_or_committed_during_the_build_is_not_released(tmp_path: Path) -> None:
+    def git(*words: str) -> str:
+        options = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
+        done = subprocess.run(["git", *options, *words], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    git("init", "--quiet")
+    (tmp_path / "file").write_text("built")
+    git("add", "file")
+    git("commit", "--quiet", "--message=first")
+    built = git("rev-parse", "HEAD")
+    check_unchanged(built, tmp_path)
+    (tmp_path / "file").write_text("edited")
+    with pytest.raises(ReleaseError, match="has changes"):
+        check_unchanged(built, tmp_path)
+    git("commit", "--all", "--quiet", "--message=second")
+    with pytest.raises(ReleaseError, match="another commit"):
+        check_unchanged(built, tmp_path)
 
 
 def test_archives_of_charts_have_the_same_bytes_each_time_and_sums_that_fit(tmp_path: Path) -> None:

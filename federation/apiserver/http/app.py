@@ -32,7 +32,7 @@ from federation.apiserver.http.flowcontrol import Flow, FlowControl, FlowControl
 from federation.apiserver.http.foreignpages import check_page
 from federation.apiserver.http.health import Check
 from federation.apiserver.http.looptime import LoopTime, LoopTimeOptions
-from federation.apiserver.http.nonresource import AUTHORIZE, HOLD, PUBLIC, SERVER, USER, Mount, NonResourcePaths
+from federation.apiserver.http.nonresource import AUTHORIZE, CHARGE, HOLD, PUBLIC, SERVER, USER, Mount, NonResourcePaths
 from federation.apiserver.http.parameters import timeout_s
 from federation.apiserver.http.podcommands import Locate, PodCommands
 from federation.apiserver.http.readers import Readers
@@ -199,13 +199,15 @@ class App:
         if has_own_login:
             request.scope[SERVER] = self
             request.scope[HOLD] = self._hold
+            request.scope[CHARGE] = self._charge
         if request.peer is not None:
             self._check_confined(request.peer.user, root)
         if is_probe or has_own_login:
             # Probes send no credentials. Credentials that are sent are checked on public paths too.
             if request.trail is not None:
                 await request.trail.received()
-            await self._paths.serve(request, root)
+            serve = partial(self._paths.serve, request, root)
+            await (self._loop_time.page(serve) if has_own_login else serve())
             return
         request.user = await self._authenticator.authenticate(request.peer, headers.get(b"authorization", b""))
         request.recognize()
@@ -260,13 +262,17 @@ class App:
 
     async def _seated(self, request: Request, flow: Flow | None, serve: Callable[[], Awaitable[None]]) -> None:
         """Await `serve()` with a seat of the flow, and in the time of the event loop that its user may use."""
+        owner = to_owner(request.user)
+        if owner == SYSTEM:
+            await self._with_seat(flow, serve)
+        else:
+            # Who rests for his own use occupies no seat.
+            await self._loop_time.serve(owner, partial(self._with_seat, flow, serve))
+
+    async def _with_seat(self, flow: Flow | None, serve: Callable[[], Awaitable[None]]) -> None:
         await self._flow_control.acquire(flow)
         try:
-            owner = to_owner(request.user)
-            if owner == SYSTEM:
-                await serve()
-            else:
-                await self._loop_time.serve(owner, serve)
+            await serve()
         finally:
             self._flow_control.release(flow)
 
@@ -347,13 +353,20 @@ class App:
 
     async def _serve_stream(self, request: Request, flow: Flow | None, serve: Serve) -> None:
         authorization = request.headers.get(b"authorization", b"")
-        await self._streams.serve(request.user, flow, request.peer, authorization, serve)
+        owner = to_owner(request.user)
+        counted = serve if owner == SYSTEM else partial(self._loop_time.stream, owner, serve)
+        await self._streams.serve(request.user, flow, request.peer, authorization, counted)
 
     async def _hold(self, peer: Peer | None, authorization: bytes, path: str, end: End) -> HeldStream:
         """Count a stream of a mounted app with its own log-in."""
         user = await self._authenticator.authenticate(peer, authorization)
         flow, _ = self._flow_control.classify(user, Attributes("watch", path=path))
         return self._streams.hold(user, flow, peer, authorization, end)
+
+    async def _charge(self, peer: Peer | None, authorization: bytes) -> None:
+        """Count what a page computes against its user."""
+        user = await self._authenticator.authenticate(peer, authorization)
+        await self._loop_time.own_page(to_owner(user))
 
     def _deadline_s(self, request: Request) -> float:
         text = request.query.get("timeout")

@@ -8,6 +8,7 @@ import asyncio
 import gzip
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
@@ -17,6 +18,7 @@ import yaml
 
 from federation.apimachinery.errors import ApiError, BadRequest, FederationError, RequestEntityTooLarge
 from federation.apimachinery.textcache import cache_short
+from federation.apimachinery.usedtime import in_thread
 from federation.apiserver.auth.clientcertificates import Peer
 from federation.apiserver.auth.identity import ANONYMOUS, User
 from federation.apiserver.http.connectionshares import SEAT, Seat
@@ -173,7 +175,7 @@ class Request:
         out: list[Header] = [(b"content-type", content_type), cache, *self.common_headers, *headers]
         if len(body) > GZIP_BYTES_MIN and b"gzip" in self.headers.get(b"accept-encoding", b""):
             if len(body) > _GZIP_IN_THREAD_BYTES_MIN:
-                body = await asyncio.to_thread(gzip.compress, body, 1)
+                body = await in_thread(partial(gzip.compress, body, 1))
             else:
                 body = gzip.compress(body, 1)
             out += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]

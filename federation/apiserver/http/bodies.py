@@ -3,18 +3,23 @@
 `decoding.py` decodes bytes; `asgi.py` receives and limits them.
 """
 
-import asyncio
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from federation.apimachinery.errors import BadRequest
+from federation.apimachinery.usedtime import in_thread, rest
 from federation.apiserver.http import decoding
 from federation.apiserver.http.asgi import Request
 from federation.apiserver.semantics.schema.model import ANYTHING, Schema
+
+_decoders: Final = ThreadPoolExecutor(2, "decoder")
+"""Bodies that take long to decode keep no other work waiting. More threads would decode no faster,
+because they share the GIL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +43,9 @@ async def to_object(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the object in a body and its decoding problems; raise as `decode_object` does."""
     decode = partial(decoding.decode_object, body, content_type, values_max=limits.values_max, schema=schema)
+    await rest()
     if decoding.is_slow(body, content_type):
-        return await asyncio.to_thread(decode)
+        return await in_thread(decode, _decoders)
     return decode()
 
 
@@ -50,6 +56,7 @@ async def read_patch(request: Request, media_type: str, limits: BodyLimits) -> t
     for an apply that is not YAML.
     """
     text = await request.body(limits.bytes_max)
+    await rest()
     decoding.check_values(text, 2 * limits.values_max)
     try:
         value = orjson.loads(text)
@@ -58,7 +65,7 @@ async def read_patch(request: Request, media_type: str, limits: BodyLimits) -> t
             return text, None, []
         is_slow = decoding.is_slow(text, media_type)
         decode = decoding.decode_yaml
-        value, duplicates = await asyncio.to_thread(decode, text) if is_slow else decode(text)
+        value, duplicates = await in_thread(partial(decode, text), _decoders) if is_slow else decode(text)
         return orjson.dumps(value), value, decoding.yaml_problems(duplicates)
     decoding.check_patch_size(text, value, limits.values_max)
     return text, value, decoding.find_patch_problems(text, value, media_type)

@@ -15,6 +15,8 @@ from federation.apimachinery.errors import Forbidden, UnsupportedMediaType
 from federation.apiserver.http.asgi import Request
 
 _ORIGIN, _SITE, _MODE, _DESTINATION = b"origin", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest"
+_PAGE_SCHEMES: Final = {"http": "http", "ws": "http"}
+"""By the scheme of a request, that of pages; "https" by default."""
 _FOREIGN_SITES: Final = frozenset({b"cross-site", b"same-site"})
 _REFUSED: Final = (
     "a page of another site sent this request with the browser's own credentials; use a bearer token, or a client"
@@ -49,8 +51,10 @@ def _is_foreign(request: Request) -> bool:
         host = parts.hostname or ""
     except ValueError:
         return True
+    # A page at the same host without TLS may be anybody's who controls the network.
+    is_own_scheme = parts.scheme == _PAGE_SCHEMES.get(request.scope.get("scheme", ""), "https")
     return not (
-        (parts.netloc and parts.netloc.lower().encode("latin-1") == headers.get(b"host", b"").lower())
+        (is_own_scheme and parts.netloc and parts.netloc.lower().encode("latin-1") == headers.get(b"host", b"").lower())
         or parts.scheme == "file"
         or _is_loopback(host)
     )

@@ -31,6 +31,9 @@ HOLD = "federation.hold"
 """Key in the ASGI scope of a public mounted app: `await scope[HOLD](peer, authorization, path, end)` counts a stream
 against the user with these credentials until `close()` of the result; `end` is called when they are refused later.
 Unauthorized, TooManyRequests."""
+CHARGE = "federation.charge"
+"""Key in the ASGI scope of a public mounted app: `await scope[CHARGE](peer, authorization)` counts what the request
+computes against the user with these credentials, and waits while he has to rest. Unauthorized, TooManyRequests."""
 USER = "federation.user"
 """Key in the ASGI scope of a mounted app: the authenticated `User`, for paths that the app authorizes itself."""
 _TEXT = b"text/plain; version=0.0.4; charset=utf-8"

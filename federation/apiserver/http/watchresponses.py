@@ -16,6 +16,7 @@ import orjson
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, Expired
+from federation.apimachinery.usedtime import charged, rest
 from federation.apiserver.http.asgi import JSON_TYPE, SLICE_BYTES, Request
 from federation.apiserver.http.negotiation import Representation, Shape
 from federation.apiserver.http.rendering import include_object, to_partial
@@ -163,7 +164,13 @@ async def _deliver(request: Request, encode: Callable[[Batch], bytes], batch: Ba
             continue
         if is_large:
             await _send(request, b"")
-        body = encode(piece)
+        if encode is _encode_plain:
+            body = encode(piece)
+        else:
+            # Each watch computes this form by itself, so that a user's watches could hold the event loop together.
+            await rest()
+            with charged():
+                body = encode(piece)
         if len(body) > SLICE_BYTES:
             await request.send_counted(body)
         else:

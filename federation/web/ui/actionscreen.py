@@ -150,7 +150,7 @@ async def _act(page: Page, form: Form) -> str | Mapping[str, Any]:
     edit = action.to_edit(subject, form)
     host = client_of(page.api)
     is_to_apply = form.get("step") == "apply"
-    async with page.planners.of(host) as planner:
+    async with page.planners.of(host, page.user) as planner:
         preview = await foresee(planner, edit, is_planned=action.is_planned)
         if is_to_apply and preview.fingerprint == form.get("fingerprint"):
             await apply_edits(host, [edit], [preview.change])

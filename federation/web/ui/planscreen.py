@@ -51,7 +51,7 @@ async def _load(page: Page) -> Mapping[str, Any]:
 async def _submit(page: Page, form: Mapping[str, str]) -> Mapping[str, Any]:
     host = client_of(page.api)
     requested = await to_changes(host, page, form)
-    async with page.planners.of(host) as planner:
+    async with page.planners.of(host, page.user) as planner:
         forecast = await planner.forecast(requested)
         is_to_apply = form.get("step") == "apply"
         if is_to_apply and forecast.fingerprint == form.get("fingerprint"):

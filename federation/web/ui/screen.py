@@ -32,6 +32,7 @@ class Page:
     query: Mapping[str, str]
     now: datetime
     planners: Planners
+    user: str = ""
 
     def link(self, **changes: str) -> str:
         """Return the page's own address with some parameters of the query changed; "" removes one.

@@ -96,6 +96,13 @@ def mount(read_key: Callable[[], bytes], clock: Clock, planners: Planners, oidc:
     async def on_large_form(request: Request, error: RequestEntityTooLarge) -> Response:
         return _problem(login.session_of(request, sealer), error.code, "That is too much at once", problem_of(error))
 
+    @ui.exception_handler(ApiError)
+    async def on_refusal(request: Request, error: ApiError) -> Response:
+        if isinstance(error, Unauthorized):
+            return login.to_login(request, is_over=True)
+        session = login.session_of(request, sealer)
+        return _problem(session, error.code, "The control plane could not answer", problem_of(error))
+
     @ui.exception_handler(500)
     async def on_failure(request: Request, error: Exception) -> Response:
         del error  # the API server logs it
@@ -123,16 +130,19 @@ def _with_headers(app: ASGIApp) -> ASGIApp:
 
 
 def _add_screen(ui: FastAPI, screen: Screen, sealer: Sealer, clock: Clock, planners: Planners) -> None:
-    def to_page(request: Request, session: Session) -> Page:
+    async def to_page(request: Request, session: Session) -> Page:
         api = UserAPI(request.scope[SERVER], session.credentials, request.scope)
-        return Page(api, request.url.path, request.path_params, dict(request.query_params), clock.now(), planners)
+        await api.charge()
+        return Page(
+            api, request.url.path, request.path_params, dict(request.query_params), clock.now(), planners, session.user
+        )
 
     @ui.get(screen.path)
     async def show(request: Request) -> Response:
         session = login.session_of(request, sealer)
         if session is None:
             return login.to_login(request)
-        page = to_page(request, session)
+        page = await to_page(request, session)
         if "text/event-stream" in request.headers.get("accept", ""):
             events = live.events(page.api, screen.watched(page), screen.pause_s, screen.poll_s)
             return StreamingResponse(events, media_type="text/event-stream")
@@ -145,7 +155,8 @@ def _add_screen(ui: FastAPI, screen: Screen, sealer: Sealer, clock: Clock, plann
             return login.to_login(request)
         if screen.act is None:
             raise HTTPException(405, "This page has no form")
-        form, page = await read_form(request, screen.form_bytes_max), to_page(request, session)
+        page = await to_page(request, session)
+        form = await read_form(request, screen.form_bytes_max)
         if not is_genuine(request, session, form):
             return _problem(session, 403, "Nothing was done", "The form did not come from a page of this session.")
         try:

@@ -15,9 +15,11 @@ import orjson
 
 from federation.apimachinery.errors import ApiError, ServiceUnavailable, from_status
 from federation.apimachinery.jsonobject import parse_object
+from federation.apimachinery.usedtime import charged
+from federation.apiserver.auth.clientcertificates import Peer
 from federation.apiserver.http.asgi import ASGIApp, Scope
 from federation.apiserver.http.connectionshares import SEAT
-from federation.apiserver.http.nonresource import HOLD
+from federation.apiserver.http.nonresource import CHARGE, HOLD
 from federation.apiserver.http.streams import End, HeldStream
 from federation.web.ui.credentials import Credentials
 
@@ -45,14 +47,22 @@ class UserAPI:
 
         Unauthorized, TooManyRequests.
         """
-        credentials = self._credentials
-        authorization = f"Bearer {credentials.token}".encode() if credentials.token else b""
-        held: HeldStream = await self._outer[HOLD](credentials.peer, authorization, str(self._outer["path"]), end)
+        held: HeldStream = await self._outer[HOLD](*self._identity(), str(self._outer["path"]), end)
         return held
+
+    async def charge(self) -> None:
+        """Count what the page computes against this user; Unauthorized, TooManyRequests if he used too much."""
+        await self._outer[CHARGE](*self._identity())
+
+    def _identity(self) -> tuple[Peer | None, bytes]:
+        credentials = self._credentials
+        return credentials.peer, f"Bearer {credentials.token}".encode() if credentials.token else b""
 
     async def get(self, path: str, **query: str) -> Any:
         """Return the JSON value of a successful response; ApiError otherwise."""
-        return orjson.loads(await self.send("GET", path, query))
+        answer = await self.send("GET", path, query)
+        with charged():
+            return orjson.loads(answer)
 
     async def get_text(self, path: str) -> str:
         """Return the text of a successful response; ApiError otherwise."""
@@ -60,7 +70,9 @@ class UserAPI:
 
     async def post(self, path: str, value: Any) -> Any:
         """Send a JSON value and return that of the response; ApiError without success."""
-        return orjson.loads(await self.send("POST", path, body=orjson.dumps(value)))
+        answer = await self.send("POST", path, body=orjson.dumps(value))
+        with charged():
+            return orjson.loads(answer)
 
     async def send(
         self,

@@ -5,6 +5,7 @@ from urllib.parse import parse_qsl, unquote
 from federation.apimachinery.errors import ApiError, ClusterError
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Object
+from federation.apimachinery.usedtime import charged
 from federation.client.client import Client, Request, Watch
 from federation.client.encoding import encode
 from federation.client.watchdecoder import LineSplitter, to_event
@@ -23,7 +24,8 @@ class UserTransport:
         """Return the parsed answer; list items get apiVersion and kind, which servers omit."""
         method, path, query, body = encode(request)
         answer = await self._api.send(method, unquote(path), _pairs(query), body or b"", request.content_type)
-        found = parse_object(answer)
+        with charged():
+            found = parse_object(answer)
         if found is None:
             raise ClusterError(f"the API server answered {method} {path} without a JSON object")
         for item in found.get("items") or () if request.verb == "list" else ():

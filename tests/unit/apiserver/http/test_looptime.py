@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.errors import TooManyRequests
+from federation.apimachinery.usedtime import charged, in_thread, rest
 from federation.apiserver.http.looptime import LoopTime, LoopTimeOptions
 
 OPTIONS = LoopTimeOptions(free_s=0.01, burst_s=2.0, percent=20, waiting_max=4, rest_s_max=10.0)
@@ -106,6 +107,60 @@ async def test_what_is_awaited_and_raised_passes_through() -> None:
     with pytest.raises(ValueError, match="passed on"):
         await loop_time.serve("user:a", fail)
     assert loop_time._accounts["user:a"].used.seconds == pytest.approx(1)
+
+
+async def test_what_a_page_computes_counts_for_its_owner_and_requests_in_it_only_once() -> None:
+    clock = ManualClock()
+    loop_time = LoopTime(OPTIONS, clock)
+
+    async def page() -> None:
+        clock.skip(1.01)
+        await asyncio.sleep(0)
+        await loop_time.own_page("user:a")
+        clock.skip(0.51)
+        await loop_time.serve("user:a", computing(clock, 0.31))
+
+    await loop_time.page(page)
+    regained_s = 0.2 * (0.51 + 0.31)
+    assert loop_time._accounts["user:a"].used.seconds == pytest.approx(1.0 + 0.5 + 0.3 - regained_s)
+
+
+async def test_requests_rest_where_they_wait_for_their_clients_if_others_used_up_the_time_meanwhile() -> None:
+    clock, done = ManualClock(), list[float]()
+    loop_time = LoopTime(OPTIONS, clock)
+
+    async def serve() -> None:
+        await asyncio.sleep(0)
+        await rest()
+        clock.skip(2.11)
+        done.append(clock.monotonic())
+
+    tasks = [asyncio.create_task(loop_time.serve("user:a", serve)) for _ in range(3)]
+    await clock.advance(0)
+    assert len(done) == 1
+    await clock.advance(60)
+    assert len(done) == 3
+    # Each used 2.1 s, which the owner's share covers after ten.
+    assert all(later - earlier > 2.1 + 0.1 for earlier, later in itertools.pairwise(done)), done
+    await asyncio.gather(*tasks)
+
+
+async def test_a_stream_charges_only_what_it_says_and_what_threads_compute() -> None:
+    clock = ManualClock()
+    loop_time = LoopTime(OPTIONS, clock)
+
+    async def serve() -> None:
+        clock.skip(3)
+        with charged():
+            sum(range(1000))
+        assert await in_thread(lambda: sum(range(1000))) == 499500
+        with pytest.raises(ValueError, match="wrong"):
+            await in_thread(lambda: int("wrong"))
+
+    await loop_time.stream("user:a", serve)
+    assert 0 < loop_time._accounts["user:a"].used.seconds < 1
+    await loop_time.stream("system:", serve)
+    assert set(loop_time._accounts) == {"user:a"}
 
 
 async def test_accounts_of_those_who_rested_are_forgotten() -> None:
