@@ -40,8 +40,7 @@ class ServiceCIDRStrategy(Strategy):
 class IPAddressStrategy(Strategy):
     """networking.k8s.io/v1 IPAddress: its name is the address."""
 
-    def name_problems(self, name: str) -> list[str]:
-        return ip_problems(name)
+    name_problems = staticmethod(ip_problems)
 
     def default(self, obj: Object) -> None:
         parent = value_at(obj, "spec.parentRef")

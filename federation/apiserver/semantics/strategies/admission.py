@@ -18,8 +18,7 @@ class WebhookConfigurationStrategy(GenerationStrategy):
     def default(self, obj: Object) -> None:
         defaults.default_webhooks(obj, is_mutating=obj.get("kind", "").startswith("Mutating"))
 
-    def validate(self, obj: Object) -> Causes:
-        return admissionvalidation.validate_webhooks(obj)
+    validate = staticmethod(admissionvalidation.validate_webhooks)
 
 
 class AdmissionPolicyStrategy(GenerationStrategy):
@@ -31,11 +30,8 @@ class AdmissionPolicyStrategy(GenerationStrategy):
     allow_unconditional_update = False
     status_always: ClassVar[StatusFields] = {}
 
-    def default(self, obj: Object) -> None:
-        defaults.default_admission_policy(obj)
-
-    def validate(self, obj: Object) -> Causes:
-        return policyvalidation.validate_policy(obj)
+    default = staticmethod(defaults.default_admission_policy)
+    validate = staticmethod(policyvalidation.validate_policy)
 
     def validate_update(self, new: Object, old: Object) -> Causes:
         # Unchanged expressions stay valid even if this version no longer compiles them (ratcheting).
@@ -48,11 +44,8 @@ class AdmissionPolicyBindingStrategy(GenerationStrategy):
     knows_finalizers = False
     allow_unconditional_update = False
 
-    def default(self, obj: Object) -> None:
-        defaults.default_admission_binding(obj)
-
-    def validate(self, obj: Object) -> Causes:
-        return policyvalidation.validate_binding(obj)
+    default = staticmethod(defaults.default_admission_binding)
+    validate = staticmethod(policyvalidation.validate_binding)
 
 
 class MutatingAdmissionPolicyStrategy(GenerationStrategy):
@@ -61,11 +54,8 @@ class MutatingAdmissionPolicyStrategy(GenerationStrategy):
     knows_finalizers = False
     allow_unconditional_update = False
 
-    def default(self, obj: Object) -> None:
-        defaults.default_admission_policy(obj)
-
-    def validate(self, obj: Object) -> Causes:
-        return policyvalidation.validate_mutating_policy(obj)
+    default = staticmethod(defaults.default_admission_policy)
+    validate = staticmethod(policyvalidation.validate_mutating_policy)
 
     def validate_update(self, new: Object, old: Object) -> Causes:
         # Unchanged expressions stay valid, as for a ValidatingAdmissionPolicy.
@@ -78,8 +68,5 @@ class MutatingAdmissionPolicyBindingStrategy(GenerationStrategy):
     knows_finalizers = False
     allow_unconditional_update = False
 
-    def default(self, obj: Object) -> None:
-        defaults.default_admission_binding(obj)
-
-    def validate(self, obj: Object) -> Causes:
-        return policyvalidation.validate_mutating_binding(obj)
+    default = staticmethod(defaults.default_admission_binding)
+    validate = staticmethod(policyvalidation.validate_mutating_binding)

@@ -26,8 +26,7 @@ class APIServiceStrategy(Strategy):
     status_always: ClassVar[StatusFields] = {}
     status_keeps_annotations = True
 
-    def name_problems(self, name: str) -> list[str]:
-        return nameformats.path_segment(name)
+    name_problems = staticmethod(nameformats.path_segment)
 
     def default(self, obj: Object) -> None:
         service = (obj.get("spec") or {}).get("service")
@@ -38,8 +37,7 @@ class APIServiceStrategy(Strategy):
         if old is None and (new.get("spec") or {}).get("service") is None:
             new["status"] = {"conditions": local_condition(None, now)}
 
-    def validate(self, obj: Object) -> Causes:
-        return validate_api_service(obj)
+    validate = staticmethod(validate_api_service)
 
     def validate_status_update(self, new: Object, old: Object) -> Causes:
         del old

@@ -24,14 +24,9 @@ class HorizontalPodAutoscalerStrategy(Strategy):
 
     status_always: ClassVar[StatusFields] = {"currentMetrics": None, "desiredReplicas": 0}
 
-    def default(self, obj: Object) -> None:
-        defaults.default_autoscaler(obj)
-
-    def validate(self, obj: Object) -> Causes:
-        return validate_autoscaler(obj)
-
-    def validate_update(self, new: Object, old: Object) -> Causes:
-        return validate_autoscaler(new, old)
+    default = staticmethod(defaults.default_autoscaler)
+    validate = staticmethod(validate_autoscaler)
+    validate_update = staticmethod(validate_autoscaler)
 
     def validate_status_update(self, new: Object, old: Object) -> Causes:
         del old

@@ -1,7 +1,8 @@
 """The default behaviour of all kinds and the methods that a kind may override (kube-apiserver's rest strategies).
 
 `verbs/preparation.py` calls on create: default, prepare_create, validate; on update: default, prepare_update,
-has_spec_changed, validate_update. Methods may change `obj` or `new`, never `old`, and do no I/O.
+has_spec_changed, validate_update. Methods may change `obj` or `new`, never `old`, and do no I/O. A kind whose method is
+one function names it: `validate = staticmethod(validate_service)`. So arguments are positional.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,20 +55,20 @@ class Strategy:
     immutable_fields: ClassVar[Sequence[str]] = ()
     """Dotted paths of immutable fields."""
 
-    def name_problems(self, name: str) -> list[str]:
+    def name_problems(self, name: str, /) -> list[str]:
         """Return the problems of a name."""
         return nameformats.dns1123_subdomain(name)
 
-    def default(self, obj: Object) -> None:
+    def default(self, obj: Object, /) -> None:
         """Fill absent fields with their defaults, in place."""
 
-    def prepare_create(self, obj: Object) -> None:
+    def prepare_create(self, obj: Object, /) -> None:
         """Set or remove the fields that clients may not set on create."""
 
     def record_requester(self, obj: Object, user: Mapping[str, Any]) -> None:
         """Write the requester (UserInfo) into a new object; called if `records_requester`."""
 
-    def prepare_update(self, new: Object, old: Object) -> None:
+    def prepare_update(self, new: Object, old: Object, /) -> None:
         """Copy the fields that clients may not change from `old`."""
 
     def prepare_status_update(self, new: Object, old: Object) -> None:
@@ -84,19 +85,19 @@ class Strategy:
         if self.status_always is not None:
             obj["status"] = {**self.status_always, **(obj.get("status") or {})}
 
-    def validate(self, obj: Object) -> Causes:
+    def validate(self, obj: Object, /) -> Causes:
         """Return the causes of an invalid object."""
         del obj
         return []
 
-    def validate_update(self, new: Object, old: Object) -> Causes:
+    def validate_update(self, new: Object, old: Object, /) -> Causes:
         """Return the causes of an invalid update: by default those of `validate` and of changed immutable fields."""
         causes = self.validate(new)
         for path in self.immutable_fields:
             causes += immutable(path, value_at(new, path), value_at(old, path))
         return causes
 
-    def validate_status_update(self, new: Object, old: Object) -> Causes:
+    def validate_status_update(self, new: Object, old: Object, /) -> Causes:
         """Return the causes of an invalid write through the status subresource."""
         del new, old
         return []
@@ -106,7 +107,7 @@ class Strategy:
         del new, old
         return []
 
-    def prepare_part(self, part: str, new: Object, old: Object) -> None:
+    def prepare_part(self, part: str, new: Object, old: Object, /) -> None:
         """Reset everything in `new` that a write through the subresource `part` does not change, in place."""
 
     def validate_part(self, part: str, new: Object, old: Object) -> Causes:
@@ -114,7 +115,7 @@ class Strategy:
         del part, new, old
         return []
 
-    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+    def warnings(self, obj: Object, old: Object | None, /) -> Iterable[str]:
         """Return warnings for the client, for example about deprecated fields; `old` is None on create."""
         del old, obj
         return ()

@@ -26,8 +26,7 @@ class JobStrategy(PodOwnerStrategy):
 
     status_always: ClassVar[StatusFields] = {}
 
-    def default(self, obj: Object) -> None:
-        defaults.default_job(obj)
+    default = staticmethod(defaults.default_job)
 
     def prepare_create(self, obj: Object) -> None:
         spec, metadata = obj["spec"], obj["metadata"]
@@ -77,11 +76,8 @@ class CronJobStrategy(PodOwnerStrategy):
     pod_spec = "spec.jobTemplate.spec.template.spec"
     status_always: ClassVar[StatusFields] = {}
 
-    def default(self, obj: Object) -> None:
-        defaults.default_cron_job(obj)
-
-    def validate(self, obj: Object) -> Causes:
-        return validate_cron_job(obj)
+    default = staticmethod(defaults.default_cron_job)
+    validate = staticmethod(validate_cron_job)
 
     def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
         if old is None or obj["metadata"].get("generation") != old["metadata"].get("generation"):

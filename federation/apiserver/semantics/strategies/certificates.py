@@ -27,8 +27,7 @@ class CertificateSigningRequestStrategy(Strategy):
     status_always: ClassVar[StatusFields] = {}
     records_requester = True
 
-    def name_problems(self, name: str) -> list[str]:
-        return nameformats.path_segment(name)
+    name_problems = staticmethod(nameformats.path_segment)
 
     def record_requester(self, obj: Object, user: Mapping[str, Any]) -> None:
         spec = {name: value for name, value in (obj.get("spec") or {}).items() if name not in _REQUESTER}
@@ -66,8 +65,7 @@ class CertificateSigningRequestStrategy(Strategy):
                 known = next((found["lastTransitionTime"] for found in same if found.get("lastTransitionTime")), time)
                 condition["lastTransitionTime"] = known
 
-    def validate(self, obj: Object) -> Causes:
-        return validate_request(obj)
+    validate = staticmethod(validate_request)
 
     def validate_update(self, new: Object, old: Object) -> Causes:
         return validate_request_update(new, old, CSRUpdate())

@@ -26,8 +26,7 @@ _NAME_LABEL = "kubernetes.io/metadata.name"
 class NamespaceStrategy(Strategy):
     """v1 Namespace: Terminating until `registry/namespaces.py` has deleted its objects."""
 
-    def name_problems(self, name: str) -> list[str]:
-        return nameformats.dns1123_label(name)
+    name_problems = staticmethod(nameformats.dns1123_label)
 
     def default(self, obj: Object) -> None:
         name = obj["metadata"].get("name")
@@ -104,8 +103,7 @@ class ServiceAccountStrategy(Strategy):
 
     returns_deleted_object = True
 
-    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
-        return service_account_warnings(obj, old)
+    warnings = staticmethod(service_account_warnings)
 
 
 class ResourceQuotaStrategy(Strategy):

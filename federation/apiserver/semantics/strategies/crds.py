@@ -1,7 +1,5 @@
 """Strategies of CustomResourceDefinitions and of custom resources."""
 
-from collections.abc import Iterable
-
 from federation.apimachinery import conditions
 from federation.apimachinery.equality import is_json_equal
 from federation.apimachinery.resources import Object
@@ -75,5 +73,4 @@ class CustomResourceStrategy(GenerationStrategy):
             not is_json_equal(value, old.get(key)) for key, value in new.items() if key not in {"metadata", "status"}
         )
 
-    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
-        return finalizer_warnings(obj, old)
+    warnings = staticmethod(finalizer_warnings)

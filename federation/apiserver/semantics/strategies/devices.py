@@ -22,8 +22,7 @@ class DeviceClassStrategy(GenerationStrategy):
     def default(self, obj: Object) -> None:
         obj.setdefault("spec", {})
 
-    def validate(self, obj: Object) -> Causes:
-        return validation.validate_device_class(obj)
+    validate = staticmethod(validation.validate_device_class)
 
 
 class ResourceClaimStrategy(Strategy):
@@ -53,8 +52,7 @@ class ResourceClaimStrategy(Strategy):
     def validate_update(self, new: Object, old: Object) -> Causes:
         return immutable("spec", new.get("spec"), old.get("spec"))
 
-    def validate_status_update(self, new: Object, old: Object) -> Causes:
-        return validation.validate_claim_status(new, old)
+    validate_status_update = staticmethod(validation.validate_claim_status)
 
 
 class ResourceClaimTemplateStrategy(Strategy):
@@ -94,11 +92,8 @@ class ResourceSliceStrategy(GenerationStrategy):
         del old
         self.prepare_create(new)
 
-    def validate(self, obj: Object) -> Causes:
-        return validate_slice(obj)
-
-    def validate_update(self, new: Object, old: Object) -> Causes:
-        return validate_slice(new, old)
+    validate = staticmethod(validate_slice)
+    validate_update = staticmethod(validate_slice)
 
     def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
         del old

@@ -28,18 +28,12 @@ class _FlowControlStrategy(GenerationStrategy):
 class FlowSchemaStrategy(_FlowControlStrategy):
     """flowcontrol.apiserver.k8s.io/v1 FlowSchema."""
 
-    def default(self, obj: Object) -> None:
-        defaults.default_flow_schema(obj)
-
-    def validate(self, obj: Object) -> Causes:
-        return validate_flow_schema(obj)
+    default = staticmethod(defaults.default_flow_schema)
+    validate = staticmethod(validate_flow_schema)
 
 
 class PriorityLevelConfigurationStrategy(_FlowControlStrategy):
     """flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration."""
 
-    def default(self, obj: Object) -> None:
-        defaults.default_priority_level(obj)
-
-    def validate(self, obj: Object) -> Causes:
-        return validate_priority_level(obj)
+    default = staticmethod(defaults.default_priority_level)
+    validate = staticmethod(validate_priority_level)

@@ -32,11 +32,8 @@ class ServiceStrategy(Strategy):
     status_always: ClassVar[StatusFields] = {"loadBalancer": {}}
     returns_deleted_object = True
 
-    def name_problems(self, name: str) -> list[str]:
-        return nameformats.dns1123_label(name)
-
-    def default(self, obj: Object) -> None:
-        defaults.default_service(obj)
+    name_problems = staticmethod(nameformats.dns1123_label)
+    default = staticmethod(defaults.default_service)
 
     def prepare_update(self, new: Object, old: Object) -> None:
         """Keep allocated addresses and node ports that the new manifest does not contain."""
@@ -61,8 +58,7 @@ class ServiceStrategy(Strategy):
                 spec.pop("externalTrafficPolicy", None)
             spec.pop("allocateLoadBalancerNodePorts", None)
 
-    def validate(self, obj: Object) -> Causes:
-        return validate_service(obj)
+    validate = staticmethod(validate_service)
 
     def validate_update(self, new: Object, old: Object) -> Causes:
         causes = self.validate(new)
@@ -89,11 +85,8 @@ class EndpointsStrategy(Strategy):
 
     allow_create_on_update = True
 
-    def default(self, obj: Object) -> None:
-        defaults.default_endpoints(obj)
-
-    def validate(self, obj: Object) -> Causes:
-        return validate_endpoints(obj)
+    default = staticmethod(defaults.default_endpoints)
+    validate = staticmethod(validate_endpoints)
 
 
 class EndpointSliceStrategy(GenerationStrategy):
@@ -105,8 +98,7 @@ class EndpointSliceStrategy(GenerationStrategy):
         """Return True also for other labels, which relate a slice to its Service."""
         return super().has_spec_changed(new, old) or has_changed(new, old, "labels")
 
-    def default(self, obj: Object) -> None:
-        defaults.default_endpoint_slice(obj)
+    default = staticmethod(defaults.default_endpoint_slice)
 
     def validate(self, obj: Object) -> Causes:
         kind = obj.get("addressType")
@@ -122,8 +114,7 @@ class IngressStrategy(GenerationStrategy):
 
     status_always: ClassVar[StatusFields] = {"loadBalancer": {}}
 
-    def validate(self, obj: Object) -> Causes:
-        return validate_ingress(obj)
+    validate = staticmethod(validate_ingress)
 
     def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
         return ingress_warnings(obj) if old is None else ()
@@ -141,11 +132,8 @@ class IngressClassStrategy(GenerationStrategy):
 class NetworkPolicyStrategy(GenerationStrategy):
     """networking.k8s.io/v1 NetworkPolicy."""
 
-    def default(self, obj: Object) -> None:
-        defaults.default_network_policy(obj)
-
-    def validate(self, obj: Object) -> Causes:
-        return validate_network_policy(obj)
+    default = staticmethod(defaults.default_network_policy)
+    validate = staticmethod(validate_network_policy)
 
     def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
         del old

@@ -20,8 +20,7 @@ class PodStrategy(GenerationStrategy):
     pod_spec = "spec"
     returns_deleted_object = True
 
-    def default(self, obj: Object) -> None:
-        defaults.default_pod(obj)
+    default = staticmethod(defaults.default_pod)
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
@@ -43,8 +42,7 @@ class PodStrategy(GenerationStrategy):
             return []
         return self.validate(new) + validate_changes(new["spec"], old["spec"])
 
-    def prepare_part(self, part: str, new: Object, old: Object) -> None:
-        podparts.keep_part(part, new, old)
+    prepare_part = staticmethod(podparts.keep_part)
 
     def validate_part(self, part: str, new: Object, old: Object) -> Causes:
         return podparts.validate_part(part, new, old, self.validate)

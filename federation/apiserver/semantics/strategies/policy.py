@@ -44,8 +44,7 @@ class PriorityClassStrategy(GenerationStrategy):
         del new, old
         return False
 
-    def default(self, obj: Object) -> None:
-        defaults.default_priority_class(obj)
+    default = staticmethod(defaults.default_priority_class)
 
     def validate(self, obj: Object) -> Causes:
         name = obj["metadata"].get("name", "")

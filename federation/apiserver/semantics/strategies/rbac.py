@@ -14,8 +14,7 @@ class RoleStrategy(Strategy):
 
     allow_create_on_update = True
 
-    def name_problems(self, name: str) -> list[str]:
-        return nameformats.path_segment(name)
+    name_problems = staticmethod(nameformats.path_segment)
 
     def validate(self, obj: Object) -> Causes:
         causes: Causes = []
@@ -37,11 +36,8 @@ class RoleBindingStrategy(Strategy):
 
     allow_create_on_update = True
 
-    def name_problems(self, name: str) -> list[str]:
-        return nameformats.path_segment(name)
-
-    def default(self, obj: Object) -> None:
-        default_role_binding(obj)
+    name_problems = staticmethod(nameformats.path_segment)
+    default = staticmethod(default_role_binding)
 
     def validate(self, obj: Object) -> Causes:
         causes: Causes = []

@@ -64,8 +64,7 @@ class PersistentVolumeClaimStrategy(Strategy):
     returns_deleted_object = True
     initial_finalizers = (CLAIM_FINALIZER,)
 
-    def default(self, obj: Object) -> None:
-        defaults.default_claim(obj)
+    default = staticmethod(defaults.default_claim)
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {"phase": "Pending"}
@@ -94,8 +93,7 @@ class PersistentVolumeStrategy(Strategy):
     immutable_fields = ("spec.volumeMode",)
     initial_finalizers = (VOLUME_FINALIZER,)
 
-    def default(self, obj: Object) -> None:
-        defaults.default_volume(obj)
+    default = staticmethod(defaults.default_volume)
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {"phase": "Pending"}
@@ -141,8 +139,7 @@ class StorageClassStrategy(Strategy):
     returns_deleted_object = True
     immutable_fields = ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode")
 
-    def default(self, obj: Object) -> None:
-        defaults.default_storage_class(obj)
+    default = staticmethod(defaults.default_storage_class)
 
     def validate(self, obj: Object) -> Causes:
         return [] if obj.get("provisioner") else [required("provisioner")]
@@ -181,16 +178,14 @@ class CSIDriverStrategy(GenerationStrategy):
     returns_deleted_object = True
     immutable_fields = ("spec.volumeLifecycleModes",)
 
-    def default(self, obj: Object) -> None:
-        defaults.default_driver(obj)
+    default = staticmethod(defaults.default_driver)
 
     def validate_update(self, new: Object, old: Object) -> Causes:
         before, after = value_at(old, "spec.attachRequired"), value_at(new, "spec.attachRequired")
         # The path is kube-apiserver's, which differs from the name of the field.
         return immutable("spec.attachedRequired", after, before) + super().validate_update(new, old)
 
-    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
-        return driver_warnings(obj, old)
+    warnings = staticmethod(driver_warnings)
 
 
 def _validate_capacity(capacity: Object) -> Causes:

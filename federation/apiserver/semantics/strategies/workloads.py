@@ -18,15 +18,13 @@ class DeploymentStrategy(PodOwnerStrategy):
     status_resets = ("labels",)
     immutable_fields = ("spec.selector",)
 
-    def default(self, obj: Object) -> None:
-        defaults.default_deployment(obj)
+    default = staticmethod(defaults.default_deployment)
 
     def has_spec_changed(self, new: Object, old: Object) -> bool:
         """Return True also for other annotations, because a Deployment copies them to its ReplicaSets."""
         return super().has_spec_changed(new, old) or has_changed(new, old, "annotations")
 
-    def validate(self, obj: Object) -> Causes:
-        return validation.validate_deployment(obj)
+    validate = staticmethod(validation.validate_deployment)
 
 
 class ReplicaSetStrategy(PodOwnerStrategy):
@@ -35,11 +33,8 @@ class ReplicaSetStrategy(PodOwnerStrategy):
     status_always: ClassVar[StatusFields] = {"replicas": 0}
     immutable_fields = ("spec.selector",)
 
-    def default(self, obj: Object) -> None:
-        defaults.default_replica_set(obj)
-
-    def validate(self, obj: Object) -> Causes:
-        return validation.validate_replica_set(obj)
+    default = staticmethod(defaults.default_replica_set)
+    validate = staticmethod(validation.validate_replica_set)
 
 
 class ReplicationControllerStrategy(PodOwnerStrategy):
@@ -48,11 +43,8 @@ class ReplicationControllerStrategy(PodOwnerStrategy):
     status_always: ClassVar[StatusFields] = {"replicas": 0}
     default_propagation = "Orphan"
 
-    def default(self, obj: Object) -> None:
-        defaults.default_replication_controller(obj)
-
-    def validate(self, obj: Object) -> Causes:
-        return validation.validate_replication_controller(obj)
+    default = staticmethod(defaults.default_replication_controller)
+    validate = staticmethod(validation.validate_replication_controller)
 
 
 class StatefulSetStrategy(PodOwnerStrategy):
@@ -73,8 +65,7 @@ class StatefulSetStrategy(PodOwnerStrategy):
         }
     )
 
-    def default(self, obj: Object) -> None:
-        defaults.default_stateful_set(obj)
+    default = staticmethod(defaults.default_stateful_set)
 
     def validate(self, obj: Object) -> Causes:
         return validation.validate_stateful_set(obj) + validation.validate_claim_templates(obj)
@@ -121,11 +112,8 @@ class DaemonSetStrategy(PodOwnerStrategy):
     }
     immutable_fields = ("spec.selector",)
 
-    def default(self, obj: Object) -> None:
-        defaults.default_daemon_set(obj)
-
-    def validate(self, obj: Object) -> Causes:
-        return validation.validate_daemon_set(obj)
+    default = staticmethod(defaults.default_daemon_set)
+    validate = staticmethod(validation.validate_daemon_set)
 
 
 class ControllerRevisionStrategy(Strategy):
