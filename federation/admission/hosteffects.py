@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from federation.api import names
+from federation.apimachinery.amounts import first_of
 from federation.apimachinery.effect import Effect, EffectOf, is_called
 from federation.apimachinery.errors import cause, invalid
 from federation.apimachinery.resources import CRDS, Object, Resource
@@ -69,10 +70,9 @@ def describe_effect(resource: Resource, obj: Mapping[str, Any], effect: Effect) 
     silent = [name for name, config in webhooks if not is_called(config, effect)]
     if not silent:
         return ""
-    shown = ", ".join(f'"{name}"' for name in silent[:_SHOWN_MAX])
-    more = f" and {len(silent) - _SHOWN_MAX} more" if len(silent) > _SHOWN_MAX else ""
+    named = first_of([f'"{name}"' for name in silent], _SHOWN_MAX)
     return (
-        f"the host does not call the webhook {shown}{more}: it names a service, which the host cannot reach; select the"
+        f"the host does not call the webhook {named}: it names a service, which the host cannot reach; select the"
         " configuration with a ClusterPropagationPolicy to let it act in members, or give clientConfig.url"
     )
 

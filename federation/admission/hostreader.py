@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from federation.admission.federatedobjects import FindResource
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import NotFound
-from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client, UserInfo
+from federation.apimachinery.resources import Object, Resource, UserInfo
+from federation.client.client import Client
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,6 @@ FORCED_REMOVAL = _OURS + "forced-removal"
 """On a FederatedCluster that leaves without its member's help: the reason."""
 LEFTOVERS_RECORDED = _OURS + "leftovers-recorded"
 """On a FederatedCluster that leaves by force: "true" once what its member may hold is recorded."""
-CLUSTER_RESOURCE_PLUGINS = _A + "cluster-resource-plugins"
 ENABLE_FOLLOWER_SCHEDULING = _I + "enable-follower-scheduling"
 POD_UNSCHEDULABLE_THRESHOLD = _I + "pod-unschedulable-threshold"
 INTERNAL_ORPHAN = _I + "orphan"
@@ -448,11 +447,9 @@ EVENT_UNDO_REFUSED = "UndoRefused"
 
 # Reasons of condition EvictionAllowed besides planning/failover/halts.py, and event reasons of failover
 REASON_EVICTION_ALLOWED = "EvictionAllowed"
-EVENT_EVICTED = "Evicted"
 EVENT_EVICTION_WAITS = "EvictionWaits"
 EVENT_EVICTION_HALTED = "EvictionHalted"
 EVENT_EVICTION_RESUMED = "EvictionResumed"
-EVENT_RETURNED = "Returned"
 
 # Event reasons of the automigration controller
 EVENT_AUTO_MIGRATION_INFO_UPDATED = "AutoMigrationInfoUpdated"

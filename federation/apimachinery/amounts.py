@@ -1,4 +1,6 @@
-"""Counts and amounts of resources as people read them: `1 object`, `1.5Gi`. Pure."""
+"""Counts and amounts of resources as people read them: `1 object`, `1.5Gi`, `east, west and 3 more`. Pure."""
+
+from collections.abc import Sequence
 
 _UNITS = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
 
@@ -6,6 +8,12 @@ _UNITS = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
 def to_count(number: float, noun: str) -> str:
     """Return `1 replica`, `2 replicas`; the plural of the noun ends in s."""
     return f"{number:g} {noun}" if number == 1 else f"{number:.0f} {noun}s"
+
+
+def first_of(items: Sequence[object], most: int, *, separator: str = ", ") -> str:
+    """Return the first `most` items and how many more there are: `a, b and 3 more`, or `a; b; and 3 more`."""
+    text, more = separator.join(map(str, items[:most])), len(items) - most
+    return f"{text}{'; ' if separator == '; ' else ' '}and {more} more" if more > 0 else text
 
 
 def to_amount(resource: str, value: int | None) -> str:

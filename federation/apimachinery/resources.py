@@ -4,10 +4,13 @@ A `Resource` holds group, version, kind, plural and scope, enough to build a URL
 FederatedTypeConfig are further instances of it; the federation's own kinds are in `api/resources.py`.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 Object = dict[str, Any]
 """A Kubernetes object as parsed JSON. Cached ones are read-only: copy before changing."""
+UserInfo = Mapping[str, Any]
+"""Kubernetes' UserInfo: username, groups, uid and extra."""
 
 
 class Resource(NamedTuple):

@@ -1,4 +1,4 @@
-"""Kubernetes' own annotation keys and Secret types that several packages use; ours are in `api/names.py`."""
+"""Kubernetes' own annotation keys, Secret types and groups that several packages use; ours are in `api/names.py`."""
 
 LAST_APPLIED_CONFIGURATION = "kubectl.kubernetes.io/last-applied-configuration"
 DEPLOYMENT_REVISION = "deployment.kubernetes.io/revision"
@@ -17,3 +17,5 @@ OF_CONTROLLERS = frozenset(
     }
 )
 """Annotations in which the controllers of one cluster record their work on users' objects."""
+AUTHENTICATED = "system:authenticated"
+"""The group of every user who has proved who he is."""

@@ -13,6 +13,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType, from_config
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS
 from federation.apimachinery import conditions
+from federation.apimachinery.amounts import first_of
 from federation.apimachinery.errors import Forbidden, NotFound
 from federation.apimachinery.resources import Resource
 from federation.client.http import HTTPClient
@@ -105,10 +106,8 @@ def _unknown_type(resource: Resource) -> FederatedType:
 
 def print_following(console: Console, following: FollowerPlacement) -> None:
     """Print the leaders and clusters."""
-    shown = ", ".join(following.leaders[:_LEADERS_SHOWN_MAX])
-    more = len(following.leaders) - _LEADERS_SHOWN_MAX
     if following.leaders:
-        print_field(console, "follows", f"{shown}{f' and {more} more' if more > 0 else ''}")
+        print_field(console, "follows", first_of(following.leaders, _LEADERS_SHOWN_MAX))
     print_field(console, "goes to", ", ".join(following.clusters) or "no cluster: its leaders are not placed")
     for leader, clusters in following.kept.items():
         print_field(console, "stays", f"in {', '.join(clusters)} for {leader}: deleted, its member objects were kept")

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import orjson
 
 from federation.apimachinery.errors import NotFound
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.resources import Object, Resource, UserInfo
 
 
 class PatchType(StrEnum):
@@ -62,8 +62,6 @@ class ObjectPage(NamedTuple):
 WatchBatch = list[WatchEvent]
 Objects = list[Object]
 Watch = AsyncGenerator[WatchBatch, None]
-UserInfo = Mapping[str, Any]
-"""Kubernetes' UserInfo: username, groups, uid and extra."""
 Verb = Literal["get", "list", "create", "update", "patch", "apply", "delete", "watch"]
 
 

@@ -26,8 +26,9 @@ from federation.apimachinery.errors import (
     not_served,
 )
 from federation.apimachinery.resources import Object
+from federation.apimachinery.wellknown import AUTHENTICATED
 from federation.apiserver.auth.authorization import forbidden
-from federation.apiserver.auth.identity import AUTHENTICATED, Attributes, User
+from federation.apiserver.auth.identity import Attributes, User
 from federation.apiserver.http.asgi import Receive, Request, Scope, Send
 from federation.apiserver.http.nonresource import AUTHORIZE, Mount
 from federation.apiserver.http.statuserrors import method_not_allowed

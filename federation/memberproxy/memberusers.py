@@ -8,7 +8,8 @@ prefix. Such a name has no rights in the member until an administrator there bin
 from typing import Final
 
 from federation.apimachinery.errors import Forbidden
-from federation.apiserver.auth.identity import AUTHENTICATED, UNAUTHENTICATED, User
+from federation.apimachinery.wellknown import AUTHENTICATED
+from federation.apiserver.auth.identity import UNAUTHENTICATED, User
 
 PREFIX: Final = "federation:"
 """Begins the names of users and groups in a member that would otherwise be names of the member's own system."""

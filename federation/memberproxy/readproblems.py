@@ -6,6 +6,7 @@ Clusters with the same problem share a warning: a lost region is one line, not a
 from collections.abc import Mapping
 from typing import Final
 
+from federation.apimachinery.amounts import first_of
 from federation.apimachinery.errors import ApiError
 
 _NAMES_MAX: Final = 10
@@ -31,6 +32,4 @@ def _to_text(problem: BaseException, limit_s: float) -> str:
 
 
 def _names(clusters: list[str]) -> str:
-    shown = ", ".join(clusters[:_NAMES_MAX])
-    more = f" and {len(clusters) - _NAMES_MAX} more" if len(clusters) > _NAMES_MAX else ""
-    return f"{'cluster' if len(clusters) == 1 else 'clusters'} {shown}{more}"
+    return f"{'cluster' if len(clusters) == 1 else 'clusters'} {first_of(clusters, _NAMES_MAX)}"

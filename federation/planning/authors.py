@@ -14,9 +14,8 @@ from typing import Any
 import orjson
 
 from federation.api import names
+from federation.apimachinery.resources import UserInfo
 
-UserInfo = Mapping[str, Any]
-"""Kubernetes' UserInfo: username, groups, uid and extra."""
 AUTHORS_MAX = 32
 """Authors of one wish, and of all that is in one overridden object: each is a dry run on the host."""
 _CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"

@@ -11,8 +11,8 @@ import contextlib
 from collections.abc import Sequence
 
 from federation.apimachinery.errors import AlreadyExists
-from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client, PatchType, UserInfo
+from federation.apimachinery.resources import Object, Resource, UserInfo
+from federation.client.client import Client, PatchType
 
 
 async def apply_for(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from federation.apimachinery.quantity import parse
 from federation.planning.clusters.clusterresources import aggregate
-from federation.planning.rendering.retention import merge_maps, retain_for_apply
+from federation.planning.rendering.retention import retain_for_apply
 
 _CPUS = st.integers(0, 64)
 
@@ -57,18 +57,6 @@ def test_ended_pods_and_closed_nodes_do_not_count(pods: list[int]) -> None:
             }
         ],
     }
-
-
-_MAPS = st.dictionaries(st.sampled_from("abcd"), st.sampled_from("xy"), max_size=4)
-
-
-@given(_MAPS, _MAPS, st.sets(st.sampled_from("abcd")))
-def test_merged_maps_hold_the_template_and_only_foreign_keys_besides(
-    template: dict[str, str], observed: dict[str, str], propagated: set[str]
-) -> None:
-    merged = merge_maps(template, observed, propagated)
-    assert template.items() <= merged.items()
-    assert all(key not in propagated for key in merged.keys() - template.keys())
 
 
 @given(st.integers(30000, 32000), st.integers(30000, 32000))

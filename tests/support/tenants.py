@@ -16,9 +16,10 @@ import httpx
 from federation.api.crds import crd_manifests
 from federation.api.resources import CORE_GROUP
 from federation.apimachinery.resources import Object
+from federation.apimachinery.wellknown import AUTHENTICATED
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.clientcertificates import Peer
-from federation.apiserver.auth.identity import AUTHENTICATED, Attributes, Decision, User
+from federation.apiserver.auth.identity import Attributes, Decision, User
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.interface import Store
 from federation.apiserver.store.memory import MemoryStore

@@ -17,7 +17,6 @@ from federation.apimachinery.errors import ApiError, FederationError, InternalEr
 from federation.apimachinery.jsonpatch import TestFailedError, apply_json_patch
 from federation.apimachinery.resources import Object
 from federation.apiserver.admission.matching import Expression
-from federation.apiserver.admission.policies import Policy
 from federation.apiserver.semantics.cel.composition import Environment
 from federation.apiserver.semantics.cel.patchtypes import JSON_PATCH, JSON_PATCH_LIST, OBJECT, TYPE_KEY, type_name
 from federation.apiserver.semantics.cel.programs import CompileError
@@ -51,9 +50,6 @@ class Mutations:
 
     entries: tuple[Mutation, ...]
     is_reinvoked: bool
-
-
-MutatingPolicy = Policy[Mutations]
 
 
 @dataclass(slots=True)

@@ -16,8 +16,9 @@ import orjson
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import NotFound, Unauthorized
+from federation.apimachinery.wellknown import AUTHENTICATED
 from federation.apiserver.auth.clientcertificates import Peer
-from federation.apiserver.auth.identity import ANONYMOUS, AUTHENTICATED, CREDENTIAL_ID, User, service_account_user
+from federation.apiserver.auth.identity import ANONYMOUS, CREDENTIAL_ID, User, service_account_user
 from federation.apiserver.auth.oidc import OIDCAuthenticator
 from federation.apiserver.auth.serviceaccounttokens import TOKEN_BYTES_MAX, ServiceAccountClaims, ServiceAccountTokens
 from federation.apiserver.auth.tokenfile import TokenFile

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-AUTHENTICATED = "system:authenticated"
+from federation.apimachinery.wellknown import AUTHENTICATED
+
 UNAUTHENTICATED = "system:unauthenticated"
 MASTERS = "system:masters"
 SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from urllib.parse import unquote
 
 from federation.apimachinery.errors import BadRequest
+from federation.apimachinery.wellknown import AUTHENTICATED
 from federation.apiserver.auth.authorization import Authorizer, authorize
 from federation.apiserver.auth.identity import (
-    AUTHENTICATED,
     SERVICE_ACCOUNT_PREFIX,
     SERVICE_ACCOUNTS_GROUP,
     UNAUTHENTICATED,

@@ -11,7 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from federation.apimachinery.errors import ConfigurationError, FederationError
-from federation.apiserver.auth.identity import AUTHENTICATED, CREDENTIAL_ID, User
+from federation.apimachinery.wellknown import AUTHENTICATED
+from federation.apiserver.auth.identity import CREDENTIAL_ID, User
 
 SIGNING_ALGS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512")
 _RESERVED = "system:"

@@ -17,7 +17,8 @@ import orjson
 import structlog
 
 from federation.apimachinery.errors import ConfigurationError
-from federation.apiserver.auth.identity import AUTHENTICATED, User
+from federation.apimachinery.wellknown import AUTHENTICATED
+from federation.apiserver.auth.identity import User
 from federation.apiserver.auth.pki import write_private
 
 _log = structlog.get_logger(__name__)

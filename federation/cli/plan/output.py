@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from federation.apimachinery.amounts import to_amount, to_count
+from federation.apimachinery.amounts import first_of, to_amount, to_count
 from federation.plans.diffs import to_diff
 from federation.plans.edits import describe_object
 from federation.scheduling.decisiontext import to_cost
@@ -188,9 +188,8 @@ def _print_unchanged(console: Console, objects: Sequence[ObjectPlan], *, is_expl
         unplaced = f" ({to_count(obj.unplaced, 'replica')} unplaced)" if obj.unplaced else ""
         reasons.setdefault(reason + unplaced, []).append(obj)
     for reason, group in reasons.items():
-        named = ", ".join(describe_object(obj.resource, obj.namespace, obj.name) for obj in group[:_NAMED_MAX])
-        more = f" and {len(group) - _NAMED_MAX} more" if len(group) > _NAMED_MAX else ""
-        print_wrapped(console, "unchanged: ", f"{named}{more}")
+        named = [describe_object(obj.resource, obj.namespace, obj.name) for obj in group]
+        print_wrapped(console, "unchanged: ", first_of(named, _NAMED_MAX))
         print_wrapped(console, "  ", reason)
         if is_explained and group[0].explanation is not None:
             print_scores(console, group[0].explanation)

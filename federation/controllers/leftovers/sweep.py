@@ -15,6 +15,7 @@ import orjson
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
+from federation.apimachinery.amounts import first_of
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.resources import SECRETS, Object
 from federation.client.client import Client
@@ -66,8 +67,7 @@ class _Findings:
         """Return one line, "" when nothing happened."""
         parts = []
         for outcome, found in sorted(self.outcomes.items()):
-            more = f" and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
-            parts.append(f"{outcome}: {', '.join(sorted(found)[:_NAMED_MAX])}{more}")
+            parts.append(f"{outcome}: {first_of(sorted(found), _NAMED_MAX)}")
         return "; ".join(parts)
 
 

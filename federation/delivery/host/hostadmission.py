@@ -29,8 +29,9 @@ from federation.apimachinery.resources import (
     RESOURCE_QUOTAS,
     VALIDATING_WEBHOOKS,
     Object,
+    UserInfo,
 )
-from federation.client.client import Client, UserInfo
+from federation.client.client import Client
 from federation.delivery.host.verdictcache import Review, VerdictCache, VerdictCacheOptions
 from federation.delivery.rules.content import Subject
 from federation.delivery.rules.facts import Held

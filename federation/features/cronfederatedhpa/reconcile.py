@@ -11,8 +11,7 @@ from federation.api import names
 from federation.api.resources import CRON_AUTOSCALERS, UNITED_DEPLOYMENTS
 from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.errors import ApiError, BadRequest, NotFound
-from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object, Resource
-from federation.client.client import UserInfo
+from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object, Resource, UserInfo
 from federation.features.cronfederatedhpa.names import EVENT_CRON_RULE_APPLIED, EVENT_CRON_RULE_FAILED
 from federation.features.cronfederatedhpa.rules import Due, due_rules, next_histories
 from federation.planning.authors import authors_of

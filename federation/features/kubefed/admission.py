@@ -23,12 +23,12 @@ from federation.api.kubefedkinds import (
 from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery.errors import AlreadyExists, BadRequest, Invalid, cause, invalid
 from federation.apimachinery.resources import CLUSTER_ROLES, NAMESPACES, REPLICA_SETS, Object, Resource
+from federation.apimachinery.wellknown import AUTHENTICATED
 from federation.apiserver.admission.requests import AdmissionRequest
-from federation.apiserver.auth.identity import AUTHENTICATED
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
 from federation.client.client import Client
 from federation.features.kubefed.names import KUBEFED_MANAGER
-from federation.planning.kubefed.nativeform import policy_kinds, policy_name, to_native, to_pointer
+from federation.planning.kubefed.nativeform import pointer_of, policy_kinds, policy_name, to_native
 from federation.runtime.onbehalf import apply_for
 
 _Permission = tuple[tuple[str, ...], AccessCheck]
@@ -114,7 +114,7 @@ def _problems(obj: Object, kind: FederatedKind, namespace: str) -> Iterator[dict
         yield cause("FieldValueInvalid", text, "metadata.name")
     for index, entry in enumerate((obj.get("spec") or {}).get("overrides") or ()):
         for place, patch in enumerate(entry.get("clusterOverrides") or ()):
-            if to_pointer(patch["path"]) in _IDENTITY:
+            if pointer_of(patch["path"]) in _IDENTITY:
                 field = f"spec.overrides[{index}].clusterOverrides[{place}].path"
                 text = f'Invalid value: "{patch["path"]}": the identity of an object is the same in all clusters'
                 yield cause("FieldValueInvalid", text, field)

@@ -22,7 +22,7 @@ from federation.api.resources import (
 )
 from federation.apimachinery.errors import AlreadyExists, NotFound, invalid
 from federation.apimachinery.fielderrors import Causes
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.resources import Object, Resource, UserInfo
 from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
 from federation.apiserver.semantics.defaults.poddefaults import default_template
@@ -40,7 +40,6 @@ from federation.features.uniteddeployment.rules.subsettemplate import Target, re
 from federation.features.uniteddeployment.rules.uniteddefaults import default_united
 from federation.features.uniteddeployment.rules.unitedvalidation import UnitedRules, validate_united, validate_update
 from federation.features.uniteddeployment.rules.workloadkinds import WorkloadKind, kind_of
-from federation.planning.authors import UserInfo
 
 Review = Callable[[Resource, Object, UserInfo], Awaitable[Any]]
 """Submits an object to the host's admission as a dry run of a user; ApiError when it is refused."""

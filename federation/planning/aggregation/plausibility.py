@@ -23,11 +23,6 @@ _WHOLE = "status"
 """Names the status itself among the parts that do not count."""
 
 
-def with_plausible_status(member: Mapping[str, Any], group: str = "apps", kind: str = "") -> Mapping[str, Any]:
-    """Return the member object of the kind without the parts of its status that are not plausible."""
-    return plausible(member, group, kind)[0]
-
-
 def plausible(member: Mapping[str, Any], group: str, kind: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """Return the member object without the parts of its status that are not plausible, and the names of these."""
     status = member.get("status")

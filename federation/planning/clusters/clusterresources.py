@@ -11,9 +11,6 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-import orjson
-
-from federation.api import names
 from federation.apimachinery.quantity import ZERO, Quantity, parse
 from federation.apimachinery.resources import Object
 from federation.planning.clusters import nodeclasses
@@ -248,11 +245,6 @@ class _Hold(NamedTuple):
     requests: tuple[tuple[str, Quantity], ...]
 
 
-def pod_requests(pod: Mapping[str, Any]) -> Amounts:
-    """Return the requests of the pod, none when it has ended."""
-    return {} if has_ended(pod) else spec_requests(pod.get("spec") or {})
-
-
 def has_ended(pod: Mapping[str, Any]) -> bool:
     """Return True if the pod has succeeded or failed."""
     return (pod.get("status") or {}).get("phase") in _ENDED
@@ -312,42 +304,3 @@ def _readable(quantities: Mapping[str, Any] | None) -> Amounts:
 def _add(total: Amounts, more: Mapping[str, Quantity]) -> None:
     for name, amount in more.items():
         total[name] = total.get(name, ZERO) + amount
-
-
-def resolve_plugins(annotations: Mapping[str, str], known: Iterable[str]) -> list[str]:
-    """Return the known collectors in the annotation; ValueError unless it is a JSON list of strings.
-
-    Nothing calls it yet: the only collector besides nodes and pods is Katalyst's (`aggregate_katalyst`).
-    """
-    text = annotations.get(names.CLUSTER_RESOURCE_PLUGINS)
-    if not text:
-        return []
-    wanted = orjson.loads(text)
-    if not isinstance(wanted, list) or not all(isinstance(name, str) for name in wanted):
-        raise ValueError(f"{names.CLUSTER_RESOURCE_PLUGINS}: {text!r} is not a JSON list of names")
-    available = set(known)
-    return [name for name in wanted if name in available]
-
-
-def aggregate_katalyst(
-    nodes: Iterable[Mapping[str, Any]],
-    pods: Iterable[Mapping[str, Any]],
-    custom_node_resources: Iterable[Mapping[str, Any]],
-) -> tuple[Amounts, Amounts]:
-    """Return allocatable and available reclaimed resources, from katalyst's CustomNodeResources of the given nodes.
-
-    A CustomNodeResource is `{"name", "allocatable"}` here, its allocatable None when it reports nothing. No controller
-    watches CustomNodeResources yet; vectors check the arithmetic.
-    """
-    counted = {node["metadata"]["name"] for node in nodes}
-    allocatable: Amounts = {}
-    for item in custom_node_resources:
-        if item["name"] in counted:
-            for name, amount in (item.get("allocatable") or {}).items():
-                allocatable[name] = allocatable.get(name, ZERO) + parse(amount)
-    available = dict(allocatable)
-    for pod in pods:
-        for name, amount in pod_requests(pod).items():
-            if name.startswith(names.KATALYST_PREFIX) and name in available:
-                available[name] = available[name] - amount
-    return allocatable, available

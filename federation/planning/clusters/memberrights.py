@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
+from federation.apimachinery.amounts import first_of
 from federation.apimachinery.resources import (
     CLUSTER_ROLES,
     NODES,
@@ -102,9 +103,7 @@ def is_unrestricted(held: Sequence[Mapping[str, Any]]) -> bool:
 
 def describe_rights(rights: Mapping[str, Sequence[str]]) -> str:
     """Return rights as text for a message: the first resources with their verbs."""
-    listed = [f"{title} ({', '.join(verbs)})" for title, verbs in list(rights.items())[:_LISTED_MAX]]
-    more = len(rights) - len(listed)
-    return "; ".join(listed) + (f"; and {more} more" if more else "")
+    return first_of([f"{title} ({', '.join(verbs)})" for title, verbs in rights.items()], _LISTED_MAX, separator="; ")
 
 
 def _rule(group: str, plurals: Sequence[str], verbs: Sequence[str], only: Sequence[str] = ()) -> Object:

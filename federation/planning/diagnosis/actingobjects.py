@@ -5,6 +5,7 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery import conditions
+from federation.apimachinery.amounts import first_of
 from federation.apimachinery.effect import Effect
 from federation.apimachinery.finalizers import has_finalizer
 from federation.apimachinery.resources import API_SERVICES, Object, Resource
@@ -38,8 +39,7 @@ def diagnose_configurations(stored: Configurations) -> Iterator[tuple[Level, str
             elsewhere.append(title)
         yield from _problems(resource, obj, title, effect, is_delivered=is_delivered)
     if elsewhere:
-        more = f" and {len(elsewhere) - _SHOWN_MAX} more" if len(elsewhere) > _SHOWN_MAX else ""
-        yield Level.OK, f"in members only: {', '.join(sorted(elsewhere)[:_SHOWN_MAX])}{more}", ""
+        yield Level.OK, f"in members only: {first_of(sorted(elsewhere), _SHOWN_MAX)}", ""
 
 
 def _problems(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions, dotpaths
+from federation.apimachinery.amounts import first_of
 from federation.apimachinery.clock import parse_rfc3339
 from federation.apimachinery.naturalorder import natural_key
 from federation.planning.diagnosis.clusterstanding import Standing, clusters_standing, words_for
@@ -221,6 +222,4 @@ def _in_order(clusters: AbstractSet[str]) -> list[str]:
 
 
 def _named(clusters: AbstractSet[str]) -> str:
-    listed = _in_order(clusters)
-    more = len(listed) - _CLUSTERS_NAMED_MAX
-    return ", ".join(listed[:_CLUSTERS_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+    return first_of(_in_order(clusters), _CLUSTERS_NAMED_MAX)

@@ -105,15 +105,10 @@ def author_of(fields: Sequence[Field], live: Mapping[str, Any]) -> Author | None
 
     A field that was removed has no owner, so it has no author either.
     """
-    managed = (live.get("metadata") or {}).get("managedFields")
-    if not isinstance(managed, list):
-        return None
     authors = [
         _to_author(entry)
-        for entry in managed[:_ENTRIES_MAX]
-        if isinstance(entry, Mapping)
-        and not _is_ours(entry)
-        and any(_owns(entry.get("fieldsV1"), field.steps) for field in fields)
+        for entry in _entries(live)
+        if not _is_ours(entry) and any(_owns(entry.get("fieldsV1"), field.steps) for field in fields)
     ]
     return max(authors, key=lambda author: author.time, default=None)
 
@@ -123,11 +118,10 @@ def managers_of(live: Mapping[str, Any]) -> list[tuple[Author, tuple[str, ...]]]
 
     Parts are `spec.replicas` or `metadata.labels`, not what is in them.
     """
-    managed = (live.get("metadata") or {}).get("managedFields")
     found = [
         (_to_author(entry), parts)
-        for entry in (managed[:_ENTRIES_MAX] if isinstance(managed, list) else ())
-        if isinstance(entry, Mapping) and not _is_ours(entry) and (parts := _parts(entry.get("fieldsV1")))
+        for entry in _entries(live)
+        if not _is_ours(entry) and (parts := _parts(entry.get("fieldsV1")))
     ]
     return sorted(found, key=lambda each: each[0].time, reverse=True)
 
@@ -159,22 +153,21 @@ def is_applied_by_us(live: Mapping[str, Any], steps: Sequence[Step]) -> bool:
 
 def is_written_by_us(live: Mapping[str, Any], steps: Sequence[Step]) -> bool:
     """Return whether managedFields name the federation as an owner of the field, by an apply or another write."""
-    managed = (live.get("metadata") or {}).get("managedFields")
-    entries = managed[:_ENTRIES_MAX] if isinstance(managed, list) else ()
     return any(
-        isinstance(entry, Mapping)
-        and entry.get("manager") == names.FIELD_MANAGER
-        and _owns(entry.get("fieldsV1"), steps)
-        for entry in entries
+        entry.get("manager") == names.FIELD_MANAGER and _owns(entry.get("fieldsV1"), steps) for entry in _entries(live)
     )
 
 
 def applied_entry(live: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the entry of managedFields for the federation's applies, None without one."""
+    return next(filter(_is_ours, _entries(live)), None)
+
+
+def _entries(live: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the first entries of managedFields, without malformed ones."""
     managed = (live.get("metadata") or {}).get("managedFields")
-    if not isinstance(managed, list):
-        return None
-    return next((entry for entry in managed[:_ENTRIES_MAX] if isinstance(entry, Mapping) and _is_ours(entry)), None)
+    entries = managed[:_ENTRIES_MAX] if isinstance(managed, list) else ()
+    return [entry for entry in entries if isinstance(entry, Mapping)]
 
 
 def _is_ours(entry: Mapping[str, Any]) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery import conditions
+from federation.apimachinery.amounts import first_of
 from federation.apimachinery.clock import from_rfc3339, to_rfc3339
 
 _NAMED_MAX = 5
@@ -109,8 +110,7 @@ def _find(states: Sequence[ClusterState], options: HaltOptions) -> Halt | None:
         text = f"all {len(states)} clusters stopped answering within {options.probe_period_s:g} s"
         return Halt(HaltReason.NETWORK, f"{text}: the control plane's own network is the likelier cause")
     if len(lost) > options.share * len(states):
-        shown = [state.name for state in lost[:_NAMED_MAX]]
-        more = f" and {len(lost) - _NAMED_MAX} more" if len(lost) > _NAMED_MAX else ""
-        text = f"{len(lost)} of {len(states)} clusters are not ready ({', '.join(shown)}{more})"
+        named = first_of([state.name for state in lost], _NAMED_MAX)
+        text = f"{len(lost)} of {len(states)} clusters are not ready ({named})"
         return Halt(HaltReason.MAJORITY, f"{text}, more than {options.share:.0%}")
     return None

@@ -41,7 +41,6 @@ ACTING: Final = (
     PRIORITY_LEVELS,
 )
 """Kinds whose objects are data on the host once a policy selects them."""
-ACTING_KINDS: Final = frozenset((resource.group, resource.kind) for resource in ACTING)
 _WEBHOOKS = frozenset((VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS))
 _CONVERSION = ("spec", "conversion", "webhook", "clientConfig")
 _CHOICES = {"true": Effect.ALL, "false": Effect.NONE}

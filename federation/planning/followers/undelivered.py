@@ -8,6 +8,7 @@ a delivery under way or a cluster that does not answer, do not count. `controlle
 from collections.abc import Mapping
 from typing import Any
 
+from federation.apimachinery.amounts import first_of
 from federation.planning.followers.leaderplan import Find
 from federation.planning.followers.references import Identity
 
@@ -48,14 +49,12 @@ def describe_undelivered(followers: Mapping[Identity, frozenset[str]], find: Fin
         refused = refusals(federated) if federated is not None else {}
         clusters = {cluster: status for cluster, status in refused.items() if cluster in followers[follower]}
         found += (_sentence(follower, clusters, status) for status in sorted(set(clusters.values())))
-    more = len(found) - _FOLLOWERS_NAMED_MAX
-    return "; ".join(found[:_FOLLOWERS_NAMED_MAX]) + (f"; and {more} more" if more > 0 else "")
+    return first_of(found, _FOLLOWERS_NAMED_MAX, separator="; ")
 
 
 def _sentence(follower: Identity, clusters: Mapping[str, str], status: str) -> str:
     listed = sorted(cluster for cluster, held in clusters.items() if held == status)
-    more = len(listed) - _CLUSTERS_NAMED_MAX
-    where = ", ".join(listed[:_CLUSTERS_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+    where = first_of(listed, _CLUSTERS_NAMED_MAX)
     text = f"{follower.kind} {follower.name} is not the host's in {where} ({status})"
     target = f"{follower} -n {follower.namespace}"
     if status != _THERE_BEFORE:

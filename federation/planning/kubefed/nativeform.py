@@ -134,7 +134,7 @@ def _policy_labels(federated: Mapping[str, Any], kind: FederatedKind, *, has_ove
     return {propagation: name, **({override: name} if has_overrides else {})}
 
 
-def to_pointer(path: str) -> str:
+def pointer_of(path: str) -> str:
     """Return the JSON pointer of a path, which may have dots instead: spec.replicas is /spec/replicas."""
     return path if path.startswith("/") else "/" + path.replace(".", "/")
 
@@ -144,9 +144,9 @@ def override_rules(federated: Mapping[str, Any], *, is_divided: bool) -> list[Ob
     rules = []
     for entry in (federated.get("spec") or {}).get("overrides") or ():
         patches = [
-            {"path": to_pointer(each["path"]), "operator": each.get("op") or "replace", **_value(each)}
+            {"path": pointer_of(each["path"]), "operator": each.get("op") or "replace", **_value(each)}
             for each in entry.get("clusterOverrides") or ()
-            if not (is_divided and to_pointer(each["path"]) == REPLICAS_PATH)
+            if not (is_divided and pointer_of(each["path"]) == REPLICAS_PATH)
         ]
         if patches:
             rules.append({"targetClusters": {"clusters": [entry["clusterName"]]}, "overriders": {"jsonpatch": patches}})

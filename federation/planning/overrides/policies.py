@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from federation.api import names
+from federation.apimachinery.resources import UserInfo
 from federation.apimachinery.selectors import Labels
-from federation.planning.authors import UserInfo, authors_of
+from federation.planning.authors import authors_of
 from federation.planning.overrides.budget import PatchBudget, size_of
 from federation.planning.overrides.containers import compute_command_patches, compute_env_patches
 from federation.planning.overrides.errors import OverrideError

@@ -1,11 +1,11 @@
 """Keep the member's value in some fields of an existing member object (docs/reference/sync.md). Pure.
 
 `retain_for_apply` returns the applied configuration for server-side apply: fields that were never sent need no
-protection there, so only fields of the template itself take the member's value (`memberowned.py`). `retain` is
-KubeAdmiral's rule for an update that replaces the object. Arguments are not changed.
+protection there, so only fields of the template itself take the member's value (`memberowned.py`). Arguments are not
+changed.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from federation.api import names
@@ -15,40 +15,11 @@ from federation.apimachinery.resources import Object
 from federation.planning.federatedobject.finished import is_finished, kind_of
 from federation.planning.rendering.memberowned import keep_member_values
 
-_TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  # a path, not a token
-
-
 _NEVER_APPLIED = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 
 class RetentionError(InvalidInput):
     """A field of the member object has the wrong type; the message names the field."""
-
-
-def merge_maps(
-    template: Mapping[str, str] | None, observed: Mapping[str, str] | None, last_propagated: Iterable[str]
-) -> dict[str, str]:
-    """Return the template's labels or annotations, and the observed ones that were not propagated.
-
-    Server-side apply makes it unnecessary here; vectors compare it with KubeAdmiral's.
-    """
-    propagated = set(last_propagated)
-    wanted = template or {}
-    kept = {k: v for k, v in (observed or {}).items() if k in wanted or k not in propagated}
-    return {**kept, **wanted}
-
-
-def retain(desired: Object, live: Mapping[str, Any]) -> Object:
-    """Return `desired` with the member's fields of `live`, ready to replace it; RetentionError on wrong types.
-
-    Members are written by server-side apply, so only vectors call it.
-    """
-    metadata = {**desired.get("metadata", {})}
-    if version := (live.get("metadata") or {}).get("resourceVersion"):
-        metadata["resourceVersion"] = version
-    result = {**desired, "metadata": metadata}
-    by_kind = _RETAINED.get(desired.get("kind", ""))
-    return by_kind(result, live) if by_kind else result
 
 
 def is_replicas_retained(federated: Mapping[str, Any]) -> bool:
@@ -141,15 +112,6 @@ def service_fields(live: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value}
 
 
-def _retain_service(desired: Object, live: Mapping[str, Any]) -> Object:
-    retained = service_fields(live)
-    # KubeAdmiral keeps only clusterIP; the other two are pointless without it and immutable or allocated with it, so
-    # they are kept only where the desired object has them.
-    kept = {key: value for key, value in retained.items() if key == "clusterIP" or key in _spec(desired)}
-    spec = {**_spec(desired), **kept}
-    return {**desired, "spec": _with_node_ports(spec, live)}
-
-
 def _with_node_ports(spec: dict[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:
     present = {_port_key(port): port["nodePort"] for port in _spec(live).get("ports") or () if port.get("nodePort")}
     if present and spec.get("ports"):
@@ -162,94 +124,6 @@ def _with_node_ports(spec: dict[str, Any], live: Mapping[str, Any]) -> dict[str,
 
 def _port_key(port: Mapping[str, Any]) -> tuple[Any, ...]:
     return port.get("name") or "", port.get("protocol") or "TCP", port.get("port")
-
-
-def _retain_service_account(desired: Object, live: Mapping[str, Any]) -> Object:
-    if desired.get("secrets") or not live.get("secrets"):
-        return desired
-    return {**desired, "secrets": live["secrets"]}
-
-
-_JOB_SELECTOR = ("spec", "selector")
-_JOB_LABELS = ("spec", "template", "metadata", "labels")
-
-
-def _retain_job(desired: Object, live: Mapping[str, Any]) -> Object:
-    if _spec(desired).get("manualSelector") is True:
-        return desired
-    for path in (_JOB_SELECTOR, _JOB_LABELS):
-        value = dotpaths.get(live, path)
-        if value is not None:
-            desired = _set(desired, path, value)
-    return desired
-
-
-def _retain_spec_field(field: str) -> Callable[[Object, Mapping[str, Any]], Object]:
-    def retain_field(desired: Object, live: Mapping[str, Any]) -> Object:
-        value = _spec(live).get(field)
-        return _set(desired, ("spec", field), value) if value else desired
-
-    return retain_field
-
-
-_POD_IF_UNSET = ("serviceAccountName", "serviceAccount", "nodeName", "priority", "dnsConfig")
-
-
-def _retain_pod(desired: Object, live: Mapping[str, Any]) -> Object:
-    spec, present = dict(_spec(desired)), _spec(live)
-    for field in ("ephemeralContainers", "volumes"):
-        spec.pop(field, None)
-        if field in present:
-            spec[field] = present[field]
-    for field in _POD_IF_UNSET:
-        if not spec.get(field) and field in present:
-            spec[field] = present[field]
-    for field in ("containers", "initContainers"):
-        by_name = {container.get("name"): container for container in present.get(field) or ()}
-        spec[field] = [
-            retain_container(container, by_name[container.get("name")])
-            if container.get("name") in by_name
-            else container
-            for container in spec.get(field) or ()
-        ]
-    return {**desired, "spec": spec}
-
-
-def retain_container(desired: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a pod's container with the member's resources and its service account token mount at the same place."""
-    result = {key: value for key, value in desired.items() if key != "resources"}
-    if "resources" in live:
-        result["resources"] = live["resources"]
-    mounts = list(desired.get("volumeMounts") or ())
-    if any(mount.get("mountPath") == _TOKEN_PATH for mount in mounts):
-        return result
-    for index, mount in enumerate(live.get("volumeMounts") or ()):
-        if mount.get("mountPath") == _TOKEN_PATH:
-            if index > len(mounts):
-                raise RetentionError(
-                    f"container {desired.get('name')!r}: the token's volumeMount is number {index} in the member, "
-                    f"but the template has only {len(mounts)}"
-                )
-            result["volumeMounts"] = [*mounts[:index], mount, *mounts[index:]]
-            break
-    return result
-
-
-def _retain_workflow(desired: Object, live: Mapping[str, Any]) -> Object:
-    if not str(desired.get("apiVersion", "argoproj.io/")).startswith("argoproj.io/") or "status" not in live:
-        return desired
-    return {**desired, "status": live["status"]}
-
-
-_RETAINED: Mapping[str, Callable[[Object, Mapping[str, Any]], Object]] = {
-    "Service": _retain_service,
-    "ServiceAccount": _retain_service_account,
-    "Job": _retain_job,
-    "PersistentVolume": _retain_spec_field("claimRef"),
-    "PersistentVolumeClaim": _retain_spec_field("volumeName"),
-    "Pod": _retain_pod,
-    "Workflow": _retain_workflow,
-}
 
 
 def _keep_service(desired: Object, live: Mapping[str, Any], *, has_written_ports: bool) -> Object:

@@ -11,12 +11,15 @@ Reference: docs/reference/admission.md.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Any
 
 from federation.api import names
+from federation.apimachinery.amounts import first_of
 from federation.apimachinery.errors import AlreadyExists, ApiError, FederationError
-from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES, Resource
-from federation.planning.authors import AUTHORS_MAX, UserInfo, authors_of, override_authors
+from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES, Resource, UserInfo
+from federation.apimachinery.wellknown import AUTHENTICATED
+from federation.planning.authors import AUTHORS_MAX, authors_of, override_authors
 from federation.planning.federatedobject.provenance import is_hand_written
 from federation.planning.overrides.policies import PolicyReference, stored_policies
 
@@ -25,7 +28,6 @@ _CLUSTERS_SHOWN_MAX = 10
 _GROUPS_SHOWN_MAX = 5
 _PATHS_SHOWN_MAX = 5
 _ANY = "*"
-AUTHENTICATED = "system:authenticated"
 
 
 class Outcome(StrEnum):
@@ -202,15 +204,13 @@ def plan_report(held: Mapping[str, Verdict], policies: Sequence[PolicyReference]
     groups: dict[Verdict, list[str]] = {}
     for cluster in sorted(held):
         groups.setdefault(held[cluster], []).append(cluster)
-    shown = [f"{_listed(clusters)}: {verdict.message}" for verdict, clusters in groups.items()][:_GROUPS_SHOWN_MAX]
+    shown = [
+        f"{first_of(clusters, _CLUSTERS_SHOWN_MAX)}: {verdict.message}"
+        for verdict, clusters in islice(groups.items(), _GROUPS_SHOWN_MAX)
+    ]
     if len(groups) > len(shown):
         shown.append(f"and {len(groups) - len(shown)} more messages")
     origin = f" (overridden by {', '.join(policy.display for policy in policies)})" if policies else ""
     is_refused = any(verdict.outcome is Outcome.REFUSED for verdict in groups)
     reason = names.REASON_ADMISSION_REFUSED if is_refused else names.REASON_ADMISSION_FAILED
     return Report("False", reason, "; ".join(shown) + origin)
-
-
-def _listed(clusters: Sequence[str]) -> str:
-    more = len(clusters) - _CLUSTERS_SHOWN_MAX
-    return ", ".join(clusters[:_CLUSTERS_SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from federation.apimachinery.amounts import first_of
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import Bug
 from federation.planning.failover.clusterbudgets import Blocked, WaveBudgets
@@ -247,8 +248,7 @@ def _problems(record: Record, observed: Mapping[str, Observed], wave: str) -> It
 
 
 def _describe(problems: Sequence[tuple[str, str, bool]]) -> str:
-    shown = "; ".join(f"{name}: {why}" for name, why, _ in problems[:5])
-    return f"{shown}; and {len(problems) - 5} more" if len(problems) > 5 else shown
+    return first_of([f"{name}: {why}" for name, why, _ in problems], 5, separator="; ")
 
 
 def _fail(record: Record, rolls_back: bool, reason: str) -> Record:

@@ -34,7 +34,6 @@ _BY_NAME, _SCORE = attrgetter("cluster.name"), itemgetter(1)
 _to_entry = partial(tuple.__new__, ClusterScore)
 """Makes a ClusterScore from a pair without the Python frame that the NamedTuple's own constructor costs."""
 _RANK_BITS = 32
-_POSITION_MASK = (1 << _RANK_BITS) - 1
 FEW = 8
 """The order is updated when at most one in so many scores changed; otherwise sorting again is cheaper."""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from federation.apimachinery.amounts import first_of
 from federation.apimachinery.errors import PluginError
 from federation.scheduling.framework.types import PluginResponse
 
@@ -121,6 +122,4 @@ def _quote(value: Any) -> str:
 
 
 def _some(names: Iterable[str]) -> str:
-    listed = list(names)
-    more = f" and {len(listed) - _NAMED_MAX} more" if len(listed) > _NAMED_MAX else ""
-    return f"{', '.join(listed[:_NAMED_MAX])}{more}"
+    return first_of(list(names), _NAMED_MAX)

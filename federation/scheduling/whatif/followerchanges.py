@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from federation.api.federatedtype import FederatedType
+from federation.apimachinery.amounts import first_of
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.planning.followers.followerplan import is_following_disabled, plan_following
 from federation.planning.followers.index import FollowerIndex
@@ -116,8 +117,7 @@ def describe(leaders: Iterable[Identity]) -> str:
     named = sorted(map(str, leaders))
     if not named:
         return "it follows no workload any more"
-    more = len(named) - _LEADERS_SHOWN_MAX
-    return f"it follows {', '.join(named[:_LEADERS_SHOWN_MAX])}" + (f" and {more} more" if more > 0 else "")
+    return f"it follows {first_of(named, _LEADERS_SHOWN_MAX)}"
 
 
 def _template(federated: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from federation.apimachinery.amounts import to_amount, to_count
+from federation.apimachinery.amounts import first_of, to_amount, to_count
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 objects"), (1, "1 object"), (1.0, "1 object"), (2.0, "2 objects")])
@@ -29,3 +29,17 @@ def test_a_noun_follows_its_number(number: float, text: str) -> None:
 )
 def test_amounts_have_the_unit_of_their_resource(resource: str, value: int | None, text: str) -> None:
     assert to_amount(resource, value) == text
+
+
+@pytest.mark.parametrize(
+    ("most", "separator", "text"),
+    [
+        (3, ", ", "a, b, c"),
+        (2, ", ", "a, b and 1 more"),
+        (1, "; ", "a; and 2 more"),
+        (9, "; ", "a; b; c"),
+    ],
+)
+def test_a_list_ends_with_the_number_of_the_others(most: int, separator: str, text: str) -> None:
+    assert first_of(["a", "b", "c"], most, separator=separator) == text
+    assert first_of([], most, separator=separator) == ""

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federation.apimachinery.errors import Forbidden
-from federation.apiserver.auth.identity import ANONYMOUS, AUTHENTICATED, MASTERS, User, service_account_user
+from federation.apimachinery.wellknown import AUTHENTICATED
+from federation.apiserver.auth.identity import ANONYMOUS, MASTERS, User, service_account_user
 from federation.memberproxy.memberusers import PREFIX, to_member_user
 
 NAMES = st.one_of(st.text(min_size=1), st.builds(str.__add__, st.sampled_from(["system:", PREFIX]), st.text()))

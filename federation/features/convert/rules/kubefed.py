@@ -21,7 +21,7 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object
 from federation.features.convert.rules.fieldreader import FieldReader, to_title
 from federation.features.convert.rules.model import Conversion, Note
-from federation.planning.kubefed.nativeform import REPLICAS_PATH, derive, to_pointer
+from federation.planning.kubefed.nativeform import REPLICAS_PATH, derive, pointer_of
 
 _OTHER_DOMAIN = ".kubefed.k8s.io"
 """Published manifests have it in place of `.kubefed.io`."""
@@ -89,7 +89,7 @@ def _read(manifest: Object, preference: Object | None, notes: list[Note]) -> Non
         for patch in override.children("clusterOverrides"):
             patch.text("op")
             patch.any("value")
-            path = to_pointer(patch.text("path"))
+            path = pointer_of(patch.text("path"))
             if path == "/":
                 raise patch.refuse("path", "must be a JSON pointer such as /spec/replicas; correct the manifest")
             if preference is not None and path == REPLICAS_PATH:

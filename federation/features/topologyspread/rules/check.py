@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from federation.apimachinery.amounts import first_of
 from federation.features.topologyspread.rules.feasibility import Severity, feasible_nodes
 from federation.features.topologyspread.rules.planner import Plan
 from federation.features.topologyspread.rules.search import SearchOutcome, SearchResult, Shard, State
@@ -271,6 +272,4 @@ def _few_nodes(plan: Plan) -> Iterator[Violation]:
 
 
 def _named(items: Sequence[Any]) -> str:
-    listed = [str(item) for item in items[:_NAMED_MAX]]
-    more = len(items) - len(listed)
-    return ", ".join(listed) + (f" and {more} more" if more > 0 else "")
+    return first_of(items, _NAMED_MAX)

@@ -13,7 +13,7 @@ from federation.apimachinery.resources import Resource
 from federation.planning.aggregation.aggregators import merge_of
 from federation.planning.aggregation.context import Context
 from federation.planning.aggregation.mergedconditions import merge_conditions
-from federation.planning.aggregation.plausibility import with_plausible_status
+from federation.planning.aggregation.plausibility import plausible
 from federation.planning.status.completeness import is_degraded, is_in_progress
 from federation.planning.status.staleness import last_known
 
@@ -60,7 +60,7 @@ def test_a_status_that_is_nested_too_deeply_counts_as_none() -> None:
     deep: dict[str, Any] = {}
     for _ in range(300):
         deep = {"a": deep}
-    assert with_plausible_status({"status": deep}, "example.com", "Widget") == {"status": {}}
+    assert plausible({"status": deep}, "example.com", "Widget")[0] == {"status": {}}
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_ready_is_true_only_if_it_is_true_everywhere(statuses: dict[str, str]) -
     ],
 )
 def test_only_a_plausible_status_counts(group: str, kind: str, status: Any, is_plausible: bool) -> None:
-    assert bool(with_plausible_status({"status": status}, group, kind)["status"]) is is_plausible
+    assert bool(plausible({"status": status}, group, kind)[0]["status"]) is is_plausible
 
 
 def test_fields_of_other_types_are_no_replicas() -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from federation.planning.rendering.retention import (
     RetentionError,
-    merge_maps,
     retain_for_apply,
     retain_replicas_for_apply,
 )
@@ -64,13 +63,6 @@ def test_node_ports_that_a_user_wrote_win() -> None:
 def test_a_malformed_service_of_a_member_is_refused(field: str, value: Any) -> None:
     with pytest.raises(RetentionError, match=field):
         retain_for_apply({"kind": "Service", "spec": {}}, {"spec": {field: value}})
-
-
-def test_labels_of_the_member_stay_unless_they_were_propagated_before() -> None:
-    observed = {"ours": "1", "taken-back": "1", "theirs": "1"}
-    assert merge_maps({"ours": "2"}, observed, ["ours", "taken-back"]) == {"ours": "2", "theirs": "1"}
-    assert merge_maps(None, observed, []) == observed
-    assert merge_maps({"ours": "2"}, None, []) == {"ours": "2"}
 
 
 def test_an_object_that_has_finished_takes_metadata_and_keeps_the_rest() -> None:
