@@ -39,7 +39,7 @@ from tests.support.federation import Kubectl, free_clusters, start_serve
 
 from federation.api import names
 from federation.client.kubeconfig import load_kubeconfig
-from federation.planning.workloadspread.ledger import parse_match
+from federation.features.workloadspread.rules.ledger import parse_match
 
 Results = dict[str, Any]
 CONCURRENT = (1, 16, 64)

@@ -41,7 +41,7 @@ from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool
 from federation.componentoptions import journal_options, pool_options, registration_options
 from federation.controllers.federate.controller import first_finalizers, host_effects
-from federation.features.catalogue import feature_views, start_features
+from federation.features.catalogue import feature_views, spread_compiler, start_features
 from federation.hosting.admissionplugins import admission_plugins
 from federation.hosting.roles import HOST_RBAC
 from federation.journal.sqljournal import SQLJournal
@@ -53,7 +53,6 @@ from federation.plans.planner import Planners
 from federation.runtime.events import EventRecorder
 from federation.scheduling.framework.registry import load_plugins
 from federation.settings import Settings
-from federation.spread.spreadadmission import RULES as SPREAD_RULES
 from federation.tracing.traces import Traces
 from federation.tunnel.tunnels import Tunnels
 from federation.web.agents import AgentEndpoint
@@ -82,7 +81,7 @@ def protect_federated_objects(
         return info.resource if info is not None else None
 
     client = LocalClient(registry, user_agent="admission")
-    plugins = admission_plugins(client, find, SPREAD_RULES, clock, gate_networks, effect_of)
+    plugins = admission_plugins(client, find, clock, gate_networks, effect_of)
     if effect_of is not None:
         registry.set_effect(effect_of)
         registry.add_admission_plugin(HostEffectAdmission(effect_of), beside_others=True)
@@ -232,7 +231,7 @@ class ControlPlane:
 
         login = self._oidc_login
         oidc = None if login is None else OIDCLogin(login, self._wiring.webhook_client)
-        planners = Planners(load_plugins(), self._wiring.plugin_caller, self._clock)
+        planners = Planners(load_plugins(), spread_compiler(), self._wiring.plugin_caller, self._clock)
         return uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self._clock, planners, oidc)
 
     async def _run_controllers(self) -> None:

@@ -45,12 +45,11 @@ from federation.hosting.ledclient import led_client
 from federation.hosting.manifests import GROUPS, USER
 from federation.hosting.pluginreviews import HostAdmission
 from federation.hosting.roles import HOST_RBAC
+from federation.hosting.sharedcertificate import SecretName, SharedCertificate
 from federation.hosting.webhookconfigurations import to_configurations
 from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised
 from federation.settings import Settings
-from federation.spread.sharedcertificate import SecretName, SharedCertificate
-from federation.spread.spreadadmission import RULES as SPREAD_RULES
 from federation.tracing.traces import Traces
 from federation.web import application
 from federation.web.clusterheadroom import HeadroomView
@@ -113,7 +112,7 @@ class ExistingHost:
         self._kinds = HostKinds(client, clock)
         self._access = HostAccess(client, clock)
         self._admission = HostAdmission(
-            lambda kinds: admission_plugins(client, kinds.find, SPREAD_RULES, clock, settings.gate_networks),
+            lambda kinds: admission_plugins(client, kinds.find, clock, settings.gate_networks),
             self._kinds,
             self._access,
             first_finalizers(wiring.types, wiring.policy_selection),

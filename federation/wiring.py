@@ -34,17 +34,15 @@ from federation.controllers.schedule.controller import ScheduleController
 from federation.controllers.statusaggregate.controller import StatusAggregateController
 from federation.controllers.statuscollect.controller import StatusCollectController
 from federation.controllers.ttlafterfinished.controller import TTLAfterFinishedController
-from federation.controllers.workloadspread.controller import WorkloadSpreadController
 from federation.delivery.controller import SyncController
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.featureapi.feature import Loop
 from federation.featureapi.surroundings import Surroundings
-from federation.features.catalogue import FEATURES, feature_holds
+from federation.features.catalogue import FEATURES, feature_holds, spread_compiler
 from federation.journal.decisions import Journal
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
-from federation.planning.workloadspread.patchcheck import PatchCheck
 from federation.plans.plugincalls import RemoteCaller
 from federation.runtime.events import EventRecorder
 from federation.runtime.federatedobjects import FederatedObjects
@@ -58,7 +56,6 @@ from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from federation.scheduling.policyusage import PolicyUsage
 from federation.settings import Settings
-from federation.spread.spreadadmission import RULES as SPREAD_RULES
 
 Run = Callable[[], Awaitable[None]]
 _PARSED_MAX = 2_048
@@ -126,6 +123,7 @@ class Wiring:
             self.host,
             journal,
             self.engine,
+            spread_compiler(),
             options=schedule_options(settings),
             caller=self.plugin_caller,
             tolerated=self.tolerated,
@@ -157,7 +155,6 @@ class Wiring:
             "statuscollect": StatusCollectController(self.host),
             "statusaggregate": StatusAggregateController(self.host, compile_status_rule),
             "ttlafterfinished": TTLAfterFinishedController(self.host),
-            "workloadspreads": WorkloadSpreadController(self.host, PatchCheck(SPREAD_RULES)),
             "automigration": AutoMigrationController(self.host, self._collectors),
         }
         if settings.cluster_rates.url:

@@ -5,7 +5,7 @@
 The jsonpatch package is not used: it copies the whole document and has neither Kubernetes' messages nor its limits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import orjson
@@ -20,6 +20,7 @@ from federation.apimachinery.errors import (
     cause,
 )
 from federation.apimachinery.jsonsize import PATH_CHARS_MAX, find_excess
+from federation.apimachinery.resources import Object
 from federation.apimachinery.textcache import cache_short
 
 OPERATIONS_MAX: Final = 10_000
@@ -272,3 +273,18 @@ class Document:
         if not 0 <= index < length:
             raise _MissingError(f"index {key} is out of range")
         return index
+
+
+def to_operations(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Object]:
+    """Yield the JSON patch that turns one object into another; lists are replaced as a whole."""
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        if old != new:
+            yield {"op": "replace", "path": to_pointer(path), "value": new}
+        return
+    for key in old.keys() - new.keys():
+        yield {"op": "remove", "path": to_pointer((*path, key))}
+    for key, value in new.items():
+        if key in old:
+            yield from to_operations(old[key], value, (*path, key))
+        else:
+            yield {"op": "add", "path": to_pointer((*path, key)), "value": value}

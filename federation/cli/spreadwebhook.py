@@ -1,9 +1,8 @@
 """WorkloadSpreads and UnitedDeployments of one cluster, for `fedctl spread-webhook` and `fedctl serve`.
 
-Several processes may serve one
-URL: they share the serving certificate (`spread/sharedcertificate.py`), and the webhook configurations are the same for
-all. A process restores them when they are gone. SIGINT and SIGTERM remove them unless another process answers at the
-URL; a process with another URL that has taken over keeps its own.
+Several processes may serve one URL: they share the serving certificate (`hosting/sharedcertificate.py`), and the
+webhook configurations are the same for all. A process restores them when they are gone. SIGINT and SIGTERM remove them
+unless another process answers at the URL; a process with another URL that has taken over keeps its own.
 """
 
 import asyncio
@@ -25,9 +24,9 @@ from federation.apiserver.http.serving import serve as serve_https
 from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.client.client import Client
 from federation.features.uniteddeployment.unitedservice import UnitedDeploymentService
-from federation.spread import configurations, webhook
-from federation.spread.service import SpreadService
-from federation.spread.sharedcertificate import SharedCertificate, delete_certificate
+from federation.features.workloadspread.incluster import configurations, webhook
+from federation.features.workloadspread.incluster.service import SpreadService
+from federation.hosting.sharedcertificate import SharedCertificate, delete_certificate
 from federation.terminal.execution import until_signal
 from federation.terminal.kubeconfigcontext import KubeconfigContext
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from federation.featureapi.surroundings import Surroundings
     from federation.runtime.host import Host
     from federation.runtime.sourceholds import SourceHold
+    from federation.scheduling.workloadspreads import SpreadCompiler
     from federation.web.view import View
 
     Command = typer.Typer | Callable[..., None]
@@ -96,6 +97,8 @@ class Feature:
     """Return what keeps new objects from being federated before the feature has written into them."""
     admission: Callable[["HostReader"], Sequence["AdmissionPlugin"]] = _no_admission
     """Return its admission plugins. A resource has at most one."""
+    spreads: Callable[[], "SpreadCompiler"] | None = None
+    """Return the reader of WorkloadSpreads for the scheduler. One feature has it."""
     views: Callable[["Host"], Sequence["View"]] = _no_views
     """Return what it serves below `/federation/v1`."""
     commands: Callable[[], Mapping[str, "Command"]] = _no_commands

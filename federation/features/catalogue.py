@@ -14,12 +14,14 @@ from federation.features import (
     topologyspread,
     types,
     uniteddeployment,
+    workloadspread,
 )
 
 if TYPE_CHECKING:
     from federation.client.client import Client
     from federation.runtime.host import Host
     from federation.runtime.sourceholds import SourceHold
+    from federation.scheduling.workloadspreads import SpreadCompiler
     from federation.web.view import View
 
 FEATURES: tuple[Feature, ...] = (
@@ -33,6 +35,7 @@ FEATURES: tuple[Feature, ...] = (
     topologyspread.FEATURE,
     types.FEATURE,
     uniteddeployment.FEATURE,
+    workloadspread.FEATURE,
 )
 
 
@@ -50,3 +53,8 @@ def feature_holds(host: "Host") -> list["SourceHold"]:
 def feature_views(host: "Host") -> list["View"]:
     """Return what the features serve below `/federation/v1`."""
     return [view for feature in FEATURES for view in feature.views(host)]
+
+
+def spread_compiler() -> "SpreadCompiler":
+    """Return what reads WorkloadSpreads for the scheduler."""
+    return next(feature.spreads for feature in FEATURES if feature.spreads is not None)()

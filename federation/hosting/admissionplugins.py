@@ -7,7 +7,6 @@ from federation.admission.authors import AuthorAdmission
 from federation.admission.autoscalers import AutoscalerAdmission
 from federation.admission.dividednumbers import DividedNumbersAdmission
 from federation.admission.federatedobjects import FederatedObjectAdmission, FindResource
-from federation.admission.federatedspreads import WorkloadSpreadAdmission
 from federation.admission.hostreader import HostReader
 from federation.admission.placementholds import PlacementHoldAdmission
 from federation.admission.policyselectors import PolicyAdmission
@@ -17,13 +16,11 @@ from federation.apimachinery.publicaddresses import Network
 from federation.apiserver.admission.plugins import AdmissionPlugin
 from federation.client.client import Client
 from federation.features.catalogue import FEATURES
-from federation.planning.workloadspread.specvalidation import SpreadRules
 
 
 def admission_plugins(
     client: Client,
     find: FindResource,
-    spread_rules: SpreadRules,
     clock: Clock,
     gate_networks: Sequence[Network] = (),
     effect_of: EffectOf | None = None,
@@ -39,6 +36,5 @@ def admission_plugins(
         PlacementHoldAdmission(clock),
         AuthorAdmission(PolicyAdmission(find, host.list_objects, gate_networks, effect_of)),
         DividedNumbersAdmission(host.list_objects, AutoscalerAdmission(host.list_objects)),
-        WorkloadSpreadAdmission(find, host.list_objects, host.read_object, spread_rules),
         *chain.from_iterable(feature.admission(host) for feature in FEATURES),
     ]

@@ -10,7 +10,6 @@ from typing import Any
 from federation.api import names
 from federation.api.kruise.cloneset import CloneSet
 from federation.api.kruise.statefulset import StatefulSet
-from federation.api.kruise.workloadspread import WorkloadSpread
 from federation.api.kubefedkinds import SCHEDULING_GROUP, TYPES_GROUP
 from federation.api.resources import CORE_GROUP, KRUISE_GROUP
 from federation.api.schema.structural import to_structural
@@ -53,7 +52,6 @@ KINDS: tuple[type[Kind], ...] = (
     SchedulerPluginWebhookConfiguration,
     SchedulingProfile,
     StatefulSet,
-    WorkloadSpread,
     *chain.from_iterable(feature.kinds() for feature in FEATURES),
 )
 

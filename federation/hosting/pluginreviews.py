@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from federation.apimachinery.errors import ApiError, BadRequest, InternalError
+from federation.apimachinery.jsonpatch import to_operations
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.admission.plugins import AdmissionPlugin
 from federation.apiserver.admission.requests import AdmissionRequest
@@ -23,7 +24,6 @@ from federation.apiserver.semantics.cel.authorizer import AccessCheck, AccessDec
 from federation.hosting.access import HostAccess, to_user
 from federation.hosting.hostkinds import HostKinds
 from federation.hosting.webhookconfigurations import HOLD, MUTATE, VALIDATE, is_exempt
-from federation.spread.reviews import to_operations
 
 _API_VERSION = "admission.k8s.io/v1"
 _RUNS_MAX = 8

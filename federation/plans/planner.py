@@ -28,6 +28,7 @@ from federation.scheduling.whatif.compute import compute
 from federation.scheduling.whatif.planresult import Plan
 from federation.scheduling.whatif.rendered import member_objects_of
 from federation.scheduling.whatif.state import ObjectChange, ObjectSet, federated_types
+from federation.scheduling.workloadspreads import SpreadCompiler
 
 _TURN_S = 30.0
 """How long a plan of a server waits for others."""
@@ -43,6 +44,7 @@ class Planner:
 
     host: Client
     plugins: PluginRegistry
+    spreads: SpreadCompiler
     caller: PluginCaller | None
     clock: Clock
     perform: Perform | None = None
@@ -58,7 +60,7 @@ class Planner:
 
     async def plan(self, world: ObjectSet, changes: Sequence[ObjectChange], *, is_explained: bool = False) -> Plan:
         """Return the result of the changes."""
-        run = compute(world, changes, self.plugins, now=self.clock.now(), is_explained=is_explained)
+        run = compute(world, changes, self.plugins, self.spreads, now=self.clock.now(), is_explained=is_explained)
         result, _ = await drive(run, self.caller, self.perform)
         return result
 
@@ -79,8 +81,11 @@ class Planners:
     writes objects: the server may let that user rest for what he used.
     """
 
-    def __init__(self, plugins: PluginRegistry, caller: PluginCaller | None, clock: Clock) -> None:
+    def __init__(
+        self, plugins: PluginRegistry, spreads: SpreadCompiler, caller: PluginCaller | None, clock: Clock
+    ) -> None:
         self._plugins = plugins
+        self._spreads = spreads
         self._caller = caller
         self._clock = clock
         self._turn = asyncio.Lock()
@@ -100,7 +105,7 @@ class Planners:
             raise ServiceUnavailable(_OTHERS)
         self._users.add(user)
         try:
-            yield Planner(host, self._plugins, self._caller, self._clock, self._compute)
+            yield Planner(host, self._plugins, self._spreads, self._caller, self._clock, self._compute)
         finally:
             self._users.discard(user)
 

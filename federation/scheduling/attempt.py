@@ -18,7 +18,7 @@ from federation.api.federatedtype import FederatedType
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.federatedobject.placements import Part, current_clusters
-from federation.planning.workloadspread.quotas import Counts
+from federation.planning.placement.subsetquotas import Counts
 from federation.scheduling import decisionpatch
 from federation.scheduling.annotationoverrides import (
     ignored_annotations,

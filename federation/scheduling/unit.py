@@ -34,7 +34,7 @@ from federation.scheduling.podrequest import node_needs_of, request_of
 from federation.scheduling.policyspec import Policy, Preferences
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.tolerations import with_defaults
-from federation.scheduling.workloadspreads import CompiledSpread, spread_of_unit
+from federation.scheduling.workloadspreads import Spread, spread_of_unit
 from federation.scheduling.yields import yields_from
 
 _EMPTY: Mapping[str, int] = {}
@@ -49,7 +49,7 @@ def build_unit(
     counts_cpu_and_memory: bool = True,
     assumed: Assumed | None = None,
     request: Mapping[str, int] | None = None,
-    spread: CompiledSpread | None = None,
+    spread: Spread | None = None,
     default_toleration_s: int | None = None,
     ended: Mapping[str, Taint] | None = None,
 ) -> SchedulingUnit:

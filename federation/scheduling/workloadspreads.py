@@ -1,13 +1,13 @@
-"""The WorkloadSpreads of the host, as the scheduler uses them (docs/reference/workloadspread.md).
+"""The WorkloadSpreads of the host, as the scheduler asks for them (docs/reference/workloadspread.md).
 
-A WorkloadSpread applies to the federated workload that its `targetRef` names, whatever the version. The index compiles
-each of them once; an object without one costs one look-up. Percentages are taken of the replicas of the federated
-workload. The quotas of a decision are stored with the placement, in an annotation of the federated object. Pure.
+A WorkloadSpread applies to the federated workload that its `targetRef` names, whatever the version. The scheduler does
+not know its fields: a `SpreadCompiler` reads them, once per object (`features/workloadspread`). The index keeps the
+results, and an object without a WorkloadSpread costs one look-up. The quotas of a decision are stored with the
+placement, in an annotation of the federated object. Pure.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -15,12 +15,10 @@ from federation.api import names
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Object
-from federation.apimachinery.selectors import Requirement, SelectorError
+from federation.apimachinery.selectors import SelectorError
 from federation.planning.followers.leaderplan import identity_of
 from federation.planning.followers.references import Identity
-from federation.planning.workloadspread.clusterterms import cluster_requirements, covers
-from federation.planning.workloadspread.hub import to_hub
-from federation.planning.workloadspread.quotas import (
+from federation.planning.placement.subsetquotas import (
     Counts,
     Quotas,
     SubsetClusters,
@@ -28,107 +26,70 @@ from federation.planning.workloadspread.quotas import (
     attribute_replicas,
     by_cluster,
 )
-from federation.planning.workloadspread.references import group_of
-from federation.planning.workloadspread.specvalidation import exceeded_limit
-from federation.planning.workloadspread.subsets import name_of, resolve_limit, subsets_of, target_of
-from federation.planning.workloadspread.totals import UNKNOWN, filter_of, total_replicas
 from federation.scheduling.framework.types import Toleration
-from federation.scheduling.policyspec import hash_of, to_tolerations
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.usermigration import to_counts
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledSpread:
-    """A WorkloadSpread in the v1beta1 form, the requirements of each subset on clusters, and what divides."""
-
-    source: Object
-    requirements: tuple[tuple[Requirement, ...], ...]
-    content: Mapping[str, Any]
-    tolerations: tuple[Toleration, ...]
-    """Those of all subsets."""
+class Spread(Protocol):
+    """One WorkloadSpread, compiled for decisions. Methods are pure; `replicas` are those of the workload."""
 
     @property
     def name(self) -> str:
-        """Return the name of the object."""
-        return str(self.source["metadata"]["name"])
+        """The name of the object."""
+        ...
+
+    @property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        """The tolerations of all subsets, which the pods of the workload may get."""
+        ...
 
     def hash(self, template: Mapping[str, Any], replicas: int, snapshot: Snapshot) -> str:
-        """Return a hash of everything that a division depends on, besides the replicas and the policy.
-
-        A cluster counts from the first time that it is ready: before that, its kinds are unknown.
-        """
-        known = [cluster for cluster in snapshot.clusters if cluster.api_types]
-        covered = [[c.name for c in known if covers(own, c.name, c.labels)] for own in self.requirements if own]
-        total = self.total(template, replicas) if filter_of(self.source).get("replicasPathList") else None
-        return hash_of({**self.content, "clusters": covered, "total": total})
+        """Return a hash of everything that a division depends on, besides the replicas and the policy."""
+        ...
 
     def subsets(self, template: Mapping[str, Any], replicas: int, snapshot: Snapshot) -> tuple[SubsetClusters, ...]:
-        """Return the subsets with their caps and their clusters; `replicas` are those of the workload."""
-        total = self.total(template, replicas)
-        return tuple(
-            SubsetClusters(
-                name_of(subset),
-                resolve_limit(subset.get("maxReplicas"), total),
-                frozenset(c.name for c in snapshot.clusters if covers(requirements, c.name, c.labels)),
-            )
-            for subset, requirements in zip(subsets_of(self.source), self.requirements, strict=True)
-        )
-
-    def total(self, template: Mapping[str, Any], replicas: int) -> int:
-        """Return the replicas that percentages are taken of: at the paths of the filter, or `replicas`."""
-        try:
-            total = total_replicas(self.source, template) if filter_of(self.source).get("replicasPathList") else UNKNOWN
-        except InvalidInput:
-            total = UNKNOWN
-        return replicas if total == UNKNOWN else total
+        """Return the subsets in their order, with their caps and their clusters."""
+        ...
 
 
-def compile_spread(spread: Object) -> CompiledSpread:
-    """Return the compiled form of either version; SelectorError or InvalidInput for a malformed or too large one."""
-    source = to_hub(spread)
-    field, text = exceeded_limit(source)
-    if text:
-        raise InvalidInput(f"{field}: {text}")
-    subsets = subsets_of(source)
-    for subset in subsets:
-        resolve_limit(subset.get("maxReplicas"), 0)
-    requirements = tuple(map(cluster_requirements, subsets))
-    divides = [
-        (name_of(subset), subset.get("maxReplicas"), [(r.key, r.operator, sorted(r.values), r.bound) for r in own])
-        for subset, own in zip(subsets, requirements, strict=True)
-    ]
-    paths = filter_of(source).get("replicasPathList") or ()
-    entries = [entry for subset in subsets for entry in subset.get("tolerations") or ()]
-    content = {"name": source["metadata"]["name"], "subsets": divides, "paths": list(paths), "tolerations": entries}
-    tolerations = tuple(toleration._replace(seconds=None) for toleration in to_tolerations(entries))
-    return CompiledSpread(source, requirements, content, tolerations)
+class SpreadCompiler(Protocol):
+    """Reads the fields of WorkloadSpreads for the scheduler."""
+
+    def compile(self, spread: Object) -> Spread:
+        """Return the compiled form; SelectorError or InvalidInput for a malformed or too large one."""
+        ...
+
+    def target_of(self, spread: Mapping[str, Any]) -> Identity:
+        """Return the workload that a WorkloadSpread targets."""
+        ...
 
 
 class SpreadIndex:
     """The WorkloadSpreads by the workload that they target. One per workload is in force: the first by name."""
 
-    def __init__(self) -> None:
-        self._by_target: dict[Identity, dict[str, CompiledSpread]] = {}
+    def __init__(self, compiler: SpreadCompiler) -> None:
+        self.compiler = compiler
+        self._by_target: dict[Identity, dict[str, Spread]] = {}
 
     def put(self, spread: Object) -> str:
         """Add a new WorkloadSpread; return why it has no effect, "" when it has one."""
         try:
-            compiled = compile_spread(spread)
+            compiled = self.compiler.compile(spread)
         except (SelectorError, InvalidInput) as error:
             return str(error)
-        self._by_target.setdefault(target_key(spread), {})[compiled.name] = compiled
+        self._by_target.setdefault(self.compiler.target_of(spread), {})[compiled.name] = compiled
         return ""
 
     def remove(self, spread: Object) -> None:
         """Remove a WorkloadSpread in the state in which it was added."""
-        target = target_key(spread)
+        target = self.compiler.target_of(spread)
         held = self._by_target.get(target, {})
         held.pop(spread["metadata"]["name"], None)
         if not held:
             self._by_target.pop(target, None)
 
-    def find(self, federated: Mapping[str, Any]) -> CompiledSpread | None:
+    def find(self, federated: Mapping[str, Any]) -> Spread | None:
         """Return the WorkloadSpread of a federated workload, None when it has none."""
         if not self._by_target:
             return None
@@ -136,19 +97,11 @@ class SpreadIndex:
         return held[min(held)] if held else None
 
 
-def target_key(spread: Mapping[str, Any]) -> Identity:
-    """Return the workload that a WorkloadSpread targets."""
-    target, namespace = target_of(spread), spread["metadata"].get("namespace") or ""
-    return Identity(group_of(target), str(target.get("kind") or ""), str(namespace), str(target.get("name") or ""))
-
-
-def spread_of_unit(
-    compiled: CompiledSpread, federated: Mapping[str, Any], replicas: int, snapshot: Snapshot
-) -> SubsetSpread:
+def spread_of_unit(spread: Spread, federated: Mapping[str, Any], replicas: int, snapshot: Snapshot) -> SubsetSpread:
     """Return the subsets of a unit, with the quotas of its last decision."""
     return SubsetSpread(
-        compiled.name,
-        compiled.subsets(federated["spec"]["template"], replicas, snapshot),
+        spread.name,
+        spread.subsets(federated["spec"]["template"], replicas, snapshot),
         stored_quotas(federated),
         frozenset(cluster.name for cluster in snapshot.clusters if cluster.is_silent),
         stored_running(federated),

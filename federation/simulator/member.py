@@ -19,6 +19,7 @@ from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.client.local import LocalClient
 from federation.features.uniteddeployment.admission import UnitedDeploymentAdmission
 from federation.features.uniteddeployment.unitedservice import UnitedDeploymentService
+from federation.features.workloadspread.incluster.configurations import definitions
 from federation.memberproxy.hostviews import metrics_kind
 from federation.simulator.hostusers import admit_host_users
 from federation.simulator.network import Network
@@ -28,7 +29,6 @@ from federation.simulator.podconnections import PodExec, PodLogs, PodPorts
 from federation.simulator.podwebhooks import PodWebhooks
 from federation.simulator.workloads import Workloads
 from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
-from federation.spread.configurations import definitions
 
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 """The namespaces of any new cluster; joining creates the federation's own."""

@@ -4,8 +4,8 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.apiserver.registry.registry import Registry
 from federation.client.local import LocalClient
-from federation.spread import configurations
-from federation.spread.service import SpreadService
+from federation.features.workloadspread.incluster import configurations
+from federation.features.workloadspread.incluster.service import SpreadService
 
 SERVICE = ("kube-system", "workloadspread")
 """Namespace and name of the service that the webhook configurations refer to."""

@@ -17,16 +17,16 @@ from federation.apimachinery.resources import DEPLOYMENTS, PODS, REPLICA_SETS, O
 from federation.apimachinery.resources import NODES as NODE_OBJECTS
 from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.client.client import Client, WatchEvent, WatchEventType
-from federation.planning.workloadspread.adoption import adoption_patch
-from federation.planning.workloadspread.injection import inject_subset, is_released
-from federation.planning.workloadspread.specvalidation import (
+from federation.features.workloadspread.incluster.service import slim_spread
+from federation.features.workloadspread.rules.adoption import adoption_patch
+from federation.features.workloadspread.rules.injection import inject_subset, is_released
+from federation.features.workloadspread.rules.specvalidation import (
     PATCH_LEVELS_MAX,
     SPEC_BYTES_MAX,
     SUBSETS_MAX,
     exceeded_limit,
 )
 from federation.runtime.informer import Informer
-from federation.spread.service import slim_spread
 
 POD: Object = {
     "metadata": {"generateName": "web-", "namespace": "default", "labels": {"app": "web"}, "ownerReferences": []},

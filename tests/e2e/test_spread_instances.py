@@ -19,9 +19,9 @@ from federation.apiserver.auth.pki import Authority, TLSFiles
 from federation.apiserver.http.serving import serve
 from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
-from federation.planning.workloadspread.ledger import parse_match
-from federation.spread import configurations, webhook
-from federation.spread.service import SpreadService
+from federation.features.workloadspread.incluster import configurations, webhook
+from federation.features.workloadspread.incluster.service import SpreadService
+from federation.features.workloadspread.rules.ledger import parse_match
 from tests.support.federation import free_clusters
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow("three services and 50 pods")]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.support.manifests import a_policy
-from tests.support.whatif import DEPLOYMENT, PLUGINS, a_cluster, a_source, run_to_end
+from tests.support.whatif import DEPLOYMENT, PLUGINS, SPREADS, a_cluster, a_source, run_to_end
 
 from federation.api import names
 from federation.api.federatedtype import default_type_configs
@@ -55,7 +55,7 @@ class History:
         self.now: datetime = NOW
         self.clusters = {name: a_cluster(name, zone="1") for name in CLUSTERS[: self.random.randint(2, 4)]}
         kinds = {FEDERATED_TYPE_CONFIGS: default_type_configs(), PROPAGATION_POLICIES: policies()}
-        self.state = CompiledState(ObjectSet(kinds), ObjectSet(kinds), PLUGINS)
+        self.state = CompiledState(ObjectSet(kinds), ObjectSet(kinds), PLUGINS, SPREADS)
         for cluster in self.clusters.values():
             self.state.clusters.update(cluster)
         self.objects = {name: self._made(name) for name in SPECS}

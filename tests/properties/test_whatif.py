@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.generated import examples
 from tests.support.manifests import a_policy, an_override
-from tests.support.whatif import DEPLOYMENT, PLUGINS, a_cluster, a_source, a_world, change, plan, settled
+from tests.support.whatif import DEPLOYMENT, PLUGINS, SPREADS, a_cluster, a_source, a_world, change, plan, settled
 
 from federation.api.resources import (
     FEDERATED_CLUSTERS,
@@ -71,7 +71,7 @@ def changes(draw: st.DrawFn, world: ObjectSet) -> ObjectChange:
 def after(world: ObjectSet, made: ObjectChange) -> ObjectSet:
     """Return the objects after the change, once every controller has reconciled every object."""
     changed = world.with_changes([made])
-    state = CompiledState(changed, world, PLUGINS)
+    state = CompiledState(changed, world, PLUGINS, SPREADS)
     objects = []
     for held in world.list(FEDERATED_OBJECTS):
         under_way = PipelineRun(held, DEPLOYMENT, is_unschedulable=False)

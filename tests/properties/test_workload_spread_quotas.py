@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from federation.planning.placement.capacity import FreeCapacity, Planner, plan_by_capacity, plan_within_capacity
 from federation.planning.placement.nearest import plan_nearest
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
-from federation.planning.workloadspread.quotas import (
+from federation.planning.placement.subsetquotas import (
     SubsetClusters,
     SubsetSpread,
     attribute_replicas,

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.spreads import NOW, SpreadWorkload, a_pod, a_spread, seconds_ago, subset_of
 
-from federation.planning.workloadspread.deletioncosts import changed_costs
-from federation.planning.workloadspread.hub import to_hub
-from federation.planning.workloadspread.ledger import free_replicas
-from federation.planning.workloadspread.status import compute_status
-from federation.planning.workloadspread.subsets import resolve_limit
+from federation.features.workloadspread.rules.deletioncosts import changed_costs
+from federation.features.workloadspread.rules.hub import to_hub
+from federation.features.workloadspread.rules.ledger import free_replicas
+from federation.features.workloadspread.rules.status import compute_status
+from federation.features.workloadspread.rules.subsets import resolve_limit
 
 NAMES = ("a", "b", "c")
 LIMITS = st.none() | st.integers(0, 5) | st.integers(0, 100).map("{}%".format)

@@ -10,7 +10,7 @@ from federation.api.names import CLUSTER_NAME_TERM, EVENT_INVALID_SPREAD, REASON
 from federation.api.resources import PROPAGATION_POLICIES, WORKLOAD_SPREADS
 from federation.apimachinery.conditions import find
 from federation.apimachinery.resources import DEPLOYMENTS, Object
-from federation.spread.configurations import definitions
+from federation.features.workloadspread.incluster.configurations import definitions
 
 REGION_TERM = "cluster.kubeadmiral.io/region"
 

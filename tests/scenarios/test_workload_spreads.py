@@ -21,10 +21,10 @@ from federation.apimachinery.resources import (
     REPLICA_SETS,
 )
 from federation.apiserver.verbs.requestoptions import WriteOptions, own_user
+from federation.features.workloadspread.incluster.configurations import CREATE_POD
+from federation.features.workloadspread.incluster.reviews import OUTCOMES
+from federation.features.workloadspread.rules.ledger import parse_match
 from federation.planning.automigration.podanalysis import is_live
-from federation.planning.workloadspread.ledger import parse_match
-from federation.spread.configurations import CREATE_POD
-from federation.spread.reviews import OUTCOMES
 
 
 async def test_pods_fill_the_base_pool_before_the_elastic_pool() -> None:

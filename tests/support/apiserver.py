@@ -40,6 +40,7 @@ from federation.apiserver.store.interface import Store
 from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.assembly import protect_federated_objects
+from federation.features.catalogue import spread_compiler
 from federation.hosting.roles import HOST_RBAC
 from federation.plans.planner import Planners
 from federation.scheduling.framework.registry import load_plugins
@@ -130,7 +131,7 @@ def build(
         registry, clock=clock, service_account_tokens=tokens, token_file=token_file, oidc=issued
     )
     authorizer = RBACAuthorizer(registry, clock=clock, implied=HOST_RBAC.implied)
-    journal, planners = MemoryJournal(), Planners(_plugins(), None, clock)
+    journal, planners = MemoryJournal(), Planners(_plugins(), spread_compiler(), None, clock)
     mounts = {
         "federation": application.mount(journal, registry.kinds, view, policies, listed, headroom, views),
         "ui": uiapp.mount(pki.token_key.read_bytes, clock, planners, login),

@@ -6,7 +6,7 @@ from typing import Any
 from federation.api.names import CLUSTER_NAME_TERM, POD_DELETION_COST
 from federation.api.resources import KRUISE_GROUP, PROPAGATION_POLICIES, WORKLOAD_SPREADS
 from federation.apimachinery.resources import DEPLOYMENTS, PODS, Object, Resource
-from federation.planning.workloadspread.ledger import parse_match
+from federation.features.workloadspread.rules.ledger import parse_match
 from federation.simulator.options import NodeShape
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World

@@ -5,7 +5,7 @@ from typing import Any
 
 from federation.api.resources import KRUISE_GROUP, WORKLOAD_SPREADS
 from federation.apimachinery.resources import NODES, PODS, Object, Resource
-from federation.planning.workloadspread.ledger import parse_match
+from federation.features.workloadspread.rules.ledger import parse_match
 from federation.simulator.options import NodeShape
 from tests.support.simulatedmember import Member, an_object
 

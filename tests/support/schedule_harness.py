@@ -24,6 +24,7 @@ from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool
 from federation.controllers.override.controller import OverrideController
 from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions
+from federation.features.catalogue import spread_compiler
 from federation.journal.decisions import DecisionFilter, DecisionRecord
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.plans.plugincalls import RemoteCaller
@@ -76,6 +77,7 @@ class Harness:
             self._host(self.controllers_client, clock),
             self.journal,
             Engine(plugins or load_plugins(), monotonic=clock.monotonic),
+            spread_compiler(),
             options=ScheduleOptions(workers=2, plugin_retry_s=0.05, reports_wait_s=0.05),
             caller=caller,
         )

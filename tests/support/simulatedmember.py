@@ -18,10 +18,10 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
 from federation.features.uniteddeployment.unitedservice import UnitedDeploymentService
+from federation.features.workloadspread.incluster.configurations import definitions
 from federation.simulator.options import MemberOptions, NodeShape
 from federation.simulator.workloads import Workloads
 from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
-from federation.spread.configurations import definitions
 
 T = TypeVar("T")
 LABELS = {"app": "web"}

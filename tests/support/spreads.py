@@ -17,17 +17,17 @@ from federation.apiserver.semantics.validation.selectorvalidation import (
     validate_node_term,
     validate_toleration,
 )
-from federation.planning.workloadspread.adoption import group_pods
-from federation.planning.workloadspread.deletioncosts import changed_costs
-from federation.planning.workloadspread.hub import to_hub
-from federation.planning.workloadspread.injection import inject_subset
-from federation.planning.workloadspread.ledger import choose_subset, parse_match, record_deletion
-from federation.planning.workloadspread.references import SpreadsOf, is_same_workload, object_name
-from federation.planning.workloadspread.specvalidation import SpreadRules
-from federation.planning.workloadspread.status import SpreadStatus, compute_status
-from federation.planning.workloadspread.subsets import name_of, target_of
-from federation.planning.workloadspread.totals import is_selected
-from federation.planning.workloadspread.versions import pod_version
+from federation.features.workloadspread.rules.adoption import group_pods
+from federation.features.workloadspread.rules.deletioncosts import changed_costs
+from federation.features.workloadspread.rules.hub import to_hub
+from federation.features.workloadspread.rules.injection import inject_subset
+from federation.features.workloadspread.rules.ledger import choose_subset, parse_match, record_deletion
+from federation.features.workloadspread.rules.references import SpreadsOf, is_same_workload, object_name
+from federation.features.workloadspread.rules.specvalidation import SpreadRules
+from federation.features.workloadspread.rules.status import SpreadStatus, compute_status
+from federation.features.workloadspread.rules.subsets import name_of, target_of
+from federation.features.workloadspread.rules.totals import is_selected
+from federation.features.workloadspread.rules.versions import pod_version
 from tests.support.vectors import facts
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

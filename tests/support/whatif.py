@@ -13,6 +13,7 @@ from federation.api.resources import (
     PROPAGATION_POLICIES,
 )
 from federation.apimachinery.resources import Object, Resource
+from federation.features.catalogue import spread_compiler
 from federation.planning.federatedobject import builder
 from federation.planning.overrides.policymatching import idle_controllers
 from federation.scheduling.framework.registry import load_plugins
@@ -24,6 +25,7 @@ from federation.scheduling.whatif.planresult import Plan
 from federation.scheduling.whatif.state import CompiledState, ObjectChange, ObjectSet
 
 PLUGINS = load_plugins()
+SPREADS = spread_compiler()
 DEPLOYMENT: FederatedType = next(t for t in map(from_config, default_type_configs()) if t.name == "deployments.apps")
 _SERVED = [{"group": "apps", "version": "v1", "kind": "Deployment", "pluralName": "deployments", "scope": "Namespaced"}]
 
@@ -74,7 +76,7 @@ def a_world(
         OVERRIDE_POLICIES: list(overrides),
     }
     world = ObjectSet(kinds)
-    state = CompiledState(world, world, PLUGINS)
+    state = CompiledState(world, world, PLUGINS, SPREADS)
     made = [builder.build(s, DEPLOYMENT, idle=idle_controllers(state.bindings, s)) for s in sources]
     for obj in made:
         obj["metadata"] |= {"resourceVersion": "1", "generation": 1, "uid": f"uid-{obj['metadata']['name']}"}
@@ -97,7 +99,7 @@ def run_to_end(exchange: Exchange[Any]) -> Any:
 
 def plan(world: ObjectSet, *changes: ObjectChange, **options: Any) -> Plan:
     """Return the plan for the changes."""
-    result: Plan = run_to_end(compute(world, changes, PLUGINS, now=NOW, **options))
+    result: Plan = run_to_end(compute(world, changes, PLUGINS, SPREADS, now=NOW, **options))
     return result
 
 

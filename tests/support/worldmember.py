@@ -18,10 +18,10 @@ from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import Client, PatchType
 from federation.client.local import LocalClient
+from federation.features.workloadspread.incluster.configurations import definitions
 from federation.simulator.options import MemberOptions, NodeShape
 from federation.simulator.workloads import Workloads
 from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
-from federation.spread.configurations import definitions
 from tests.support.faults import SkewedClock, StoreCopy, restored
 from tests.support.instantworkloads import InstantWorkloads
 from tests.support.lines import MemberLine

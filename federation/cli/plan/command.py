@@ -19,6 +19,7 @@ from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.webhookclient import WebhookClient
 from federation.cli.plan.output import print_plan
 from federation.client.retryingwebhookclient import RetryingWebhookClient
+from federation.features.catalogue import spread_compiler
 from federation.plans.diffs import without_secrets
 from federation.plans.edits import Verb
 from federation.plans.inventory import read_inventory
@@ -59,7 +60,8 @@ async def make_planner(context: KubeconfigContext) -> AsyncIterator[Planner]:
     webhooks, clock = WebhookClient(), SystemClock()
     try:
         async with context.client() as host:
-            yield Planner(host, load_plugins(), RemoteCaller(RetryingWebhookClient(webhooks, clock=clock)), clock)
+            caller = RemoteCaller(RetryingWebhookClient(webhooks, clock=clock))
+            yield Planner(host, load_plugins(), spread_compiler(), caller, clock)
     finally:
         await webhooks.close()
 

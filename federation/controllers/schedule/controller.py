@@ -54,6 +54,7 @@ from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.attempt import UnitOptions
 from federation.scheduling.engine import Engine
 from federation.scheduling.triggers import TriggerSource, clusters_left
+from federation.scheduling.workloadspreads import SpreadCompiler
 
 Handler = Callable[[Object | None, Object | None], None]
 
@@ -100,6 +101,7 @@ class ScheduleController:
         host: Host,
         journal: Journal,
         engine: Engine,
+        spreads: SpreadCompiler,
         *,
         options: ScheduleOptions | None = None,
         caller: RemoteCaller | None = None,
@@ -109,15 +111,13 @@ class ScheduleController:
         self._objects = host.objects
         self._webhook_client = caller.webhook_client if caller is not None else None
         self.cache = cache = InputCache(
+            spreads,
             assumed_s=chosen.assumed_s,
             annotation_policy=AnnotationPolicy(is_allowed=chosen.allows_annotations),
             triggers=TriggerSource(as_kubeadmiral=chosen.writes_kubeadmiral_triggers),
         )
         self._outages = PluginOutages(
-            self._webhook_client,
-            lambda key: self._handlers.retry((key,)),
-            clock=host.clock,
-            plugin_retry_s=chosen.plugin_retry_s,
+            self._webhook_client, self._retry, clock=host.clock, plugin_retry_s=chosen.plugin_retry_s
         )
         self._guard = Guard(host.objects, host.informers, cache, host.recorder, host.clock, chosen.guard)
         evicting = EvictingClusters(host.informers, host.clock, chosen.failover.halts)
@@ -175,6 +175,9 @@ class ScheduleController:
             FEDERATED_RESOURCE_QUOTAS: self._quotas.on_quota,
         }
         self._watches = [(host.informers.for_resource(resource), handler) for resource, handler in watched.items()]
+
+    def _retry(self, key: Key) -> None:
+        self._handlers.retry((key,))
 
     async def run(self) -> None:
         """Watch, and start the workers once all caches are synced."""

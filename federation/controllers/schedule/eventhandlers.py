@@ -25,7 +25,6 @@ from federation.scheduling.policyreferences import reference_warnings
 from federation.scheduling.policyspec import Policy, PolicyRef, compile_policy
 from federation.scheduling.policywarnings import policy_warnings, profile_warnings
 from federation.scheduling.snapshot import to_resources
-from federation.scheduling.workloadspreads import target_key
 
 _FOR_ALL = ClusterChange.MEMBERSHIP | ClusterChange.LABELS | ClusterChange.TAINTS | ClusterChange.API_TYPES
 """Changes that are part of every object's triggers. Readiness counts only for policies that follow joining clusters;
@@ -181,7 +180,8 @@ class EventHandlers:
             self._cache.spreads.remove(old)
         if new is not None and (problem := self._cache.spreads.put(new)):
             self._recorder.event(new, WARNING, names.EVENT_INVALID_SPREAD, problem)
-        for group, kind, namespace, name in {target_key(spread) for spread in (old, new) if spread is not None}:
+        target_of = self._cache.spreads.compiler.target_of
+        for group, kind, namespace, name in {target_of(spread) for spread in (old, new) if spread is not None}:
             if (type_ := self._objects.types.for_group_kind(group, kind)) is not None:
                 key = self._objects.key_for(type_, namespace, name)
                 self.retry((key,) if self._objects.get(key) is not None else ())

@@ -16,7 +16,7 @@ from federation.scheduling.profiles import Profiles
 from federation.scheduling.quotas import QuotaLedger
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
-from federation.scheduling.workloadspreads import SpreadIndex
+from federation.scheduling.workloadspreads import SpreadCompiler, SpreadIndex
 
 
 class InputCache:
@@ -24,6 +24,7 @@ class InputCache:
 
     def __init__(
         self,
+        spreads: SpreadCompiler,
         *,
         assumed_s: float = 60.0,
         annotation_policy: AnnotationPolicy | None = None,
@@ -34,7 +35,7 @@ class InputCache:
         self.assume_cache = AssumeCache(assumed_s)
         self.policies = PolicyIndex()
         self.profiles = Profiles()
-        self.spreads = SpreadIndex()
+        self.spreads = SpreadIndex(spreads)
         self.quotas = QuotaLedger()
         self.triggers = triggers or TriggerSource()
         self.unschedulable = UnschedulableObjects()

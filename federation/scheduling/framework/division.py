@@ -13,8 +13,8 @@ from typing import Any
 from federation.planning.placement.capacity import Planner, countable_replicas, upper_bounds
 from federation.planning.placement.failback import Offers, plan_with_trials
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
+from federation.planning.placement.subsetquotas import attribute_replicas, plan_quotas, planned_quotas
 from federation.planning.placement.topology import Topology, plan_topology_spread
-from federation.planning.workloadspread.quotas import attribute_replicas, plan_quotas, planned_quotas
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.interfaces import Arguments
 from federation.scheduling.framework.types import Cluster, ClusterChange, Division, Effect, SchedulingUnit

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from federation.api import names
 from federation.api.selectors import ClusterTerms
 from federation.planning.placement.failback import Offers
+from federation.planning.placement.subsetquotas import SubsetSpread
 from federation.planning.placement.topologydomains import SpreadConstraint
-from federation.planning.workloadspread.quotas import SubsetSpread
 
 T = TypeVar("T")
 CPU = "cpu"

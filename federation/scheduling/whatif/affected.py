@@ -26,7 +26,7 @@ from federation.scheduling.framework.types import ClusterChange
 from federation.scheduling.policyspec import PolicyRef
 from federation.scheduling.snapshot import compare, to_cluster
 from federation.scheduling.whatif.state import CONTEXT, OVERRIDES, PROPAGATION, CompiledState, ObjectChange, ObjectSet
-from federation.scheduling.workloadspreads import SpreadIndex
+from federation.scheduling.workloadspreads import SpreadCompiler, SpreadIndex
 
 Predicate = Callable[[Mapping[str, Any]], bool]
 
@@ -66,7 +66,7 @@ def _predicate(change: ObjectChange, state: CompiledState) -> Predicate:
     if change.resource == FEDERATED_TYPE_CONFIGS:
         return _of_type(change)
     if change.resource == WORKLOAD_SPREADS:
-        return _of_spread(change)
+        return _of_spread(change, state.spreads.compiler)
     uses_plugin = _of_profiles(set(state.profiles.names_with_plugin(change.name)), state)
     return lambda federated: is_unschedulable(federated) or uses_plugin(federated)
 
@@ -104,8 +104,8 @@ def _of_profiles(profiles: set[str], state: CompiledState) -> Predicate:
     return holds
 
 
-def _of_spread(change: ObjectChange) -> Predicate:
-    spreads = SpreadIndex()
+def _of_spread(change: ObjectChange, compiler: SpreadCompiler) -> Predicate:
+    spreads = SpreadIndex(compiler)
     for version in (change.before, change.after):
         if version is not None:
             spreads.put(version)

@@ -46,6 +46,7 @@ from federation.scheduling.whatif.planresult import (
 )
 from federation.scheduling.whatif.rendered import member_objects_of, to_rows, to_waves, unplaced_of
 from federation.scheduling.whatif.state import OVERRIDES, CompiledState, ObjectChange, ObjectSet
+from federation.scheduling.workloadspreads import SpreadCompiler
 
 _OUTCOMES: Mapping[type, str] = {
     Deferred: "Deferred",
@@ -72,6 +73,7 @@ def compute(
     before: ObjectSet,
     changes: Iterable[ObjectChange],
     installed: PluginRegistry,
+    spreads: SpreadCompiler,
     *,
     now: datetime,
     is_explained: bool = False,
@@ -79,12 +81,13 @@ def compute(
 ) -> Exchange[Plan]:
     """Return the effect of the changes on the objects.
 
-    `installed` are the plugins besides the webhooks among the objects. With `is_everything` all objects are computed,
-    not only the affected ones. Explanations are large; `is_explained` adds them.
+    `installed` are the plugins besides the webhooks among the objects; `spreads` reads WorkloadSpreads.
+    With `is_everything` all objects are computed, not only the affected ones. Explanations are large; `is_explained`
+    adds them.
     """
     changed = list(changes)
     after = before.with_changes(changed)
-    state = CompiledState(after, before, installed)
+    state = CompiledState(after, before, installed, spreads)
     problems = [*state.problems, *filter(None, map(_removal_warning, changed))]
     subjects = _subjects(before, after, changed, state, problems, is_everything=is_everything)
     runs: dict[tuple[str, str], PipelineRun | None] = {}

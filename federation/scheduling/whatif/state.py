@@ -39,7 +39,7 @@ from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.webhooks.configuration import decisive_hash
 from federation.scheduling.webhooks.factory import admit, with_webhooks
-from federation.scheduling.workloadspreads import SpreadIndex
+from federation.scheduling.workloadspreads import SpreadCompiler, SpreadIndex
 
 PROPAGATION = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
 OVERRIDES = (OVERRIDE_POLICIES, CLUSTER_OVERRIDE_POLICIES)
@@ -116,7 +116,9 @@ class ObjectSet:
 class CompiledState:
     """Objects compiled for decisions. An invalid change leaves the version of `before` in force."""
 
-    def __init__(self, objects: ObjectSet, before: ObjectSet, installed: PluginRegistry) -> None:
+    def __init__(
+        self, objects: ObjectSet, before: ObjectSet, installed: PluginRegistry, spreads: SpreadCompiler
+    ) -> None:
         self.problems: list[str] = []
         self.triggers = TriggerSource()
         self.assume_cache = AssumeCache()
@@ -132,7 +134,7 @@ class CompiledState:
         self.profiles = Profiles()
         for profile in objects.list(SCHEDULING_PROFILES):
             self.profiles.put(profile)
-        self.spreads = SpreadIndex()
+        self.spreads = SpreadIndex(spreads)
         for spread in objects.list(WORKLOAD_SPREADS):
             if problem := self.spreads.put(spread):
                 self.problems.append(f"{WORKLOAD_SPREADS.kind} {spread['metadata']['name']}: {problem}")

@@ -9,7 +9,7 @@ from typing import Any
 from tests.support.vectorfacts import fact
 from tests.support.vectors import each_case, filled, load
 
-from federation.planning.workloadspread.hub import to_hub
+from federation.features.workloadspread.rules.hub import to_hub
 
 CASES = [case for case in load("kruise-api-conversion") if case["input"].get("kind") == "WorkloadSpread"]
 

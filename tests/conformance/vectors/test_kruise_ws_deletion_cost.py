@@ -5,8 +5,8 @@ from typing import Any
 from tests.support.spreads import vector_pod
 from tests.support.vectors import each_case, facts, filled, load
 
-from federation.planning.workloadspread.deletioncosts import outside_costs, subset_costs
-from federation.planning.workloadspread.subsets import resolve_limit
+from federation.features.workloadspread.rules.deletioncosts import outside_costs, subset_costs
+from federation.features.workloadspread.rules.subsets import resolve_limit
 
 
 @each_case(load("kruise-ws-deletion-cost"))

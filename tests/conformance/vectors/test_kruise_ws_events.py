@@ -7,7 +7,7 @@ import pytest
 from tests.support.spreads import a_pod, seconds_ago, vector_pod, with_controller
 from tests.support.vectors import each_case, facts, filled, load
 
-from federation.planning.workloadspread.watchevents import has_workload_changed, spread_of_pod, spread_of_workload
+from federation.features.workloadspread.rules.watchevents import has_workload_changed, spread_of_pod, spread_of_workload
 
 
 @each_case(load("kruise-ws-events"))

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.support.vectors import each_case, facts, load
 
-from federation.planning.workloadspread.ledger import initial_entry
+from federation.features.workloadspread.rules.ledger import initial_entry
 
 
 @each_case(load("kruise-ws-initial-missing"))

@@ -9,9 +9,9 @@ from tests.support.spreads import a_spread, vector_pod
 from tests.support.vectors import each_case, facts, filled, load
 
 from federation.apiserver.semantics.validation.podpatches import patch_pod
-from federation.planning.workloadspread.adoption import group_pods, match_score
-from federation.planning.workloadspread.deletioncosts import changed_costs
-from federation.planning.workloadspread.hub import subset_to_hub
+from federation.features.workloadspread.rules.adoption import group_pods, match_score
+from federation.features.workloadspread.rules.deletioncosts import changed_costs
+from federation.features.workloadspread.rules.hub import subset_to_hub
 
 
 @each_case(load("kruise-ws-match-existing-pods"))

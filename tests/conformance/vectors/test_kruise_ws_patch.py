@@ -8,7 +8,7 @@ from tests.support.vectors import NOTES, each_case, facts, load
 
 from federation.apimachinery.errors import ApiError
 from federation.apiserver.semantics.validation.podpatches import patch_pod
-from federation.planning.workloadspread.injection import with_patch
+from federation.features.workloadspread.rules.injection import with_patch
 
 
 @each_case(load("kruise-ws-patch"))

@@ -7,10 +7,10 @@ from tests.support.spreads import NOW, RECORDS, a_spread, marked, seconds_ago, v
 from tests.support.vectorfacts import contains
 from tests.support.vectors import each_case, facts, filled, load
 
-from federation.planning.workloadspread.adoption import group_pods
-from federation.planning.workloadspread.deletioncosts import changed_costs
-from federation.planning.workloadspread.status import compute_status
-from federation.planning.workloadspread.totals import has_pods, is_selected, total_replicas
+from federation.features.workloadspread.rules.adoption import group_pods
+from federation.features.workloadspread.rules.deletioncosts import changed_costs
+from federation.features.workloadspread.rules.status import compute_status
+from federation.features.workloadspread.rules.totals import has_pods, is_selected, total_replicas
 
 
 def _records(given: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import orjson
 from tests.support.spreads import among, drive
 from tests.support.vectors import each_case, facts, filled, load
 
-from federation.planning.workloadspread.references import (
+from federation.features.workloadspread.rules.references import (
     EMPTY_WHITELIST,
     find_spread,
     is_managed,

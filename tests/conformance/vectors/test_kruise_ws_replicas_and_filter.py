@@ -8,8 +8,8 @@ from tests.support.vectors import each_case, facts, filled, load
 
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.selectors import SelectorError
-from federation.planning.workloadspread.subsets import uses_percentages
-from federation.planning.workloadspread.totals import is_selected, nested_value, replicas_at, total_replicas
+from federation.features.workloadspread.rules.subsets import uses_percentages
+from federation.features.workloadspread.rules.totals import is_selected, nested_value, replicas_at, total_replicas
 
 ERRORS = (InvalidInput, SelectorError)
 

@@ -6,7 +6,7 @@ import pytest
 from tests.support.spreads import NOW, a_spread, seconds_ago, vector_pod
 from tests.support.vectors import each_case, facts, filled, load
 
-from federation.planning.workloadspread.status import compute_status
+from federation.features.workloadspread.rules.status import compute_status
 
 
 @each_case(load("kruise-ws-requeue"))

@@ -6,8 +6,8 @@ from tests.support.spreads import NOW, a_spread, seconds_ago, vector_pod
 from tests.support.vectors import each_case, facts, filled, load
 
 from federation.apimachinery.conditions import find
-from federation.planning.workloadspread.adoption import group_pods
-from federation.planning.workloadspread.status import compute_status
+from federation.features.workloadspread.rules.adoption import group_pods
+from federation.features.workloadspread.rules.status import compute_status
 
 
 @each_case(load("kruise-ws-reschedule"))

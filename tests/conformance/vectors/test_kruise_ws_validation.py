@@ -10,9 +10,9 @@ from tests.support.spreads import RULES
 from tests.support.vectors import each_case, facts, filled, load
 
 from federation.apimachinery.errors import BadRequest
-from federation.planning.workloadspread.hub import V1ALPHA1, field_in, to_hub
-from federation.planning.workloadspread.references import parse_whitelist
-from federation.planning.workloadspread.specvalidation import validate_conflict, validate_spread, validate_update
+from federation.features.workloadspread.rules.hub import V1ALPHA1, field_in, to_hub
+from federation.features.workloadspread.rules.references import parse_whitelist
+from federation.features.workloadspread.rules.specvalidation import validate_conflict, validate_spread, validate_update
 
 TARGET = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "demo"}
 OTHER_TARGET = {**TARGET, "name": "other"}

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.support.vectors import each_case, facts, filled, load
 
-from federation.planning.workloadspread.versions import VERSIONED_KINDS, pod_version, workload_version
+from federation.features.workloadspread.rules.versions import VERSIONED_KINDS, pod_version, workload_version
 
 GROUPS = {"cloneset": "apps.kruise.io", "job": "batch"}
 

@@ -9,11 +9,11 @@ from tests.support.vectorfacts import contains
 from tests.support.vectors import each_case, facts, load
 
 from federation.apiserver.semantics.validation.podpatches import patch_pod
-from federation.planning.workloadspread.hub import to_hub
-from federation.planning.workloadspread.injection import inject_subset
-from federation.planning.workloadspread.ledger import choose_subset, parse_match, record_deletion
-from federation.planning.workloadspread.references import find_spread
-from federation.planning.workloadspread.versions import pod_version
+from federation.features.workloadspread.rules.hub import to_hub
+from federation.features.workloadspread.rules.injection import inject_subset
+from federation.features.workloadspread.rules.ledger import choose_subset, parse_match, record_deletion
+from federation.features.workloadspread.rules.references import find_spread
+from federation.features.workloadspread.rules.versions import pod_version
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EXISTING = "cloneset-test"

@@ -8,11 +8,11 @@ from tests.support.spreads import CLONE_SET, REPLICA_SET, RULES, SpreadWorkload,
 from tests.support.vectors import each_case, filled, load
 
 from federation.apiserver.semantics.validation.podpatches import patch_pod, unknown_fields
-from federation.planning.workloadspread.adoption import group_pods
-from federation.planning.workloadspread.hub import to_hub
-from federation.planning.workloadspread.injection import inject_subset
-from federation.planning.workloadspread.specvalidation import patch_warnings, validate_spread
-from federation.planning.workloadspread.subsets import find_subset, subsets_of
+from federation.features.workloadspread.rules.adoption import group_pods
+from federation.features.workloadspread.rules.hub import to_hub
+from federation.features.workloadspread.rules.injection import inject_subset
+from federation.features.workloadspread.rules.specvalidation import patch_warnings, validate_spread
+from federation.features.workloadspread.rules.subsets import find_subset, subsets_of
 
 UNITED = re.compile("UnitedDeployment|API sketch|multi-cluster|HPA on")
 CASES = [

@@ -14,7 +14,7 @@ from tests.support.federation import Kubectl, eventually, fedctl
 from tests.support.rest import Api
 
 from federation.client.kubeconfig import load_kubeconfig
-from federation.planning.workloadspread.ledger import parse_match
+from federation.features.workloadspread.rules.ledger import parse_match
 
 CREATIONS = 50
 

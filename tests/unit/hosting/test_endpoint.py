@@ -25,7 +25,6 @@ from federation.hosting.hostkinds import HostKinds
 from federation.hosting.manifests import USER
 from federation.hosting.pluginreviews import HostAdmission
 from federation.hosting.webhookconfigurations import HOLD, MUTATE, VALIDATE
-from federation.spread.spreadadmission import RULES as SPREAD_RULES
 from federation.web import application
 
 pytestmark = pytest.mark.xdist_group("hosting")
@@ -71,7 +70,7 @@ async def endpoint(client: HTTPClient) -> Endpoint:
     kinds, access = HostKinds(client, clock), HostAccess(client, clock)
     await kinds.refresh()
     admission = HostAdmission(
-        lambda look_up: admission_plugins(client, look_up.find, SPREAD_RULES, clock),
+        lambda look_up: admission_plugins(client, look_up.find, clock),
         kinds,
         access,
         lambda resource, _: (names.FEDERATE_FINALIZER,) if resource.plural == "deployments" else (),

@@ -9,6 +9,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType, default_type_configs, from_config
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.mergepatch import without_nulls
+from federation.features.catalogue import spread_compiler
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.attempt import (
     Assessment,
@@ -45,7 +46,7 @@ class Inputs:
     def __init__(self, *policies: dict[str, Any]) -> None:
         self.policies, self.profiles, self.triggers = PolicyIndex(), Profiles(), TriggerSource()
         self.annotation_policy = AnnotationPolicy()
-        self.spreads = SpreadIndex()
+        self.spreads = SpreadIndex(spread_compiler())
         self.quotas = QuotaLedger()
         self.clusters = ClusterCache()
         for name in ("east", "west"):

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from federation.planning.placement.subsetquotas import SubsetClusters, SubsetSpread
 from federation.planning.placement.topologydomains import SpreadConstraint
-from federation.planning.workloadspread.quotas import SubsetClusters, SubsetSpread
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.profile import DEFAULT_PROFILE
 from federation.scheduling.framework.registry import load_plugins

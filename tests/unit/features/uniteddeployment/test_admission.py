@@ -14,7 +14,7 @@ from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import WriteOptions
 from federation.features.uniteddeployment.admission import UnitedDeploymentAdmission
-from federation.spread.configurations import definitions
+from federation.features.workloadspread.incluster.configurations import definitions
 
 
 def a_united(template: Any = None, **spec: Any) -> dict[str, Any]:
