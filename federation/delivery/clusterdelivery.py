@@ -59,8 +59,9 @@ class ClusterDelivery:
 
     def _observe(self, propagation: Propagation, cluster: ClusterState) -> Facts:
         name = cluster.name
+        finished, found = propagation.finished.get(name), propagation.found.get(name)
         is_absent = name in propagation.absent
-        return self._observer.observe(propagation.aim, cluster, propagation.finished.get(name), is_absent=is_absent)
+        return self._observer.observe(propagation.aim, cluster, finished, found, is_absent=is_absent)
 
     def _act(self, propagation: Propagation, facts: Facts, decision: Decision) -> None:
         cluster = facts.cluster.name

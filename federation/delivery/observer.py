@@ -23,6 +23,7 @@ from federation.delivery.rules.plan import (
     ABSENT_OBJECT,
     UNKNOWN_OBJECT,
     ClusterState,
+    ObservedObject,
     Removal,
     decide_removal,
     is_managed,
@@ -57,12 +58,14 @@ class Observer:
         aim: Aim,
         cluster: ClusterState,
         finished: Mapping[str, Any] | None = None,
+        found: Object | None = None,
         *,
         is_absent: bool = False,
     ) -> Facts:
         """Return the facts of the object in a cluster.
 
-        `finished` is the evidence that it has finished there. `is_absent`: the member answered that it lacks it.
+        `finished` is the evidence that it has finished there. `found` is the object of ours that the member answered to
+        have, although its cache may not show it. `is_absent`: the member answered that it lacks it.
         """
         subject, name = aim.subject, cluster.name
         key, annotations = subject.member_key(name), subject.annotations
@@ -71,6 +74,9 @@ class Observer:
             observed, live = self._member_objects.observe(key, annotations)
             if observed.lookup_failed and is_absent:
                 observed = ABSENT_OBJECT
+            elif found is not None and not observed.exists:
+                is_terminating = bool(found["metadata"].get("deletionTimestamp"))
+                observed, live = ObservedObject(exists=True, terminating=is_terminating), found
         if observed.derived_service_mismatch:
             live = None
         record, step = self._records.get(key), aim.steps.get(name)

@@ -174,6 +174,8 @@ class Questions:
             return True
         if outcome.status is ClusterStatus.OK and asked.question in (Question.LOOK_UP, Question.CONFIRM):
             propagation.absent.add(asked.cluster)
+        elif asked.question is Question.CONFIRM and outcome.object is not None:
+            propagation.found[asked.cluster] = outcome.object
         elif asked.question is Question.LOOK_UP:
             # It has the object, or did not answer: the reconcile after its complete list goes on.
             if outcome.status is ClusterStatus.CLIENT_RETRIEVAL_FAILED:

@@ -83,6 +83,8 @@ class Propagation:
     """The evidence that the object has finished, by cluster; it begins with what is published."""
     absent: set[str] = field(default_factory=set)
     """The clusters that answered this reconcile that they do not have the object."""
+    found: dict[str, Object] = field(default_factory=dict)
+    """The objects of clusters that answered this reconcile that they have it, whatever their caches show."""
     started: list[StartedOperation] = field(default_factory=list)
     has_ended: bool = False
     """Whether the reconcile published its results. A later result of an operation requeues the object."""
