@@ -119,6 +119,11 @@ class NotFound(ApiError):
     code, reason = 404, "NotFound"
 
 
+def is_kind_missing(error: Exception) -> bool:
+    """Return whether a server answered that it does not know the resource; a missing object or namespace has a name."""
+    return isinstance(error, NotFound) and not error.details.get("name")
+
+
 class MethodNotAllowed(ApiError):
     code, reason = 405, "MethodNotAllowed"
 

@@ -100,7 +100,7 @@ class SyncController:
         drift = DriftReports(records, recorder, clock)
         self.executor = Executor(members, clock=clock, options=chosen.executor)
         clusters = Clusters()
-        member_objects = MemberObjectCache(members, records)
+        member_objects = MemberObjectCache(members, records, clock)
         readiness = FollowerReadiness(
             objects, member_objects, recorder, clock, wait_s=chosen.followers_wait_s, enqueue=self.enqueue
         )
@@ -209,3 +209,4 @@ class SyncController:
         self._tombstones.add_handler(handlers.on_leftover)
         self._members.add_handler(handlers.on_member_object)
         self._members.add_sync_listener(handlers.on_member_synced)
+        self._members.add_served_listener(handlers.on_member_synced)

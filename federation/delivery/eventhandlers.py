@@ -173,7 +173,7 @@ class EventHandlers:
             self._enqueue(self._objects.key_for(type_, before.namespace, before.name), priority=_SINGLE)
 
     def on_member_synced(self, cluster: str, resource: Resource) -> None:
-        """Handle a member's cache that became complete."""
+        """Handle a member's cache that became complete, or whose kind the member no longer serves or serves again."""
         type_ = self._types.for_resource(resource)
         if type_ is not None:
             self._enqueue_objects_of(cluster, type_)

@@ -28,6 +28,7 @@ from federation.delivery.rules.plan import (
     decide_removal,
     is_managed,
 )
+from federation.delivery.rules.status import describe_kind
 from federation.planning.federatedobject.finished import evidence, is_finished, run_of
 from federation.planning.leftovers.strays import is_kept
 
@@ -93,6 +94,8 @@ class Observer:
             is_kept=is_kept(subject.type_.resource),
             owner=aim.owner,
             observed=observed,
+            sight=self._member_objects.sight(key, is_ready=cluster.ready),
+            kind=describe_kind(subject.type_.resource),
             live=live,
             record=record,
             is_in_flight=self._executor.is_pending(key),

@@ -143,12 +143,10 @@ class Publication:
 def _keep_uncached_clusters(propagation: Propagation) -> bool:
     """Keep the published status of clusters whose cache is not complete yet; return whether there are any.
 
-    The object is reconciled again as soon as the cache is complete.
+    The object is reconciled again as soon as the cache is complete, or has not been for too long.
     """
     before = clusters_of(propagation.federated)
-    uncached = [
-        name for name, result in propagation.results.items() if result.status is ClusterStatus.CACHED_RETRIEVAL_FAILED
-    ]
+    uncached = [name for name, decision in propagation.decisions.items() if decision.keeps_status]
     for cluster in uncached:
         entry = before.get(cluster, {})
         known = entry.get("status", "")

@@ -8,8 +8,6 @@ read-only. An informer lives as long as the collection has users; `informers.py`
 
 import asyncio
 import contextlib
-import heapq
-import itertools
 import random
 import weakref
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
@@ -35,6 +33,8 @@ from federation.runtime.admittance import Admittance, CacheBudget, Transform, bo
 from federation.runtime.indexer import Cache, CacheKey, cache_key, to_revision
 from federation.runtime.listpages import opened, read_pages
 from federation.runtime.replay import replay
+from federation.runtime.revisionwaiters import RevisionWaiters
+from federation.runtime.serverstate import ServerState
 from federation.runtime.timeslice import in_turns
 from federation.runtime.workqueue import Jitter
 
@@ -104,6 +104,7 @@ class Informer:
         """Whether the first complete list arrived. It stays True: while the server is unreachable, the cache is old."""
         self.is_connected = False
         """Whether the last list or watch is healthy, so that the cache is current."""
+        self.server = ServerState()
         self._client = client
         self._clock = clock or SystemClock()
         self._options = options or InformerOptions()
@@ -123,8 +124,7 @@ class Informer:
         self._synced = asyncio.Event()
         self._progress = 0
         self._epoch = 0
-        self._waiters: list[tuple[int, int, asyncio.Future[bool]]] = []
-        self._sequence = itertools.count()
+        self._waiters = RevisionWaiters(self._clock)
         self._pause: asyncio.Future[None] | None = None
         self._watching: asyncio.Future[None] | None = None
         labels = (cluster, resource.group_resource)
@@ -183,17 +183,7 @@ class Informer:
         A controller that must see its own write before it decides again calls this with the resourceVersion that the
         write returned.
         """
-        if self.has_seen(resource_version):
-            return True
-        waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiters, (to_revision(resource_version), next(self._sequence), waiter))
-        deadline = asyncio.ensure_future(self._clock.sleep(timeout_s))
-        try:
-            await asyncio.wait((waiter, deadline), return_when=asyncio.FIRST_COMPLETED)
-            return waiter.done()
-        finally:
-            deadline.cancel()
-            waiter.cancel()
+        return self.has_seen(resource_version) or await self._waiters.wait(to_revision(resource_version), timeout_s)
 
     async def wait_synced(self) -> None:
         """Return once the first complete list is in the cache."""
@@ -259,6 +249,7 @@ class Informer:
             await self._watch()
         except (ApiError, ClusterError) as failure:
             self.is_connected = False
+            self.server.record_failure(failure)
             if isinstance(failure, ClusterLimitExceeded):
                 self._must_list = True
                 self._admittance.record(failure)
@@ -312,6 +303,7 @@ class Informer:
         self._lists.inc()
         self._admittance.exceeded = ""
         self.is_connected = True
+        self.server.record_answer()
         self._reach(revision)
         if not self.has_synced:
             self.has_synced = True
@@ -359,6 +351,7 @@ class Informer:
         try:
             async for batch in batches:
                 self.is_connected = True
+                self.server.record_answer()
                 for start in range(0, len(batch), _SLICE):
                     if start:
                         await asyncio.sleep(0)
@@ -442,8 +435,4 @@ class Informer:
     def _reach(self, revision: str) -> None:
         self._revision = revision
         if self._waiters:
-            reached = to_revision(revision)
-            while self._waiters and self._waiters[0][0] <= reached:
-                waiter = heapq.heappop(self._waiters)[2]
-                if not waiter.done():
-                    waiter.set_result(True)
+            self._waiters.reach(to_revision(revision))

@@ -11,6 +11,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import prometheus_client
@@ -138,6 +139,7 @@ class Members:
         self._running_handlers: list[RunningHandler] = []
         self._pod_handlers: list[MemberHandler] = []
         self._sync_listeners: list[SyncListener] = []
+        self._served_listeners: list[SyncListener] = []
         self._group: asyncio.TaskGroup | None = None
         self._page_slots = PageSlots(self._clock)
         clients.add_listener(self._on_rebuilt)
@@ -257,6 +259,10 @@ class Members:
                 if informer.has_synced:
                     with replay():
                         listener(member.name, resource)
+
+    def add_served_listener(self, listener: SyncListener) -> None:
+        """Call the listener when a cluster no longer serves a watched resource, and when it serves it again."""
+        self._served_listeners.append(listener)
 
     # -- capacity
 
@@ -397,7 +403,12 @@ class Members:
         )
         member.by_resource[resource] = informer
         informer.add_handler(self._forwarder(member.name, resource, self._handlers))
+        informer.server.add_listener(partial(self._notify_served, member.name, resource))
         self._notify_when_synced(member, resource, informer)
+
+    def _notify_served(self, cluster: str, resource: Resource) -> None:
+        for listener in self._served_listeners:
+            listener(cluster, resource)
 
     def _notify_when_synced(self, member: _Member, resource: Resource, informer: Informer) -> None:
         async def notify() -> None:

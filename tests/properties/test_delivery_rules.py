@@ -77,7 +77,7 @@ def _neighbours(values: dict[str, str]) -> list[dict[str, str]]:
 def test_every_status_can_be_reached_and_left() -> None:
     """One step away from each status is another one: a change of one fact leads on."""
     reached: dict[Any, set[Any]] = {}
-    plain = {"record": "nothing", "content": "differs", "host": "admitted", "flight": "idle"}
+    plain = {"record": "nothing", "content": "differs", "host": "admitted", "flight": "idle", "sight": "clear"}
     starts = [
         {**plain, "cluster": cluster, "use": use, "obj": obj}
         for cluster, use, obj in product(DIMENSIONS["cluster"], DIMENSIONS["use"], DIMENSIONS["obj"])

@@ -20,7 +20,15 @@ from federation.delivery.rules.memberrecord import (
     Sent,
     State,
 )
-from federation.delivery.rules.plan import ABSENT_OBJECT, UNKNOWN_OBJECT, ClusterState, ObservedObject, Removal
+from federation.delivery.rules.plan import (
+    ABSENT_OBJECT,
+    CLEAR_SIGHT,
+    UNKNOWN_OBJECT,
+    ClusterState,
+    ObservedObject,
+    Removal,
+    Sight,
+)
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.rendering.memberobject import Rendered
 from federation.planning.rendering.verdicts import Outcome, Verdict
@@ -51,6 +59,12 @@ OBJECTS: dict[str, tuple[ObservedObject, Object | None]] = {
     "scaled": (ObservedObject(exists=True), SCALED),
     "going": (ObservedObject(exists=True, terminating=True), LIVE),
     "colliding": (ObservedObject(exists=True, derived_service_mismatch=True), None),
+}
+SIGHTS = {
+    "clear": CLEAR_SIGHT,
+    "not served": Sight(is_served=False),
+    "unseen for long": Sight(unseen_s=20.0),
+    "not listable": Sight(unseen_s=20.0, failure="no list"),
 }
 USES: dict[str, dict[str, Any]] = {
     "placed": {"is_selected": True, "is_recorded": True},
@@ -129,6 +143,7 @@ def facts(
     content: str = "differs",
     host: str = "admitted",
     flight: str = "idle",
+    sight: str = "clear",
     **more: Any,
 ) -> Facts:
     """Return the facts of these values."""
@@ -137,7 +152,7 @@ def facts(
     given = {"is_scalable": True, "find_settled": lambda: settled, **USES[use], **CONTENTS[content], **HOSTS[host]}
     if use == "departing" and content not in ("differs", "is as wanted"):
         given |= CONTENTS["differs"]  # content of a departing cluster is what is there
-    given |= {"now_s": NOW, "observed": observed, "live": live, "record": RECORDS[record]}
+    given |= {"now_s": NOW, "observed": observed, "live": live, "record": RECORDS[record], "sight": SIGHTS[sight]}
     return Facts(CLUSTERS[cluster], **{**given, "is_in_flight": FLIGHTS[flight], **more})
 
 
@@ -146,6 +161,9 @@ def combinations() -> Iterator[tuple[str, Facts]]:
     for cluster, use, obj in product(CLUSTERS, USES, OBJECTS):
         if obj != "scaled":
             yield f"{cluster}: {use}, {obj}", facts(cluster, use, obj)
+    for sight, use, obj in product(SIGHTS, USES, ("absent", "unknown", "present")):
+        if sight == "not served" or (obj == "unknown" and sight != "clear"):
+            yield f"{sight}: {use}, {obj}", facts("ready", use, obj, sight=sight, kind="v1 ConfigMap")
     uses = ("placed", "unplaced", "created later", "departing", "deleted", "last look")
     for use, obj, record, flight in product(uses, ("absent", "present"), RECORDS, FLIGHTS):
         yield f"{use}, {obj}, record {record}, {flight}", facts("ready", use, obj, record, flight=flight)
@@ -159,4 +177,4 @@ def combinations() -> Iterator[tuple[str, Facts]]:
 def dimensions() -> Mapping[str, tuple[str, ...]]:
     """Return the values of each argument of `facts`."""
     tables = (("cluster", CLUSTERS), ("use", USES), ("obj", OBJECTS), ("record", RECORDS), ("content", CONTENTS))
-    return {name: tuple(table) for name, table in (*tables, ("host", HOSTS), ("flight", FLIGHTS))}
+    return {name: tuple(table) for name, table in (*tables, ("host", HOSTS), ("flight", FLIGHTS), ("sight", SIGHTS))}

@@ -6,10 +6,18 @@ It lives as long as the controller and sends no request to a member.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from federation.apimachinery.resources import Object
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object, Resource
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.rules.memberrecord import MemberKey
-from federation.delivery.rules.plan import ABSENT_OBJECT, UNKNOWN_OBJECT, ObservedObject, is_name_collision
+from federation.delivery.rules.plan import (
+    ABSENT_OBJECT,
+    CLEAR_SIGHT,
+    UNKNOWN_OBJECT,
+    ObservedObject,
+    Sight,
+    is_name_collision,
+)
 from federation.runtime.indexer import to_revision
 from federation.runtime.members import Members
 
@@ -17,9 +25,11 @@ from federation.runtime.members import Members
 class MemberObjectCache:
     """Member objects by cluster, kind, namespace and name."""
 
-    def __init__(self, members: Members, records: MemberRecords) -> None:
+    def __init__(self, members: Members, records: MemberRecords, clock: Clock) -> None:
         self._members = members
         self._records = records
+        self._clock = clock
+        self._unseen_since_s: dict[tuple[str, Resource], float] = {}
 
     def observe(
         self, key: MemberKey, annotations: Mapping[str, str] | None = None
@@ -46,6 +56,16 @@ class MemberObjectCache:
         if annotations is not None and is_name_collision(annotations, live):
             observed = replace(observed, derived_service_mismatch=True)
         return observed, live
+
+    def sight(self, key: MemberKey, *, is_ready: bool) -> Sight:
+        """Return what is wrong with the cache of the object's kind, while its cluster is ready."""
+        informer, place = self._members.informer(key.cluster, key.resource), (key.cluster, key.resource)
+        if not is_ready or (informer is not None and informer.has_synced):
+            self._unseen_since_s.pop(place, None)
+            return CLEAR_SIGHT if informer is None or informer.server.is_served else Sight(is_served=False)
+        since_s = self._unseen_since_s.setdefault(place, self._clock.monotonic())
+        failure, is_served = ("", True) if informer is None else (informer.server.failure, informer.server.is_served)
+        return Sight(is_served, self._clock.monotonic() - since_s, failure)
 
     def is_present(self, key: MemberKey) -> bool | None:
         """Return whether the member object exists and is not being deleted; None while there is no cache."""

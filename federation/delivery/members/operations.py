@@ -19,6 +19,7 @@ from federation.apimachinery.errors import (
     Conflict,
     FederationError,
     NotFound,
+    is_kind_missing,
 )
 from federation.apimachinery.resources import Object
 from federation.client.client import Client, PatchType
@@ -28,7 +29,7 @@ from federation.delivery.rules.corrections import Correction
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.orphans import is_marked_at_release, is_orphan, needs_replacement
 from federation.delivery.rules.plan import has_lost_label, is_managed, is_management_disabled, is_name_collision
-from federation.delivery.rules.status import ClusterStatus
+from federation.delivery.rules.status import ClusterStatus, describe_kind, describe_unserved
 from federation.planning.drift.fields import author_of, drifted_fields
 from federation.planning.rendering.drift import is_subset
 from federation.planning.rendering.retention import RetentionError
@@ -93,7 +94,8 @@ class MemberWriter:
             return Outcome(ClusterStatus.FIELD_RETENTION_FAILED, message=str(error))
         except (ApiError, ClusterError) as error:
             is_new = write.live is None
-            return _failed(ClusterStatus.CREATION_FAILED if is_new else ClusterStatus.UPDATE_FAILED, error)
+            status = ClusterStatus.CREATION_FAILED if is_new else ClusterStatus.UPDATE_FAILED
+            return _failed(status, error, describe_kind(write.key.resource))
 
     async def _ensure(self, client: Client, write: Write) -> Outcome:
         live = write.live
@@ -283,9 +285,12 @@ def unanswered(message: str) -> Outcome:
     return Outcome(ClusterStatus.UPDATE_TIMED_OUT, message=message, is_unanswered=True)
 
 
-def _failed(status: ClusterStatus, error: ApiError | ClusterError) -> Outcome:
+def _failed(status: ClusterStatus, error: ApiError | ClusterError, kind: str = "") -> Outcome:
+    """Return the outcome of an error; for a write, `kind` is that of the object."""
     if isinstance(error, ClusterError):
         return unanswered(str(error))
     if isinstance(error, AlreadyExists):
         status = ClusterStatus.ALREADY_EXISTS
+    if is_kind_missing(error) and kind:
+        return Outcome(ClusterStatus.KIND_NOT_SERVED, message=describe_unserved(kind))
     return Outcome(status, message=str(error), retry_after_s=float(error.details.get("retryAfterSeconds") or 0))

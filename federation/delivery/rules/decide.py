@@ -13,11 +13,13 @@ from federation.delivery.rules.decision import Decision, Question
 from federation.delivery.rules.facts import CONFIRMATION, SCALER, Facts
 from federation.delivery.rules.memberrecord import Failure
 from federation.delivery.rules.plan import PENDING_STATUS, Operation, Removal
-from federation.delivery.rules.status import ClusterStatus
+from federation.delivery.rules.status import ClusterStatus, describe_unserved
 from federation.planning.rendering.verdicts import Outcome
 from federation.planning.status.delivery import describe_drift
 
 _FINALIZER_RECHECK_S = 10.0
+_UNSEEN_S = 15.0
+"""How long the published status stays while the cache of a cluster that is ready is not complete."""
 _FINISHED = "it has finished and is gone there, so it is not created again"
 
 
@@ -117,6 +119,22 @@ def _confirm(status: ClusterStatus) -> Callable[[Facts], Decision]:
     return _status(status, question=Question.CONFIRM, shows_object=False)
 
 
+def _unserved(facts: Facts) -> Decision:
+    return Decision(status=ClusterStatus.KIND_NOT_SERVED, message=describe_unserved(facts.kind), shows_object=False)
+
+
+def _unseen(facts: Facts) -> Decision:
+    """Wait for the cache: the published status stays for a while, as lists take some time after a start."""
+    if not (facts.is_selected or facts.is_recorded or facts.is_deleted):
+        return Decision()
+    left_s = _UNSEEN_S - facts.sight.unseen_s
+    if left_s > 0:
+        return Decision(status=ClusterStatus.CACHED_RETRIEVAL_FAILED, keeps_status=True, recheck_after_s=left_s)
+    why = facts.sight.failure or f"their list has not ended within {_UNSEEN_S:g} s"
+    message = f"its objects of {facts.kind} are not known: {why}"
+    return Decision(status=ClusterStatus.CACHED_RETRIEVAL_FAILED, message=message)
+
+
 def _nothing(_: Facts) -> Decision:
     return Decision()
 
@@ -133,22 +151,25 @@ ROWS: tuple[Row, ...] = (
         ),
     ),
     Row(
+        "not served",
+        "placed, the cluster does not serve the kind, or not in this version",
+        "`KindNotServed` (ours), until it does",
+        lambda f: not f.sight.is_served and f.is_placed and not f.cluster.terminating and f.finished is None,
+        _unserved,
+    ),
+    Row(
         "new and unseen",
         "its cache is not complete, the object is placed and new there",
         "`CachedRetrievalFailed`; the member is asked whether it has the object",
         lambda f: f.observed.lookup_failed and f.is_placed and not f.is_published,
-        _status(_S.CACHED_RETRIEVAL_FAILED, question=Question.LOOK_UP),
+        lambda f: replace(_unseen(f), question=Question.LOOK_UP),
     ),
     Row(
         "unseen",
         "its cache is not complete",
-        "`CachedRetrievalFailed`",
+        "the published status for 15 seconds, then `CachedRetrievalFailed`",
         lambda f: f.observed.lookup_failed,
-        lambda f: (
-            Decision(status=_S.CACHED_RETRIEVAL_FAILED)
-            if f.is_selected or f.is_recorded or f.is_deleted
-            else Decision()
-        ),
+        _unseen,
     ),
     Row(
         "cascading",

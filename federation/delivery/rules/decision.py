@@ -40,6 +40,8 @@ class Decision:
     """The content of a creation or update."""
     held: Verdict | None = None
     """The verdict of the host's admission that holds the object."""
+    keeps_status: bool = False
+    """Whether the status that is published stays: nothing newer is known yet."""
     is_brief: bool = False
     """Whether the reason is expected to end at once, so that publishing it would cost a write for nothing."""
     is_refusal: bool = False

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from federation.apimachinery.resources import Object
 from federation.delivery.rules.content import Content
 from federation.delivery.rules.memberrecord import NOTHING_KNOWN, Failure, MemberRecord
-from federation.delivery.rules.plan import ABSENT_OBJECT, ClusterState, ObservedObject, Removal
+from federation.delivery.rules.plan import ABSENT_OBJECT, CLEAR_SIGHT, ClusterState, ObservedObject, Removal, Sight
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.rendering.retention import is_scaled
 from federation.planning.rendering.verdicts import Verdict
@@ -71,6 +71,10 @@ class Facts:
     """The uid of the federated object that is being deleted, "" for one that lives on."""
     # -- the member object
     observed: ObservedObject = ABSENT_OBJECT
+    sight: Sight = CLEAR_SIGHT
+    """What is wrong with the cache of the kind."""
+    kind: str = ""
+    """Version and kind of the object, for messages."""
     live: Object | None = None
     """The newest known member object, None without one."""
     record: MemberRecord = NOTHING_KNOWN

@@ -6,7 +6,7 @@ The decision itself is in `decide.py`.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from federation.api import names
 from federation.apimachinery import conditions
@@ -89,6 +89,20 @@ class ObservedObject:
 
 ABSENT_OBJECT = ObservedObject()
 UNKNOWN_OBJECT = ObservedObject(lookup_failed=True)
+
+
+class Sight(NamedTuple):
+    """What is wrong with the cache of a kind in a cluster."""
+
+    is_served: bool = True
+    """Whether the cluster serves the kind, as far as its last answer tells."""
+    unseen_s: float = 0.0
+    """For how long its cache has not been complete, since an object was looked for while the cluster was ready."""
+    failure: str = ""
+    """Why the objects cannot be listed, "" if no list has failed."""
+
+
+CLEAR_SIGHT = Sight()
 
 
 class Removal(StrEnum):

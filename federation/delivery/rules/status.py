@@ -13,6 +13,7 @@ from typing import Any
 from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import to_rfc3339
+from federation.apimachinery.resources import Resource
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import effective_placement
 
@@ -42,6 +43,8 @@ class ClusterStatus(StrEnum):
     LABEL_REMOVAL_FAILED = "LabelRemovalFailed"
     RETRIEVAL_FAILED = "RetrievalFailed"
     ALREADY_EXISTS = "AlreadyExists"
+    KIND_NOT_SERVED = "KindNotServed"
+    """The cluster does not serve the kind, or not in the version of the federated type."""
     FIELD_RETENTION_FAILED = "FieldRetentionFailed"
     CLIENT_RETRIEVAL_FAILED = "ClientRetrievalFailed"
     MANAGED_LABEL_FALSE = "ManagedLabelFalse"
@@ -56,6 +59,16 @@ class ClusterStatus(StrEnum):
     UPDATE_TIMED_OUT = "UpdateTimedOut"
     DELETION_TIMED_OUT = "DeletionTimedOut"
     LABEL_REMOVAL_TIMED_OUT = "LabelRemovalTimedOut"
+
+
+def describe_kind(resource: Resource) -> str:
+    """Return version and kind of a resource, as manifests name them."""
+    return f"{resource.api_version} {resource.kind}"
+
+
+def describe_unserved(kind: str) -> str:
+    """Return why a cluster that does not serve a kind cannot have an object, and what to do."""
+    return f"the cluster does not serve {kind}: install its CustomResourceDefinition there, with this version served"
 
 
 _MESSAGE_LENGTH_MAX = 1024

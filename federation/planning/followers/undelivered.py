@@ -24,6 +24,7 @@ _REFUSED = frozenset(
         "AdmissionFailed",
         "CreationFailed",
         "UpdateFailed",
+        "KindNotServed",
         "CorrectionPaused",
     )
 )

@@ -196,7 +196,7 @@ async def test_a_member_object_that_only_shares_its_name_is_not_the_one_of_the_f
     async with member_world(1) as world:
         await _converged(world, {"m1": 2})
         derived = {names.DERIVED_SERVICE: "x"}
-        cache = MemberObjectCache(world.plane.members, MemberRecords(world.clock))
+        cache = MemberObjectCache(world.plane.members, MemberRecords(world.clock), world.clock)
         key = MemberKey("m1", DEPLOYMENTS, "default", "web")
         body = {"metadata": {"annotations": derived}}
         for theirs in ({}, derived):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 import structlog
 
-from federation.apimachinery.errors import ClusterUnreachable, Expired, Timeout
+from federation.apimachinery.errors import ClusterUnreachable, Expired, NotFound, Timeout
 from federation.apimachinery.resources import CONFIGMAPS, NODES
 from federation.client.client import ObjectPage, PatchType
 from federation.runtime.informer import Informer, InformerOptions
@@ -69,6 +69,32 @@ async def test_it_lists_in_pages_and_then_follows(server, client, clock, start, 
     assert len(informer) == 5
     assert informer.get("default", "c1")["data"] == {"color": "red"}
     assert informer.get("default", "c2") is None
+
+
+async def test_it_tells_when_its_server_does_not_know_the_resource_and_when_it_does(
+    server, client, clock, start, settle, a_configmap
+) -> None:
+    heard: list[bool] = []
+    informer = an_informer(client, clock)
+    informer.server.add_listener(lambda: heard.append(informer.server.is_served))
+    client.fail(NotFound("the server could not find the requested resource"))
+    start(informer.run())
+    await settle()
+    assert (informer.server.is_served, informer.server.failure) == (
+        False,
+        "the server could not find the requested resource",
+    )
+    client.fail(GONE)
+    await clock.advance(1)
+    assert not informer.server.is_served, "a silent server says nothing about the resource"
+    client.fail(None)
+    await clock.advance(2)
+    await settle()
+    assert (informer.server.is_served, informer.server.failure, informer.has_synced) == (True, "", True)
+    client.fail(NotFound("", details={"name": "default"}))
+    await clock.advance(2)
+    await settle()
+    assert heard == [False, True]
 
 
 async def test_a_later_handler_hears_what_is_there(server, client, clock, start, a_configmap, heard) -> None:

@@ -8,7 +8,7 @@ from tests.support.member_world import Line
 
 from federation.api import names
 from federation.apimachinery.clock import ManualClock
-from federation.apimachinery.resources import CONFIGMAPS, NAMESPACES, Object
+from federation.apimachinery.resources import CONFIGMAPS, NAMESPACES, Object, Resource
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import Client, PatchType
@@ -113,6 +113,24 @@ async def test_an_existing_object_is_written_only_if_it_is_ours_or_may_be_adopte
     assert found["data"] == {"value": "1" if outcome.is_ok else "0"}
     assert (found["metadata"].get("annotations") or {}).get(names.ADOPTED) == adopted
     assert bool(outcome.message) is not outcome.is_ok
+
+
+async def test_a_write_of_a_kind_that_the_member_does_not_serve_says_so() -> None:
+    member = Member()
+    await member.begin()
+    widgets = Resource("example.com", "v1", "Widget", "widgets")
+    key = MemberKey("m1", widgets, KEY.namespace, KEY.name)
+    widget = {**rendered("1").object, "apiVersion": "example.com/v1", "kind": "Widget"}
+    for live in (None, widget):
+        outcome = await member.writer.ensure(member.client, Write(key, Rendered(widget, "1"), live))
+        assert outcome.status is ClusterStatus.KIND_NOT_SERVED
+        assert "does not serve example.com/v1 Widget: install its CustomResourceDefinition" in outcome.message
+
+
+async def test_a_write_into_a_namespace_that_is_missing_names_the_namespace() -> None:
+    outcome = await Member().ensure()
+    assert outcome.status is ClusterStatus.CREATION_FAILED
+    assert outcome.message == 'namespaces "default" not found'
 
 
 async def test_an_object_that_changed_since_it_was_read_is_read_again() -> None:

@@ -4,6 +4,7 @@
 """
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,19 @@ def test_every_row_decides_somewhere() -> None:
 def test_the_first_rows_are_those_of_the_reference(cluster: str, use: str, obj: str, expected: tuple[Any, Any]) -> None:
     decision = decide(facts(cluster, use, obj))
     assert (decision.operation, decision.status) == expected
+
+
+@pytest.mark.parametrize(
+    ("sight", "message"),
+    [("unseen for long", "their list has not ended within 15 s"), ("not listable", "no list")],
+)
+def test_a_status_that_is_not_known_any_more_is_published_after_a_while(sight: str, message: str) -> None:
+    late = facts(obj="unknown", sight=sight, kind="v1 ConfigMap")
+    early = decide(replace(late, sight=late.sight._replace(unseen_s=5.0)))
+    assert (early.keeps_status, early.recheck_after_s) == (True, 10.0)
+    decision = decide(late)
+    assert (decision.keeps_status, decision.recheck_after_s) == (False, None)
+    assert decision.message == f"its objects of v1 ConfigMap are not known: {message}"
 
 
 def test_a_kind_that_outlives_its_placement_is_deleted_with_its_source() -> None:
