@@ -14,7 +14,7 @@ from pathlib import Path
 
 _CLIENT = "kubernetes"
 _STARTED = (
-    "federation.cli.entry, federation.cli.main, federation.cli.run, federation.cli.ready, federation.client.http, "
+    "federation.cli.entry, federation.cli.start, federation.cli.run, federation.cli.ready, federation.client.http, "
     "federation.apimachinery.logs, httptools, sqlalchemy.dialects.sqlite, uvicorn.lifespan.off, uvloop, "
     "uvicorn.protocols.websockets.wsproto_impl"
 )

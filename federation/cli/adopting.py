@@ -8,6 +8,9 @@ takes the manifest that waits to be applied. The member's object is read through
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from federation.api import names
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
@@ -21,7 +24,6 @@ from federation.cli.previoushosts import refuse_running_host
 from federation.cli.rendered import STYLES, read_manifests, to_lines
 from federation.cli.whydelivery import read_delivery
 from federation.client.client import PatchType
-from federation.client.http import HTTPClient
 from federation.planning.federatedobject.imported import (
     adoption_annotations,
     import_problem,
@@ -36,11 +38,94 @@ from federation.plans.kinds import ServedKinds, split_target
 from federation.plans.planner import Planner
 from federation.scheduling.whatif.planresult import Action, ObjectPlan
 from federation.scheduling.whatif.state import ObjectChange
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext, get_json
 from federation.terminal.printing import make_console
 
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
+
 _PATH = "/federation/v1/memberobjects"
 _POLL_S = 0.3
+Target = Annotated[
+    list[str],
+    typer.Argument(metavar="KIND/NAME", autocompletion=candidates.objects, help="For example deployment/nginx."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
+AllowRestart = Annotated[
+    bool, typer.Option("--allow-restart", help="Proceed although the pod template changes, so that pods restart.")
+]
+PreviousHost = Annotated[
+    str,
+    typer.Option(
+        "--previous-host",
+        metavar="FILE",
+        help="Kubeconfig of the Karmada or KubeAdmiral that delivered the objects, to check that it is off; or: gone.",
+    ),
+]
+
+
+def import_command(
+    target: Annotated[str, typer.Argument(metavar="KIND[/NAME]", help="For example deployment/nginx.")],
+    cluster: Annotated[
+        str,
+        typer.Option(
+            "--from-cluster", metavar="NAME", autocompletion=candidates.clusters, help="The member that runs it."
+        ),
+    ],
+    namespace: flags.Namespace = "",
+    selector: Annotated[
+        str, typer.Option("-l", "--selector", metavar="SELECTOR", help="All objects of the kind with these labels.")
+    ] = "",
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="NAME", help="Policy that places them [a new one: import-CLUSTER].")
+    ] = "",
+    dry_run: DryRun = False,
+    allow_restart: AllowRestart = False,
+    previous_host: PreviousHost = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    timeout: flags.Timeout = 60,
+) -> None:
+    """Bring a workload that runs in a member under federation.
+
+    Creates the object on the host from the member's, without what the member filled in, and a policy that places it in
+    this member only; the member's object is adopted and its pods keep running. What changes is shown first.
+
+    \b
+    fedctl import --from-cluster east deployment/web -n shop
+    fedctl import --from-cluster east deployment -l team=shop --dry-run
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    scope = Scope(namespace, dry_run, allow_restart, timeout, previous_host)
+    execute(import_objects(KubeconfigContext(kubeconfig, context), target, cluster, selector, policy, scope))
+
+
+def adopt_command(
+    target: Target,
+    clusters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cluster",
+            metavar="NAME",
+            autocompletion=candidates.clusters,
+            help="Only in this member; may be repeated [all that refuse it].",
+        ),
+    ] = None,
+    namespace: flags.Namespace = "",
+    dry_run: DryRun = False,
+    allow_restart: AllowRestart = False,
+    previous_host: PreviousHost = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    timeout: flags.Timeout = 60,
+) -> None:
+    """Take over objects that were in members before an object of the host.
+
+    For an object whose status in a cluster is AlreadyExists. What changes in each member is shown first.
+    """
+    scope = Scope(namespace, dry_run, allow_restart, timeout, previous_host)
+    execute(adopt(KubeconfigContext(kubeconfig, context), "/".join(target), clusters or (), scope))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +221,7 @@ async def adopt(context: KubeconfigContext, target: str, clusters: Sequence[str]
 
 
 async def _read_member(
-    host: HTTPClient, resource: Resource, cluster: str, namespace: str, name: str, selector: str
+    host: "HTTPClient", resource: Resource, cluster: str, namespace: str, name: str, selector: str
 ) -> list[Object]:
     query = {"cluster": cluster, "group": resource.group, "kind": resource.kind, "name": name}
     query |= {"labelSelector": selector, "namespace": namespace if resource.namespaced else ""}
@@ -151,7 +236,7 @@ async def _read_member(
     return items
 
 
-async def _refuse_problems(host: HTTPClient, resource: Resource, found: Sequence[Object]) -> None:
+async def _refuse_problems(host: "HTTPClient", resource: Resource, found: Sequence[Object]) -> None:
     problems = []
     for live in found:
         metadata = live["metadata"]
@@ -173,7 +258,7 @@ def _policy_label(resource: Resource, policy: str) -> tuple[str, str]:
     return key, policy
 
 
-async def _policy_edits(host: HTTPClient, resource: Resource, cluster: str, namespace: str) -> list[Edit]:
+async def _policy_edits(host: "HTTPClient", resource: Resource, cluster: str, namespace: str) -> list[Edit]:
     """Return the creation of a policy that places in the cluster only; none when it exists as it should be."""
     policy = PROPAGATION_POLICIES if resource.namespaced else CLUSTER_PROPAGATION_POLICIES
     where, name = (namespace if resource.namespaced else ""), _policy_name(cluster)
@@ -265,7 +350,7 @@ def _refuse_restarts(takeovers: Sequence[_Takeover], scope: Scope) -> None:
 
 
 async def _wait(
-    host: HTTPClient, resource: Resource, objects: Sequence[tuple[Object, str]], scope: Scope, done: str
+    host: "HTTPClient", resource: Resource, objects: Sequence[tuple[Object, str]], scope: Scope, done: str
 ) -> int:
     """Wait until the members' objects are managed; return the exit code."""
     clock = SystemClock()

@@ -4,6 +4,9 @@ import base64
 import json
 import secrets
 from datetime import datetime, timedelta
+from typing import Annotated, Literal
+
+import typer
 
 from federation.api import names
 from federation.api.agents import Bundle, hash_secret, to_servers
@@ -15,10 +18,66 @@ from federation.cli import joining
 from federation.client.client import Client
 from federation.client.clustersecret import is_pulled
 from federation.planning.clusters.clustertaints import describe_taint
+from federation.terminal import flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
-from federation.terminal.printing import print_rows, to_age
+from federation.terminal.plaintext import to_age
+from federation.terminal.printing import print_rows
 
 _TTL_S_MIN, _TTL_S_MAX = 60, 7 * 86400
+token_command = typer.Typer(help="Registration tokens for the agents of clusters in pull mode.", no_args_is_help=True)
+
+
+@token_command.command("create")
+def token_create_command(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the cluster that the token is for.")],
+    server: Annotated[
+        str,
+        typer.Option(
+            "--server",
+            metavar="URL",
+            help="Where the agent reaches the federation, URL,… if its processes differ [that of --kubeconfig].",
+        ),
+    ] = "",
+    labels: Annotated[
+        str, typer.Option("--labels", metavar="LABELS", help="key=value,… for the selectors of policies.")
+    ] = "",
+    taints: Annotated[str, typer.Option("--taints", metavar="TAINTS", help="key=value:Effect,…")] = "",
+    ttl: Annotated[int, typer.Option("--ttl", metavar="SECONDS", help="Until when the token can be used.")] = 3600,
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: Annotated[
+        Literal["command", "token"], typer.Option("--output", "-o", help="The whole command, or the token only.")
+    ] = "command",
+) -> None:
+    """Create a registration token for one cluster.
+
+    The token can be used once, for a cluster of this name. The host stores its hash only. A cluster in pull mode that
+    lost its agent's folder registers again with a new token, which ends the previous agent's rights.
+    """
+    host = KubeconfigContext(kubeconfig, context)
+    execute(create(host, name, server=server, labels=labels, taints=taints, ttl_s=ttl, output=output))
+
+
+@token_command.command("list")
+def token_list_command(
+    kubeconfig: flags.Kubeconfig = None, context: flags.Context = "", output: flags.OutputFormat = "table"
+) -> None:
+    """List the registration tokens that are not used yet."""
+    execute(show(KubeconfigContext(kubeconfig, context), output))
+
+
+@token_command.command("delete")
+def token_delete_command(
+    token: Annotated[str, typer.Argument(metavar="TOKEN", help="As `fedctl token list` prints it.")],
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Delete a registration token, so that no agent can use it.
+
+    A cluster that has registered already stays; `fedctl unjoin` removes it.
+    """
+    execute(delete(KubeconfigContext(kubeconfig, context), token))
 
 
 async def create(

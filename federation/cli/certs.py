@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import urlsplit
 
+import typer
 from cryptography import x509
 
 from federation.apimachinery.clock import SystemClock, to_rfc3339
@@ -19,10 +21,39 @@ from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ConfigurationError
 from federation.apiserver.auth.pki import names_of
 from federation.client.kubeconfig import load_kubeconfig
-from federation.terminal.printing import print_rows, to_age
+from federation.terminal import flags
+from federation.terminal.execution import execute
+from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.plaintext import to_age
+from federation.terminal.printing import print_rows
 
 _CONNECT_S = 10.0
 _HEADINGS = "CERTIFICATE, EXPIRES, IN, STATE, FROM"
+
+
+def certs_command(
+    directory: Annotated[
+        Path | None,
+        typer.Option("--dir", metavar="DIR", parser=flags.to_directory, help="Also the files of this state directory."),
+    ] = None,
+    within_days: Annotated[
+        int, typer.Option("--within-days", metavar="DAYS", min=0, help="Fail if one expires within this time.")
+    ] = 14,
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: flags.OutputFormat = "table",
+) -> None:
+    """List certificates and when they expire.
+
+    Shows the certificate that the server presents, and the CA and client certificate in the kubeconfig. Exit code 1
+    when one of them has expired or expires soon.
+
+    A control plane renews what it issued, in DIR. Copies of its kubeconfig have to be copied again.
+    """
+    if directory is not None and kubeconfig is None:
+        kubeconfig = directory / "kubeconfig"
+    path = KubeconfigContext(kubeconfig, context).path
+    execute(show(path, context, directory, timedelta(days=within_days), output))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
@@ -15,8 +17,11 @@ from federation.apimachinery.resources import Object
 from federation.planning.clusters.clustertaints import describe_taint
 from federation.planning.clusters.health import PROBE_TIME_REFRESH_S
 from federation.planning.failover.halts import halt_of
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
-from federation.terminal.printing import make_console, print_document, print_field, print_rows, to_age, to_name
+from federation.terminal.plaintext import print_document, to_age, to_name
+from federation.terminal.printing import make_console, print_field, print_rows
 from federation.terminal.watching import Listing, print_listing
 
 _WIDE = 120
@@ -25,6 +30,37 @@ _EMPTY = "no member clusters; add one with: fedctl join NAME --kubeconfig FILE"
 _HEADINGS = "NAME, STATUS, SINCE, NODES, CPU FREE, MEMORY FREE, AGE"
 _WIDE_HEADINGS = "NAME, STATUS, SINCE, VERSION, REGION, NODES, CPU FREE, MEMORY FREE, HEARTBEAT, AGE"
 _LABEL_WIDTH = 14
+
+
+def clusters_command(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="[NAME]",
+            autocompletion=candidates.clusters,
+            show_default=False,
+            help="Only this member, in detail.",
+        ),
+    ] = "",
+    selector: flags.Selector = "",
+    watch: flags.Watch = False,
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: flags.ListFormat = "table",
+) -> None:
+    """List the members, their health, taints and free resources.
+
+    SINCE says for how long a cluster has been ready or not. With -o wide also the version of Kubernetes, the region,
+    and HEARTBEAT: how long ago an answer of the cluster was recorded.
+
+    \b
+    fedctl clusters -l region=eu
+    fedctl clusters frankfurt
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    if name and (selector or watch):
+        raise typer.BadParameter("NAME excludes --selector and --watch")
+    target = KubeconfigContext(kubeconfig, context)
+    execute(show(target, name, selector, output, is_watched=watch))
 
 
 async def show(context: KubeconfigContext, name: str, selector: str, output: str, *, is_watched: bool) -> None:

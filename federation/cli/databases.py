@@ -4,8 +4,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import orjson
+import typer
 
 from federation import __version__
 from federation.api import names
@@ -22,10 +24,76 @@ from federation.apiserver.store.schema import SCHEMA_VERSION
 from federation.cli.statedirectory import StateDirectory
 from federation.planning.leftovers.restoration import Restoration
 from federation.settings import Settings, from_environment
+from federation.terminal import flags
 from federation.terminal.progress import Progress
 
 _KEY_FILES = (*sharedkeys.FILES.values(), "tokens.json")
 _SYSTEM_NAMESPACE = f"/core/{NAMESPACES.plural}/{names.SYSTEM_NAMESPACE}"
+db_command = typer.Typer(
+    help="Check the database of a control plane, and change the version of its schema.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+_Replace = Annotated[bool, typer.Option("--replace", help="Discard the objects that the database has.")]
+_BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]
+
+
+@db_command.command("check")
+def check_command(directory: flags.Dir) -> None:
+    """Read the whole database and report its schema and damaged objects.
+
+    A control plane may run meanwhile. Exit code 0: nothing to do; 1: an upgrade is due, or something is damaged.
+    """
+    if code := check(settings_of(directory)):
+        raise typer.Exit(code)
+
+
+@db_command.command("upgrade")
+def upgrade_command(directory: flags.Dir) -> None:
+    """Migrate the database to this version's schema.
+
+    `fedctl serve` does the same at its start; this command does it before.
+    """
+    change_schema(settings_of(directory), None)
+
+
+@db_command.command("downgrade")
+def downgrade_command(
+    directory: flags.Dir,
+    to: Annotated[int, typer.Option("--to", metavar="SCHEMA", help="Schema of the version to go back to.")],
+) -> None:
+    """Migrate the database back, before an older version is installed.
+
+    Run it with the newer version, while no control plane runs. What only newer schemas store is discarded.
+    """
+    change_schema(settings_of(directory), to)
+
+
+@db_command.command("accept")
+def accept_command(directory: flags.Dir) -> None:
+    """Take the database as it is, after it was restored by other means than `fedctl restore`.
+
+    The start of a control plane refuses a database that is older than it has seen, or another one. This command marks
+    it as restored: what was created in members since then stays there and is listed by `fedctl leftovers`; later
+    changes of objects that the database has are reverted. Run it while no control plane runs.
+    """
+    accept(settings_of(directory))
+
+
+def backup_command(file: _BackupFile, directory: flags.Dir) -> None:
+    """Back up objects, decisions and keys into one file, while the control plane runs.
+
+    The file is as secret as DIR/pki. A key file for encryption is not in it: keep a copy of that elsewhere.
+    """
+    backup(settings_of(directory), file.expanduser())
+
+
+def restore_command(file: _BackupFile, directory: flags.Dir, replace: _Replace = False) -> None:
+    """Restore a backup into an empty directory or database, while no control plane runs.
+
+    What was created in members since the backup stays there and is listed by `fedctl leftovers`.
+    """
+    restore(settings_of(directory), file.expanduser(), is_replacement=replace)
 
 
 def settings_of(directory: Path) -> Settings:

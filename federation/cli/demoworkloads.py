@@ -5,18 +5,21 @@ status has to agree before they are shown.
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ClusterError, FederationError, NotFound
 from federation.apimachinery.resources import JOBS, SERVICES, STATEFUL_SETS, Object, Resource
-from federation.client.http import HTTPClient
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 _NAMESPACE = "demo"
 _SHOWN = ((STATEFUL_SETS, "db"), (SERVICES, "db"), (JOBS, "import"))
 
 
 async def wait_for_workloads(
-    host: HTTPClient, members: Mapping[str, HTTPClient], clock: Clock, timeout_s: float
+    host: "HTTPClient", members: Mapping[str, "HTTPClient"], clock: Clock, timeout_s: float
 ) -> list[str]:
     """Return a line per object once members and host agree; FederationError after `timeout_s`."""
     deadline_s = clock.monotonic() + timeout_s
@@ -31,7 +34,7 @@ async def wait_for_workloads(
         await clock.sleep(0.1)
 
 
-async def _describe(host: HTTPClient, members: Mapping[str, HTTPClient], resource: Resource, name: str) -> str:
+async def _describe(host: "HTTPClient", members: Mapping[str, "HTTPClient"], resource: Resource, name: str) -> str:
     """Return the line of one object, "" while it is not where and how it should be."""
     held = {member: obj for member, client in members.items() if (obj := await _read(client, resource, name))}
     merged = await _read(host, resource, name)
@@ -42,7 +45,7 @@ async def _describe(host: HTTPClient, members: Mapping[str, HTTPClient], resourc
     return f"{resource.kind.lower()}/{name}: {where}"
 
 
-async def _read(client: HTTPClient, resource: Resource, name: str) -> Object | None:
+async def _read(client: "HTTPClient", resource: Resource, name: str) -> Object | None:
     try:
         return await client.get(resource, name, _NAMESPACE)
     except (NotFound, ClusterError):

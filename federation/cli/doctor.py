@@ -1,7 +1,7 @@
 """The command `fedctl doctor`: collect facts about a federation, and print what is wrong and what to do."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from prometheus_client.parser import text_string_to_metric_families
@@ -10,9 +10,14 @@ from federation import __version__
 from federation.api.resources import FEDERATED_CLUSTERS, LEFTOVERS, PLACEMENT_HOLDS
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
-from federation.apimachinery.errors import ApiError, ConfigurationError, Forbidden, NotFound, Unauthorized
+from federation.apimachinery.errors import (
+    ApiError,
+    ConfigurationError,
+    Forbidden,
+    NotFound,
+    Unauthorized,
+)
 from federation.apimachinery.resources import Object, Resource
-from federation.client.http import HTTPClient
 from federation.planning.diagnosis.findings import (
     OF_CLUSTERS,
     OF_CONFIGURATIONS,
@@ -24,10 +29,28 @@ from federation.planning.diagnosis.findings import (
 )
 from federation.planning.diagnosis.level import Level
 from federation.planning.federatedobject.hosteffect import ACTING
+from federation.terminal import flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext, find_host_problem
-from federation.terminal.printing import make_console, print_document, print_wrapped
+from federation.terminal.plaintext import print_document
+from federation.terminal.printing import make_console, print_wrapped
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 _SIGNS = {Level.OK: "ok     ", Level.WARNING: "warning", Level.ERROR: "ERROR  "}
+
+
+def doctor_command(
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: flags.OutputFormat = "table",
+) -> None:
+    """Check host, store, certificates, members, deliveries, clocks and versions, and say what to do.
+
+    Exit code 1 if something does not work; warnings do not count.
+    """
+    execute(run(KubeconfigContext(kubeconfig, context), output))
 
 
 async def run(context: KubeconfigContext, output: str) -> int:
@@ -41,7 +64,7 @@ async def run(context: KubeconfigContext, output: str) -> int:
     return 1 if any(finding.level is Level.ERROR for finding in findings) else 0
 
 
-async def collect(host: HTTPClient) -> Facts:
+async def collect(host: "HTTPClient") -> Facts:
     """Return the facts; what the user may not read is listed as missing."""
     missing: list[str] = []
     failures: list[str] = []
@@ -83,7 +106,7 @@ def to_samples(text: str) -> dict[str, list[Sample]]:
     return found
 
 
-async def _text(host: HTTPClient, path: str, missing: list[str]) -> bytes:
+async def _text(host: "HTTPClient", path: str, missing: list[str]) -> bytes:
     code, body = await host.raw("GET", path)
     if code == 404:
         raise await find_host_problem(host) or ConfigurationError(f"this federation is too old to answer {path}")
@@ -102,13 +125,13 @@ def _message(body: bytes) -> str:
         return "forbidden"
 
 
-async def _causes(host: HTTPClient) -> Sequence[Mapping[str, Any]]:
+async def _causes(host: "HTTPClient") -> Sequence[Mapping[str, Any]]:
     """Return what is behind the problems of objects; nothing from a host that does not serve it to this user."""
     code, body = await host.raw("GET", "/federation/v1/objects?limit=1")
     return (orjson.loads(body).get("causes") or ()) if code == 200 else ()
 
 
-async def _items(host: HTTPClient, resource: Resource, missing: list[str], failures: list[str]) -> list[Object]:
+async def _items(host: "HTTPClient", resource: Resource, missing: list[str], failures: list[str]) -> list[Object]:
     try:
         return (await host.list(resource)).items
     except Forbidden as error:
@@ -121,7 +144,7 @@ async def _items(host: HTTPClient, resource: Resource, missing: list[str], failu
 
 
 async def _configurations(
-    host: HTTPClient, missing: list[str], failures: list[str]
+    host: "HTTPClient", missing: list[str], failures: list[str]
 ) -> dict[Resource, Sequence[Object]]:
     """Return the objects that act on an API server by kind, up to the first kind that the user may not read."""
     found: dict[Resource, Sequence[Object]] = {}

@@ -7,6 +7,9 @@ replicas stay (docs/reference/failover.md). This module writes nothing but the t
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+import typer
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, from_config
@@ -23,6 +26,7 @@ from federation.api.resources import (
 from federation.apimachinery import conditions
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, Object
 from federation.cli.plan.command import make_planner
 from federation.cli.tainting import change_taints
@@ -38,6 +42,8 @@ from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, compile_valid
 from federation.scheduling.whatif.planresult import ObjectPlan
 from federation.scheduling.whatif.state import ObjectChange
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 _POLL_S = 0.5
@@ -47,6 +53,41 @@ _SHOWN_MAX = 20
 _NO_ROOM = "other clusters have no room"
 _EXPECTED = frozenset((StayReason.KEPT, StayReason.NEVER, StayReason.STATE))
 """Reasons for which replicas stay by design; a drain that ends with them is complete."""
+Cluster = Annotated[
+    str, typer.Argument(metavar="CLUSTER", autocompletion=candidates.clusters, help="Name of the member.")
+]
+
+
+def _seconds(given: str | float) -> float:
+    """Return a duration in seconds; a number without a unit is seconds. The default passes through here, too."""
+    text = str(given)
+    try:
+        seconds = float(text) if text.replace(".", "", 1).isdigit() else parse_duration(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    if seconds < 0:
+        raise typer.BadParameter(f"{text!r} is negative")
+    return seconds
+
+
+def drain_command(
+    name: Cluster,
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", parser=_seconds, metavar="DURATION", help="How long to wait, such as 90s."),
+    ] = 600.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would leave and what would stay.")] = False,
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Move the workloads of a member to other members.
+
+    New replicas run elsewhere before the present ones end. Workloads with state, volumes, CustomResourceDefinitions and
+    namespaces stay. Ends when nothing more can leave, and lists what stays and why; exits with 1 if that is for lack of
+    room, a budget or time. `fedctl uncordon` undoes it.
+    """
+    target = KubeconfigContext(kubeconfig, context)
+    execute(preview(target, name) if dry_run else drain(target, name, timeout_s=timeout))
 
 
 @dataclass(frozen=True, slots=True)

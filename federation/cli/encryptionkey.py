@@ -3,7 +3,11 @@
 import os
 from datetime import datetime
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ConfigurationError
 from federation.apiserver.auth.pki import write_private
 from federation.apiserver.store.encryptionkeys import (
@@ -13,6 +17,18 @@ from federation.apiserver.store.encryptionkeys import (
     format_keys,
     read_key_file,
 )
+
+
+def encryption_key_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The key file of `fedctl serve`.")],
+    rotate: Annotated[bool, typer.Option("--rotate", help="Put a new key first in an existing file.")] = False,
+) -> None:
+    """Create the key that encrypts stored Secrets.
+
+    After --rotate, restart `fedctl serve`. It encrypts all stored values again; remove old keys from the file when the
+    metric federation_store_reencryption_pending is 0. Keep a copy of the file: without it, the values are lost.
+    """
+    create(file, SystemClock().now(), is_rotation=rotate)
 
 
 def create(file: Path, now: datetime, *, is_rotation: bool) -> None:

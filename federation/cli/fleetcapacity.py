@@ -5,15 +5,54 @@ The control plane computes it (`/federation/v1/capacity`); the web UI shows the 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from federation.apimachinery.amounts import to_amount, to_count
-from federation.client.http import HTTPClient
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext, get_json
-from federation.terminal.printing import print_document, print_rows
+from federation.terminal.plaintext import print_document
+from federation.terminal.printing import print_rows
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 _PATH = "/federation/v1/capacity"
 _PAGE = "500"
+
+
+def capacity_command(
+    without: Annotated[
+        str,
+        typer.Option(
+            "--without",
+            metavar="CLUSTER",
+            autocompletion=candidates.clusters,
+            help="Only this cluster: the workloads in it, and which replicas find no room without it.",
+        ),
+    ] = "",
+    cpu: Annotated[str, typer.Option("--cpu", metavar="AMOUNT", help="CPU of a pod, for the column FITS.")] = "500m",
+    memory: Annotated[str, typer.Option("--memory", metavar="AMOUNT", help="Memory of that pod.")] = "512Mi",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: flags.OutputFormat = "table",
+) -> None:
+    """Show the free room of the members, and which of them can be lost.
+
+    FITS is the number of pods of --cpu and --memory that a member takes. NO ROOM counts the divided replicas of the
+    member that fit into no other one, STAY those that may not leave by their policy. It is an estimate by requests;
+    `fedctl plan --taint CLUSTER=lost:NoExecute` schedules each workload.
+
+    Exit code: 1 if replicas of the member --without find no room, 0 otherwise.
+
+    \b
+    fedctl capacity --cpu 2 --memory 4Gi
+    fedctl capacity --without frankfurt
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    pod = PodSize(cpu, memory)
+    execute(show(KubeconfigContext(kubeconfig, context), pod, without, output))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +81,7 @@ async def show(context: KubeconfigContext, pod: PodSize, without: str, output: s
     return 1 if item["loss"]["homeless"] else 0
 
 
-async def _read(host: HTTPClient, query: Mapping[str, str]) -> list[Any]:
+async def _read(host: "HTTPClient", query: Mapping[str, str]) -> list[Any]:
     items: list[Any] = []
     more = dict(query)
     while True:

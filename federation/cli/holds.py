@@ -1,6 +1,9 @@
 """The commands `fedctl holds` and `fedctl approve`: moves that the guard holds (docs/reference/guard.md)."""
 
 from datetime import datetime
+from typing import Annotated
+
+import typer
 
 from federation.api.resources import PLACEMENT_HOLDS
 from federation.apimachinery.amounts import to_count
@@ -9,8 +12,39 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object
 from federation.planning.guard.deletions import is_deletion
 from federation.planning.guard.ledger import parse_cause
+from federation.terminal import flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
-from federation.terminal.printing import print_rows, to_age
+from federation.terminal.plaintext import to_age
+from federation.terminal.printing import print_rows
+
+
+def holds_command(
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: flags.OutputFormat = "table",
+) -> None:
+    """List moves that the guard holds.
+
+    A policy, a profile, a type or a cluster would move more objects at a time than the guard allows. Nothing moves
+    until somebody approves it, or until the change is taken back.
+    """
+    execute(show(KubeconfigContext(kubeconfig, context), output))
+
+
+def approve_command(
+    name: Annotated[str, typer.Argument(metavar="HOLD", help="Name of the hold, see `fedctl holds`.")],
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is recorded with your name.")],
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Let the moves of a hold go on.
+
+    Covers the objects that are held now, and no other cluster than those that they would leave now.
+    """
+    if not reason.strip():
+        raise typer.BadParameter("--reason: say why the moves may go on")
+    execute(approve(KubeconfigContext(kubeconfig, context), name, reason.strip()))
 
 
 async def show(context: KubeconfigContext, output: str) -> None:

@@ -1,13 +1,19 @@
 """The command `fedctl leftovers`: objects of the federation that are still in members, and what happens to them."""
 
 from datetime import datetime
+from typing import Annotated
+
+import typer
 
 from federation.api.resources import FEDERATED_CLUSTERS, LEFTOVERS
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import SystemClock, from_rfc3339
 from federation.apimachinery.resources import Object
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
-from federation.terminal.printing import print_rows, to_age
+from federation.terminal.plaintext import to_age
+from federation.terminal.printing import print_rows
 
 _WHEN = {
     "Delete": "is deleted",
@@ -15,6 +21,25 @@ _WHEN = {
     "ReleaseAdopted": "is deleted, or released if it was there before",
     "Keep": 'stays; to delete it: kubectl patch leftover {name} --type merge -p \'{{"spec":{{"action":"Delete"}}}}\'',
 }
+
+
+def leftovers_command(
+    cluster: Annotated[
+        str,
+        typer.Option(
+            "--cluster", metavar="NAME", autocompletion=candidates.clusters, help="Only those of this cluster."
+        ),
+    ] = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: flags.OutputFormat = "table",
+) -> None:
+    """List what is left in members.
+
+    Objects that were deleted while their cluster did not answer, objects in clusters that left by force, and managed
+    objects that the federation does not know. To forget one: kubectl delete leftover NAME.
+    """
+    execute(show(KubeconfigContext(kubeconfig, context), cluster, output))
 
 
 async def show(context: KubeconfigContext, cluster: str, output: str) -> None:

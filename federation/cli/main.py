@@ -1,46 +1,139 @@
-"""The commands of `fedctl` (also installed as `kubectl-fed`) and their exit codes.
+"""The commands of `fedctl` (also installed as `kubectl-fed`), and the exit codes of its errors.
 
-Every `FederationError` becomes one line, `fedctl: …`, on standard error and exit code 1, wrong usage exit code 2. The
-work of each command is in a module of its own, which the command imports when it runs:
-all of them together take a second to import.
+Every `FederationError` becomes one line, `fedctl: …`, on standard error and exit code 1, wrong usage exit code 2. Each
+command is one module, which is imported when the command runs or its help is asked for: all of them together take
+seconds.
 """
 
-import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.main import get_command
 
 from federation import __version__
 from federation.apimachinery.errors import ApiError, FederationError
-from federation.cli import (
-    agentcommands,
-    clustercommands,
-    databasecommands,
-    deliverycommands,
-    holdcommands,
-    hostcommands,
-    membercommands,
-    parsing,
-    plancommands,
-    rolloutcommands,
-    servercommands,
-    simcommands,
-    spreadcommands,
-    taintcommands,
-)
-from federation.cli.commandgroups import Grouped
-from federation.features.catalogue import FEATURES
+from federation.cli.commandtable import CommandTable
+from federation.cli.parsing import quicken
 from federation.terminal import candidates, flags
-from federation.terminal.execution import execute as _execute
-from federation.terminal.execution import fail as _fail
-from federation.terminal.execution import fail_output as _fail_output
-from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.execution import fail, fail_output
+
+
+class _Commands(CommandTable):
+    """All commands under the headings of the help: module and first sentence; leaf features name their modules."""
+
+    sections = {  # noqa: RUF012  # a constant
+        "Start": {
+            "demo": ("federation.cli.start", "Show a running federation."),
+            "up": ("federation.cli.start", "Run a control plane with simulated members."),
+            "serve": ("federation.cli.start", "Run a control plane for your own clusters."),
+            "agent": (
+                "federation.cli.agentprocess",
+                "Connect this cluster to a federation that cannot reach it (pull mode).",
+            ),
+            "spread-webhook": ("federation.cli.spreadwebhook", "Spread the pods of one cluster by WorkloadSpreads."),
+            "ready": ("federation.cli.ready", "Report whether the control plane is ready."),
+            "kubeconfig": ("federation.cli.start", "Print the kubeconfig's path, or the file."),
+            "ui": (
+                "federation.cli.weblink",
+                "Print a one-time link that opens the web UI with the credentials of the kubeconfig.",
+            ),
+            "version": ("federation.cli.start", "Print the version."),
+        },
+        "Clusters": {
+            "join": ("federation.cli.membership", "Add a cluster to the federation."),
+            "unjoin": ("federation.cli.membership", "Remove a cluster from the federation."),
+            "clusters": ("federation.cli.clusterviews", "List the members, their health, taints and free resources."),
+            "capacity": (
+                "federation.cli.fleetcapacity",
+                "Show the free room of the members, and which of them can be lost.",
+            ),
+            "leftovers": ("federation.cli.leftovers", "List what is left in members."),
+            "cordon": ("federation.cli.tainting", "Keep new replicas out of a member."),
+            "uncordon": ("federation.cli.tainting", "Let a member take replicas again."),
+            "drain": ("federation.cli.draining", "Move the workloads of a member to other members."),
+            "taint": ("federation.cli.tainting", "Add or remove taints of a member."),
+            "token": ("federation.cli.agenttokens", "Registration tokens for the agents of clusters in pull mode."),
+            "sim": (
+                "federation.cli.sim",
+                "Simulate failures of the members of a running `fedctl up` or `fedctl demo`.",
+            ),
+        },
+        "Look into members": {
+            "get": ("federation.cli.members.getting", "List objects of the members, with the cluster that each is in."),
+            "describe": (
+                "federation.cli.members.describing",
+                "Describe objects of the members: fields, conditions and events.",
+            ),
+            "logs": (
+                "federation.cli.members.logs",
+                "Print logs of pods in the members, each line with its cluster and pod.",
+            ),
+            "exec": ("federation.cli.members.execution", "Run a command in a container of a member."),
+            "top": ("federation.cli.members.top", "Show the CPU and memory that pods or nodes of the members use."),
+        },
+        "Explain and plan": {
+            "why": ("federation.cli.why", "Explain where an object runs, and why."),
+            "plan": ("federation.cli.plan.command", "Show what a change would do, without changing anything."),
+            "apply-plan": ("federation.cli.plan.command", "Apply a saved plan if it is still valid."),
+            "diff": ("federation.cli.rendered", "Show how an object in the members differs from what is wanted."),
+            "render": ("federation.cli.rendered", "Print the manifest that is applied in a cluster."),
+            "topology": ("", "Plan and check how a sharded stateful service is spread over zones and nodes."),
+        },
+        "Steer": {
+            "rollout": (
+                "federation.cli.waverollouts",
+                "Show and steer how new pod templates reach the clusters, in waves or at once.",
+            ),
+            "rebalance": ("federation.cli.rebalancing", "Divide replicas again, as if the object were new."),
+            "holds": ("federation.cli.holds", "List moves that the guard holds."),
+            "approve": ("federation.cli.holds", "Let the moves of a hold go on."),
+            "undo": ("federation.cli.undo", "Restore the placement before the last move."),
+        },
+        "Move in": {
+            "import": ("federation.cli.adopting", "Bring a workload that runs in a member under federation."),
+            "adopt": (
+                "federation.cli.adopting",
+                "Take over objects that were in members before an object of the host.",
+            ),
+            "convert": (
+                "",
+                "Print manifests of Karmada, KubeFed or removed API versions as this federation takes them.",
+            ),
+        },
+        "Operate": {
+            "doctor": (
+                "federation.cli.doctor",
+                "Check host, store, certificates, members, deliveries, clocks and versions, and say what to do.",
+            ),
+            "support-bundle": (
+                "federation.cli.supportbundle",
+                "Write what helps to find a fault into one archive, without secrets.",
+            ),
+            "certs": ("federation.cli.certs", "List certificates and when they expire."),
+            "encryption-key": ("federation.cli.encryptionkey", "Create the key that encrypts stored Secrets."),
+            "backup": (
+                "federation.cli.databases",
+                "Back up objects, decisions and keys into one file, while the control plane runs.",
+            ),
+            "restore": (
+                "federation.cli.databases",
+                "Restore a backup into an empty directory or database, while no control plane runs.",
+            ),
+            "db": (
+                "federation.cli.databases",
+                "Check the database of a control plane, and change the version of its schema.",
+            ),
+            "host-manifests": ("federation.cli.hostmanifests", "Print what an existing API server needs as host."),
+            "completion": ("federation.cli.start", "Print a script that completes commands, options and names."),
+        },
+    }
+
 
 app = typer.Typer(
-    cls=Grouped,
+    cls=_Commands,
     help=(
         "One Kubernetes API in front of many clusters.\n\n"
         "To try it out: `fedctl demo`. For your own clusters: `fedctl serve --dir DIR`, then `fedctl join`."
@@ -71,315 +164,16 @@ def global_options(
     # No docstring: it would replace the help of the app. The options may stand before a command, whose own ones win.
     del show_version
     given = {"kubeconfig": kubeconfig, "context": context, "namespace": namespace}
-    ctx.default_map = _for_all(ctx.command, {name: value for name, value in given.items() if value})
+    defaults = {name: value for name, value in given.items() if value}
+    if defaults and ctx.invoked_subcommand is not None and isinstance(ctx.command, CommandTable):
+        command = ctx.command.get_command(ctx, ctx.invoked_subcommand)
+        ctx.default_map = {ctx.invoked_subcommand: _for_all(command, defaults)}
 
 
 def _for_all(command: object, defaults: dict[str, Any]) -> dict[str, Any]:
     """Return the defaults of every command of a group, in the form of typer's default map."""
     commands: dict[str, object] | None = getattr(command, "commands", None)
     return defaults if commands is None else {name: _for_all(each, defaults) for name, each in commands.items()}
-
-
-@app.command("demo")
-def demo_command(
-    directory: Annotated[
-        Path,
-        typer.Option("--dir", metavar="DIR", parser=flags.to_directory, help="Directory for the demo's state."),
-    ] = Path(".demo"),
-    once: Annotated[bool, typer.Option("--once", help="Exit after convergence; non-zero on a timeout.")] = False,
-    port: Annotated[
-        int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port of the API; 0 picks a free one.")
-    ] = 0,
-    timeout: flags.Timeout = 60,
-) -> None:
-    """Show a running federation.
-
-    Starts a control plane with three simulated members, applies the quickstart, and shows the replicas in each member
-    and the merged status.
-    """
-    from federation.cli import demo
-
-    _execute(demo.demo(directory, port=port, once=once, timeout_s=timeout))
-
-
-@app.command()
-def up(
-    directory: flags.Dir,
-    members: Annotated[
-        int,
-        typer.Option("--members", metavar="N", min=0, max=1000, help="Number of simulated members."),
-    ] = 3,
-    light: Annotated[
-        bool,
-        typer.Option("--light", help="Run all members in one process, behind one port, without saving their state."),
-    ] = False,
-    port: flags.Port = None,
-    host: flags.Host = None,
-    pod_start: Annotated[
-        float,
-        typer.Option("--pod-start", metavar="SECONDS", min=0, help="Time from a pod's binding to Running."),
-    ] = 0.3,
-    workload_spreads: Annotated[
-        bool, typer.Option("--workload-spreads", help="Let the members serve WorkloadSpreads and UnitedDeployments.")
-    ] = False,
-    store_bytes_max: flags.StoreBytesMax = None,
-    new: flags.New = None,
-    log_format: flags.LogFormat = "text",
-    log_level: flags.LogLevel = "warning",
-) -> None:
-    """Run a control plane with simulated members.
-
-    Runs in the foreground until Ctrl-C. State is kept in DIR; the next start continues from it. More than 100 members
-    need --light, whose members are new at every start and need a new DIR.
-    """
-    from federation.apimachinery import logs
-    from federation.cli import run
-    from federation.settings import from_environment
-
-    logs.configure(log_format, log_level)
-    given = {"directory": directory, "port": port, "host": host, "store_bytes_max": store_bytes_max, "new": new}
-    settings = from_environment(given)
-    fleet = run.FleetOptions(
-        members,
-        is_light=light,
-        pod_start_s=pod_start,
-        has_workload_spreads=workload_spreads,
-    )
-    _execute(run.up(settings, fleet, run.fork_members(settings.directory, fleet)))
-
-
-@app.command()
-def serve(
-    directory: flags.Dir,
-    port: flags.Port = None,
-    host: flags.Host = None,
-    advertise_address: flags.AdvertiseAddress = None,
-    host_kubeconfig: flags.HostKubeconfig = None,
-    in_cluster: flags.InCluster = None,
-    host_url: flags.HostURL = None,
-    role: flags.Role = None,
-    advertise_url: flags.AdvertiseURL = None,
-    tls_san: flags.TLSSan = None,
-    tls_cert_file: flags.TLSCertFile = None,
-    tls_key_file: flags.TLSKeyFile = None,
-    tls_ca_file: flags.TLSCAFile = None,
-    store_bytes_max: flags.StoreBytesMax = None,
-    new: flags.New = None,
-    encryption_key_file: flags.EncryptionKeyFile = None,
-    encryption_key_command: flags.EncryptionKeyCommand = None,
-    oidc_issuer_url: flags.IssuerURL = None,
-    oidc_client_id: flags.ClientID = None,
-    oidc_username_claim: flags.UsernameClaim = None,
-    oidc_username_prefix: flags.UsernamePrefix = None,
-    oidc_groups_claim: flags.GroupsClaim = None,
-    oidc_groups_prefix: flags.GroupsPrefix = None,
-    oidc_required_claim: flags.RequiredClaim = None,
-    oidc_ca_file: flags.CAFile = None,
-    oidc_signing_algs: flags.SigningAlgs = None,
-    oidc_client_secret_file: flags.ClientSecretFile = None,
-    oidc_scopes: flags.Scopes = None,
-    audit_policy_file: flags.AuditPolicyFile = None,
-    audit_log_path: flags.AuditLogPath = None,
-    audit_log_maxsize: flags.AuditLogMaxsize = None,
-    audit_log_maxbackup: flags.AuditLogMaxbackup = None,
-    audit_log_mode: flags.AuditLogMode = None,
-    otlp_endpoint: flags.OTLPEndpoint = None,
-    spread_webhook: flags.SpreadWebhook = None,
-    profile: flags.Profile = False,
-    profile_file: flags.ProfileFile = None,
-    log_format: flags.LogFormat = "text",
-    log_level: flags.LogLevel = "info",
-) -> None:
-    """Run a control plane for your own clusters.
-
-    Runs in the foreground until Ctrl-C. `fedctl join` adds clusters.
-
-    With --host-kubeconfig or --in-cluster it serves no Kubernetes API: users work with that API server.
-    """
-    given = dict(locals())  # every parameter has the name of its field in Settings
-    from federation.apimachinery import logs
-    from federation.cli import run
-    from federation.settings import from_environment
-
-    logs.configure(log_format, log_level)
-    if profile and profile_file is None:
-        profile_file = directory / "profile.collapsed"
-    _execute(run.serve(from_environment(given), spread_webhook or (), profile_file))
-
-
-app.command("join")(clustercommands.join_command)
-app.command("unjoin")(clustercommands.unjoin_command)
-app.command("clusters")(clustercommands.clusters_command)
-app.command("capacity")(clustercommands.capacity_command)
-app.command("leftovers")(clustercommands.leftovers_command)
-app.command("get")(membercommands.get_command)
-app.command("describe")(membercommands.describe_command)
-app.command("logs")(membercommands.logs_command)
-app.command("exec")(membercommands.exec_command)
-app.command("top")(membercommands.top_command)
-app.command("agent")(agentcommands.agent_command)
-app.add_typer(agentcommands.token_app, name="token")
-app.command("holds")(holdcommands.holds_command)
-app.command("approve")(holdcommands.approve_command)
-app.command("undo")(holdcommands.undo_command)
-
-
-app.command("cordon")(taintcommands.cordon_command)
-app.command("uncordon")(taintcommands.uncordon_command)
-app.command("drain")(taintcommands.drain_command)
-app.command("taint")(taintcommands.taint_command)
-
-
-@app.command("why")
-def why_command(
-    target: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[KIND/NAME]",
-            autocompletion=candidates.objects,
-            help="For example deployment/nginx; [all objects].",
-        ),
-    ] = None,
-    namespace: flags.Namespace = "",
-    everywhere: flags.AllNamespaces = False,
-    failed: Annotated[
-        bool, typer.Option("--failed", help="Of all objects, those with a problem; exit code 1 if there are some.")
-    ] = False,
-    kubeconfig: flags.Kubeconfig = None,
-    context: flags.Context = "",
-    at: Annotated[
-        str,
-        typer.Option("--at", metavar="TIME", help="Decision in force at 2026-01-01T12:00:00Z, or 10m or 3d ago."),
-    ] = "",
-    diff: Annotated[bool, typer.Option("--diff", help="Compare with the previous decision.")] = False,
-    output: flags.ListFormat = "table",
-) -> None:
-    """Explain where an object runs, and why.
-
-    Shows for every cluster its replicas and scores, or the plugin that rejected it and the reason; then each step of
-    the division. Without an object, lists all of the namespace, or of all namespaces with -A, and what keeps them.
-
-    \b
-    fedctl why deployment/web                 the newest decision
-    fedctl why deployment/web --at 2h         the decision in force two hours ago
-    fedctl why deployment/web --diff          what the newest decision changed
-    fedctl why propagationpolicy/web          the objects that a policy applies to
-    fedctl why -A --failed                    everything with a problem
-    """  # noqa: D301  # the backspace keeps lines apart in the help
-    from federation.cli import why, whylist
-
-    host = KubeconfigContext(kubeconfig, context)
-    if not target:
-        if at or diff:
-            raise typer.BadParameter("--at and --diff need KIND/NAME")
-        _execute(whylist.why_all(host, "" if everywhere else namespace, output, only_failed=failed))
-        return
-    if everywhere or failed or output in ("wide", "name"):
-        raise typer.BadParameter("KIND/NAME excludes -A, --failed, -o wide and -o name")
-    written = "/".join(target)  # accepts `deployment nginx` too, as kubectl does
-    _execute(why.why(host, why.Query(written, namespace, at, diff, output)))
-
-
-app.command("render")(deliverycommands.render_command)
-app.command("diff")(deliverycommands.diff_command)
-app.command("import")(deliverycommands.import_command)
-app.command("adopt")(deliverycommands.adopt_command)
-
-
-app.command("plan")(plancommands.plan_command)
-app.command("rebalance")(plancommands.rebalance_command)
-app.command("apply-plan")(plancommands.apply_plan_command)
-app.add_typer(rolloutcommands.app, name="rollout")
-app.add_typer(simcommands.app, name="sim")
-for _feature in FEATURES:
-    for _name, _command in _feature.commands().items():
-        if isinstance(_command, typer.Typer):
-            app.add_typer(_command, name=_name)
-        else:
-            app.command(_name)(_command)
-
-
-@app.command("kubeconfig")
-def kubeconfig_command(
-    directory: flags.Dir,
-    raw: Annotated[bool, typer.Option("--raw", help="Print the file itself: it grants everything.")] = False,
-) -> None:
-    """Print the kubeconfig's path, or the file.
-
-    For: export KUBECONFIG="$(fedctl kubeconfig --dir DIR)"
-    """
-    from federation.cli import clusters
-
-    clusters.print_kubeconfig(directory, is_raw=raw)
-
-
-app.command("host-manifests")(hostcommands.host_manifests_command)
-app.command("certs")(servercommands.certs_command)
-app.command("ready")(servercommands.ready_command)
-app.command("ui")(servercommands.ui_command)
-app.command("spread-webhook")(spreadcommands.spread_webhook_command)
-
-
-@app.command("doctor")
-def doctor_command(
-    kubeconfig: flags.Kubeconfig = None,
-    context: flags.Context = "",
-    output: flags.OutputFormat = "table",
-) -> None:
-    """Check host, store, certificates, members, deliveries, clocks and versions, and say what to do.
-
-    Exit code 1 if something does not work; warnings do not count.
-    """
-    from federation.cli import doctor  # see the module's docstring
-
-    _execute(doctor.run(KubeconfigContext(kubeconfig, context), output))
-
-
-@app.command("support-bundle")
-def support_bundle_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The archive to write, for example bundle.tar.gz.")],
-    log: Annotated[
-        Path | None, typer.Option("--log", metavar="FILE", help="A log of the control plane to add, without secrets.")
-    ] = None,
-    kubeconfig: flags.Kubeconfig = None,
-    context: flags.Context = "",
-) -> None:
-    """Write what helps to find a fault into one archive, without secrets.
-
-    Holds metrics, findings, decisions, events and our kinds, without manifests of users. Values of Secrets are removed
-    wherever they occur; look through the archive before you send it.
-    """
-    from federation.cli import supportbundle  # see the module's docstring
-
-    _execute(supportbundle.write(KubeconfigContext(kubeconfig, context), file.expanduser(), log))
-
-
-app.command("encryption-key")(databasecommands.encryption_key_command)
-app.add_typer(databasecommands.app, name="db")
-app.command("backup")(databasecommands.backup_command)
-app.command("restore")(databasecommands.restore_command)
-
-
-@app.command("completion")
-def completion_command(
-    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
-) -> None:
-    """Print a script that completes commands, options and names.
-
-    For `kubectl fed`, kubectl uses the program kubectl_complete-fed, which is installed beside fedctl.
-
-    \b
-    source <(fedctl completion bash)
-    fedctl completion zsh > "${fpath[1]}/_fedctl"
-    fedctl completion fish > ~/.config/fish/completions/fedctl.fish
-    """  # noqa: D301  # the backspace keeps lines apart in the help
-    print(candidates.script(shell))
-
-
-@app.command()
-def version() -> None:
-    """Print the version."""
-    print(__version__)
 
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
@@ -393,7 +187,7 @@ def _fail_usage(error: Any) -> NoReturn:
         print(message, file=sys.stderr)
         sys.exit(2)
     hint = f" (see: {error.ctx.command_path} --help)" if error.ctx is not None else ""
-    _fail(f"{message.rstrip('.')}{hint}", code=2)
+    fail(f"{message.rstrip('.')}{hint}", code=2)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -403,17 +197,17 @@ def main(arguments: list[str] | None = None) -> None:
         candidates.prepare()
         name = "kubectl fed" if Path(sys.argv[0]).name == "kubectl-fed" else "fedctl"
         words = sys.argv[1:] if arguments is None else arguments
-        # A shell that completes has its words in the environment.
-        command = app if candidates.VARIABLE in os.environ else parsing.to_command(app, words)
-        sys.exit(command(words, prog_name=name, complete_var=candidates.VARIABLE, standalone_mode=False))
+        sys.exit(
+            quicken(get_command(app))(words, prog_name=name, complete_var=candidates.VARIABLE, standalone_mode=False)
+        )
     except _UsageError as error:
         _fail_usage(error)
     except ApiError as error:
-        _fail(f"{error.message} ({error.reason})")
+        fail(f"{error.message} ({error.reason})")
     except FederationError as error:
-        _fail(str(error))
+        fail(str(error))
     except OSError as error:
-        _fail_output(error)
+        fail_output(error)
     except BaseExceptionGroup as group:
         _fail_group(group)
     except KeyboardInterrupt:
@@ -428,7 +222,7 @@ def _fail_group(group: BaseExceptionGroup[BaseException]) -> None:
     error: BaseException = expected
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    _fail(str(error))
+    fail(str(error))
 
 
 if __name__ == "__main__":

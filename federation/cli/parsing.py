@@ -1,48 +1,32 @@
-"""The parser of one command line: typer's, without what this command line does not need.
+"""A quick way to the values of a command line.
 
-typer reads the signatures of all commands before it looks at a word, and imports pydantic to check the first value, so
-that parsing took longer than most commands. `to_command` builds only the command that the first word names. Plain
-values are converted here, and everything else, with every error, is left to typer: what is accepted stays the same.
+typer imports pydantic to check the first value, which takes longer than most commands. Plain values are converted here,
+and everything else, with every error, is left to typer: what is accepted stays the same.
 """
 
-import copy
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import typer
-from typer.main import get_command
-from typer.models import CommandInfo
 
 _UNSURE: Any = object()
 """For a value that typer has to convert or to refuse."""
 _NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
 
 
-def to_command(app: typer.Typer, words: Sequence[str]) -> Callable[..., Any]:
-    """Return the app as a command that understands these words, and all of them if the first one names no command."""
-    first = words[0] if words else ""
-    narrow = copy.copy(app)
-    narrow.registered_commands = [each for each in app.registered_commands if _name_of(each) == first]
-    narrow.registered_groups = [each for each in app.registered_groups if each.name == first]
-    command = get_command(narrow if narrow.registered_commands or narrow.registered_groups else app)
-    _convert_plain_values(command)
-    return command
-
-
-def _name_of(command: CommandInfo) -> str:
-    return command.name or str(getattr(command.callback, "__name__", ""))
-
-
-def _convert_plain_values(command: Any) -> None:
-    """Convert plain values of the command and of those below it here."""
-    find = command.get_params
+def quicken(command: Any) -> Any:
+    """Return the command after a change: plain values are converted here, also those of the commands below it."""
+    find, look_up = command.get_params, getattr(command, "get_command", None)
     command.get_params = lambda context: list(map(_convert_plainly, find(context)))
-    for each in getattr(command, "commands", {}).values():
-        _convert_plain_values(each)
+    if look_up is not None:
+        command.get_command = lambda context, name: (
+            None if (found := look_up(context, name)) is None else quicken(found)
+        )
+    return command
 
 
 def _convert_plainly(parameter: Any) -> Any:

@@ -4,7 +4,7 @@ A pause is that of the workload on the host, which `kubectl rollout pause` write
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from federation.api import names
 from federation.apimachinery import conditions
@@ -12,18 +12,21 @@ from federation.apimachinery.errors import ApiError, ClusterError, Configuration
 from federation.apimachinery.resources import PODS, Object, Resource
 from federation.apimachinery.selectors import format_label_selector
 from federation.cli.whydelivery import read_delivery
-from federation.client.http import HTTPClient
 from federation.planning.rollout.strategy import is_paused as is_workload_paused
 from federation.planning.rollout.strategy import pause_patch
 from federation.planning.waves.podproblems import find_problem
 from federation.planning.waves.waverules import has_waves
-from federation.terminal.printing import make_console, print_document, print_field, print_rows
+from federation.terminal.plaintext import print_document
+from federation.terminal.printing import make_console, print_field, print_rows
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 _OK = "OK"
 _DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
 
 
-async def status(host: HTTPClient, resource: Resource, workload: Object, text: str, output: str) -> int:
+async def status(host: "HTTPClient", resource: Resource, workload: Object, text: str, output: str) -> int:
     """Print the pods of each cluster and why its update is not complete; return 0 if all are complete, 1 otherwise."""
     if not has_waves({"apiVersion": resource.api_version, "kind": resource.kind}):
         raise ConfigurationError(f"{text}: a {resource.kind} has no rollout, because it does not replace its pods")
@@ -51,7 +54,7 @@ async def status(host: HTTPClient, resource: Resource, workload: Object, text: s
     return 0 if is_complete else 1
 
 
-async def pause(host: HTTPClient, resource: Resource, workload: Object, *, is_paused: bool) -> None:
+async def pause(host: "HTTPClient", resource: Resource, workload: Object, *, is_paused: bool) -> None:
     """Pause or resume the updates of a workload; ConfigurationError for kinds without a pause."""
     patch, metadata = pause_patch(resource, is_paused=is_paused), workload["metadata"]
     if patch is None:
@@ -76,7 +79,7 @@ def _waits(row: Mapping[str, Any]) -> str:
     return str(row["message"] or "its state is not known") if rollout is None else str(rollout["problem"])
 
 
-async def _pods(host: HTTPClient, workload: Object) -> list[Object]:
+async def _pods(host: "HTTPClient", workload: Object) -> list[Object]:
     """Return the workload's pods of all members; [] where the user may not read them or the host has none."""
     selector = format_label_selector(workload["spec"].get("selector") or {})
     try:

@@ -5,12 +5,12 @@ The user gives the kubeconfig of its API server, whose Leases and clusters tell,
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ClusterError, ConfigurationError, NotFound
 from federation.apimachinery.resources import LEASES, Object, Resource
-from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
 from federation.planning.federatedobject.previoushosts import (
     PreviousHost,
@@ -19,6 +19,9 @@ from federation.planning.federatedobject.previoushosts import (
     signs_of_life,
 )
 from federation.terminal.kubeconfigcontext import client_for
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 GONE = "gone"
 _CLUSTERS = {PreviousHost.KUBEADMIRAL: FEDERATED_CLUSTERS}
@@ -57,7 +60,7 @@ async def _check(host: PreviousHost, kubeconfig: Path) -> None:
     print(f"{host} is off: no Lease of it is renewed" + (", and no cluster is probed" if host in _CLUSTERS else ""))
 
 
-async def _read(client: HTTPClient, resource: Resource) -> list[Object]:
+async def _read(client: "HTTPClient", resource: Resource) -> list[Object]:
     try:
         return list((await client.list(resource)).items)
     except NotFound:

@@ -5,13 +5,43 @@ verified then: nothing is sent, and the answer is used for nothing else.
 """
 
 from contextlib import AbstractAsyncContextManager
+from typing import Annotated
 
-from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import ClusterError, FederationError
+import typer
+
+from federation.apimachinery.clock import Clock, SystemClock
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.errors import ClusterError, ConfigurationError, FederationError
 from federation.client.client import Client
+from federation.terminal import flags
+from federation.terminal.execution import execute
+from federation.terminal.kubeconfigcontext import KubeconfigContext, client_for
 
 _PAUSE_S = 0.5
 _REQUEST_S = 5.0
+
+
+def ready_command(
+    server: Annotated[
+        str,
+        typer.Option("--server", metavar="URL", help="Ask this https:// address instead of the kubeconfig's server."),
+    ] = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", min=0, help="How long to wait; 0 asks once.")
+    ] = 0,
+) -> None:
+    """Report whether the control plane is ready.
+
+    Prints the readiness checks. Exit code 1 when one fails or the server does not answer.
+    """
+    if server and not server.startswith("https://"):
+        raise ConfigurationError(f"--server {server}: not an https:// address")
+    opened = (
+        client_for(Connection(server, insecure=True)) if server else KubeconfigContext(kubeconfig, context).client()
+    )
+    execute(wait_ready(opened, SystemClock(), timeout))
 
 
 async def wait_ready(opened: AbstractAsyncContextManager[Client], clock: Clock, timeout_s: float) -> None:

@@ -5,6 +5,9 @@ ignores `avoidDisruption` for one decision. The guard, budgets and make before b
 """
 
 from collections.abc import Sequence
+from typing import Annotated
+
+import typer
 
 from federation.api import names
 from federation.apimachinery.amounts import to_count
@@ -18,10 +21,37 @@ from federation.plans.kinds import ServedKinds, split_target
 from federation.plans.planfile import to_plan_file
 from federation.plans.planner import Planner, apply_edits
 from federation.scheduling.whatif.state import ObjectSet, federated_types
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
 from federation.terminal.printing import make_console
 
 _OBJECTS_MAX = 50
+
+
+def rebalance_command(
+    targets: Annotated[
+        list[str],
+        typer.Argument(metavar="KIND/NAME...", autocompletion=candidates.objects, help="Divided workloads."),
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would move.")] = False,
+    namespace: flags.Namespace = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    timeout: flags.Timeout = 60,
+) -> None:
+    """Divide replicas again, as if the object were new.
+
+    A policy with avoidDisruption leaves replicas where they are, so after a cluster joined or came back the division
+    can be uneven. Prints what moves, moves it once, and waits until the members are as planned. Exit code: 0 done or
+    nothing to move, 1 not done in time.
+
+    \b
+    fedctl rebalance deployment/web --dry-run
+    fedctl rebalance deployment/web statefulset/db
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    host = KubeconfigContext(kubeconfig, context)
+    execute(rebalance(host, targets, namespace, is_dry_run=dry_run, timeout_s=timeout))
 
 
 async def rebalance(

@@ -5,17 +5,23 @@ Exit codes of `diff` are those of `kubectl diff`: 0 no difference, 1 differences
 
 import difflib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import typer
 import yaml
 
-from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.errors import ConfigurationError, FederationError
 from federation.apimachinery.resources import Object, Resource
-from federation.client.http import HTTPClient
 from federation.planning.rendering.comparison import without_bookkeeping
 from federation.plans.kinds import ServedKinds, split_target
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute, fail
 from federation.terminal.kubeconfigcontext import KubeconfigContext, get_json
-from federation.terminal.printing import make_console, print_document
+from federation.terminal.plaintext import print_document
+from federation.terminal.printing import make_console
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 SAME, DIFFERENT, UNKNOWN = 0, 1, 2
 _PATH = "/federation/v1/manifests"
@@ -23,10 +29,55 @@ STYLES = {"+": "green", "-": "red", "@": "cyan"}
 """The colours of lines of a diff, by their first character."""
 Manifests = Mapping[str, Any]
 """One cluster of the answer of `/federation/v1/manifests`."""
+Target = Annotated[
+    list[str],
+    typer.Argument(metavar="KIND/NAME", autocompletion=candidates.objects, help="For example deployment/nginx."),
+]
+
+
+def render_command(
+    target: Target,
+    cluster: Annotated[
+        str, typer.Option("--cluster", metavar="NAME", autocompletion=candidates.clusters, help="The member.")
+    ],
+    namespace: flags.Namespace = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: Annotated[
+        Literal["yaml", "json"], typer.Option("-o", "--output", metavar="FORMAT", help="yaml or json.")
+    ] = "yaml",
+) -> None:
+    """Print the manifest that is applied in a cluster.
+
+    It is what the control plane sends: the object with all overrides, without fields that belong to the member. Values
+    of Secrets are hidden.
+    """
+    execute(render(KubeconfigContext(kubeconfig, context), "/".join(target), namespace, cluster, output))
+
+
+def diff_command(
+    target: Target,
+    namespace: flags.Namespace = "",
+    cluster: Annotated[
+        str, typer.Option("--cluster", metavar="NAME", autocompletion=candidates.clusters, help="Only this member.")
+    ] = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Show how an object in the members differs from what is wanted.
+
+    Only fields that the federation owns are compared: - is what the member has, + what is wanted.
+
+    Exit code: 0 no difference, 1 differences, 2 an error or a member that cannot be compared.
+    """
+    try:
+        execute(diff(KubeconfigContext(kubeconfig, context), "/".join(target), namespace, cluster))
+    except FederationError as error:
+        fail(str(error), code=2)
 
 
 async def read_manifests(
-    host: HTTPClient, resource: Resource, namespace: str, name: str, cluster: str = ""
+    host: "HTTPClient", resource: Resource, namespace: str, name: str, cluster: str = ""
 ) -> list[Manifests]:
     """Return the object's manifests in one cluster, or in all for ""."""
     query = {"group": resource.group, "kind": resource.kind, "name": name, "cluster": cluster}

@@ -11,10 +11,13 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import structlog
+import typer
 
+from federation.apimachinery import logs
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError, FederationError
@@ -27,7 +30,8 @@ from federation.features.uniteddeployment.unitedservice import UnitedDeploymentS
 from federation.features.workloadspread.incluster import configurations, webhook
 from federation.features.workloadspread.incluster.service import SpreadService
 from federation.hosting.sharedcertificate import SharedCertificate, delete_certificate
-from federation.terminal.execution import until_signal
+from federation.terminal import flags
+from federation.terminal.execution import execute, until_signal
 from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 _SYNC_S = 60.0
@@ -39,10 +43,46 @@ _PROBE_S = 2.0
 _CHECK_S = 10.0
 """Interval of the checks of certificate and webhooks."""
 _log = structlog.get_logger(__name__)
-
-
 OnReady = Callable[[str], None]
 """Called with the URL when the webhooks are installed."""
+
+
+def spread_webhook_command(
+    member_kubeconfig: Annotated[
+        Path,
+        typer.Option("--kubeconfig", metavar="FILE", help="Kubeconfig of an administrator of the cluster."),
+    ],
+    member_context: Annotated[
+        str, typer.Option("--context", metavar="NAME", help="Context in the cluster's kubeconfig.")
+    ] = "",
+    bind: Annotated[
+        str, typer.Option("--bind", metavar="ADDRESS:PORT", help="Where to listen; port 0 picks a free one.")
+    ] = "127.0.0.1:0",
+    url: Annotated[
+        str,
+        typer.Option("--url", metavar="URL", help="https URL at which the cluster's API server reaches this process."),
+    ] = "",
+    uninstall: Annotated[
+        bool, typer.Option("--uninstall", help="Remove what an earlier run left in the cluster, and exit.")
+    ] = False,
+    log_format: flags.LogFormat = "text",
+    log_level: flags.LogLevel = "info",
+) -> None:
+    """Spread the pods of one cluster by WorkloadSpreads.
+
+    Adds the kind WorkloadSpread to the cluster and answers its admission webhooks until Ctrl-C, which removes the
+    webhooks. The cluster works without this process: its API server ignores webhooks that do not answer.
+
+    \b
+    fedctl spread-webhook --kubeconfig FILE --bind 0.0.0.0:9443 --url https://10.0.0.5:9443
+    fedctl spread-webhook --kubeconfig FILE --uninstall
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    cluster = KubeconfigContext(member_kubeconfig, member_context)
+    if uninstall:
+        execute(remove_webhooks(cluster))
+        return
+    logs.configure(log_format, log_level)
+    execute(serve(cluster, parse_addresses(bind, url)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +122,7 @@ async def serve(cluster: KubeconfigContext, addresses: Addresses) -> int:
     return await until_signal(run(cluster, addresses, lambda url: print(f"ready {url}", flush=True)))
 
 
-async def uninstall(cluster: KubeconfigContext) -> int:
+async def remove_webhooks(cluster: KubeconfigContext) -> int:
     """Remove the webhook configurations, the certificate, and the definition if there are no WorkloadSpreads."""
     async with cluster.client() as client:
         await configurations.uninstall_webhooks(client)

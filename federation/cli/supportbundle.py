@@ -5,8 +5,10 @@ import io
 import platform
 import tarfile
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import orjson
+import typer
 
 from federation import __version__
 from federation.api.resources import (
@@ -26,10 +28,14 @@ from federation.apimachinery.errors import ApiError, ConfigurationError
 from federation.apimachinery.resources import EVENTS, SECRETS, Object, Resource
 from federation.apiserver.auth.pki import write_private
 from federation.cli import doctor
-from federation.client.http import HTTPClient
 from federation.planning.diagnosis.findings import diagnose
 from federation.planning.diagnosis.redaction import Redactor, reduced, values_of
+from federation.terminal import flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 _KINDS = (
     FEDERATED_CLUSTERS,
@@ -53,6 +59,22 @@ _TEXTS = {
     "metrics.txt": "/metrics",
     "decisions.json": "/federation/v1/decisions?limit=200",
 }
+
+
+def support_bundle_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The archive to write, for example bundle.tar.gz.")],
+    log: Annotated[
+        Path | None, typer.Option("--log", metavar="FILE", help="A log of the control plane to add, without secrets.")
+    ] = None,
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Write what helps to find a fault into one archive, without secrets.
+
+    Holds metrics, findings, decisions, events and our kinds, without manifests of users. Values of Secrets are removed
+    wherever they occur; look through the archive before you send it.
+    """
+    execute(write(KubeconfigContext(kubeconfig, context), file.expanduser(), log))
 
 
 async def write(context: KubeconfigContext, file: Path, log: Path | None) -> None:
@@ -87,14 +109,14 @@ async def write(context: KubeconfigContext, file: Path, log: Path | None) -> Non
         print(f"  {note}")
 
 
-async def _redactor(host: HTTPClient, notes: list[str]) -> Redactor:
+async def _redactor(host: "HTTPClient", notes: list[str]) -> Redactor:
     secrets = await _items(host, SECRETS, notes)
     if not secrets:
         notes.append("no Secret could be read, so texts were not searched for their values")
     return Redactor(value for secret in secrets for value in values_of(secret))
 
 
-async def _texts(host: HTTPClient, notes: list[str]) -> dict[str, str]:
+async def _texts(host: "HTTPClient", notes: list[str]) -> dict[str, str]:
     found = {}
     for name, path in _TEXTS.items():
         code, body = await host.raw("GET", path)
@@ -105,7 +127,7 @@ async def _texts(host: HTTPClient, notes: list[str]) -> dict[str, str]:
     return found
 
 
-async def _items(host: HTTPClient, resource: Resource, notes: list[str]) -> list[Object]:
+async def _items(host: "HTTPClient", resource: Resource, notes: list[str]) -> list[Object]:
     try:
         items = (await host.list(resource)).items
     except ApiError as error:

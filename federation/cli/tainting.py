@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.clock import SystemClock
@@ -14,11 +16,51 @@ from federation.planning.clusters.taintedits import (
     parse_edit,
     uncordoned,
 )
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 Taints = Sequence[Mapping[str, Any]]
 _ATTEMPTS_MAX = 10
 """The control plane writes the status of a cluster at any time, and the condition on the version may fail."""
+Cluster = Annotated[
+    str, typer.Argument(metavar="CLUSTER", autocompletion=candidates.clusters, help="Name of the member.")
+]
+
+
+def taint_command(
+    name: Cluster,
+    taints: Annotated[list[str], typer.Argument(metavar="TAINT...", help="Taints to add or, with -, to remove.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the value of a taint that exists.")] = False,
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Add or remove taints of a member.
+
+    The syntax is that of `kubectl taint`. NoSchedule keeps new replicas out; NoExecute also moves the present ones,
+    those of policies that tolerate the taint when their toleration ends.
+
+    \b
+    fedctl taint frankfurt dedicated=gpu:NoSchedule
+    fedctl taint frankfurt dedicated:NoSchedule-
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    execute(taint(KubeconfigContext(kubeconfig, context), name, taints, overwrite=overwrite))
+
+
+def cordon_command(name: Cluster, kubeconfig: flags.Kubeconfig = None, context: flags.Context = "") -> None:
+    """Keep new replicas out of a member.
+
+    What is there stays. `fedctl uncordon` ends it.
+    """
+    execute(cordon(KubeconfigContext(kubeconfig, context), name))
+
+
+def uncordon_command(name: Cluster, kubeconfig: flags.Kubeconfig = None, context: flags.Context = "") -> None:
+    """Let a member take replicas again.
+
+    Ends `fedctl cordon` and `fedctl drain`.
+    """
+    execute(uncordon(KubeconfigContext(kubeconfig, context), name))
 
 
 async def taint(context: KubeconfigContext, name: str, texts: Sequence[str], *, overwrite: bool) -> None:

@@ -5,6 +5,9 @@ It annotates the users' objects with the time of the move; the control plane res
 
 import asyncio
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, from_config
@@ -20,14 +23,18 @@ from federation.api.resources import (
 from federation.apimachinery.clock import SystemClock, from_rfc3339
 from federation.apimachinery.errors import ConfigurationError, NotFound
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
-from federation.client.http import HTTPClient
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.guard.ledger import Cause
 from federation.planning.guard.record import PastMove, past_move
 from federation.planning.guard.undo import UNDO_WINDOW
+from federation.planning.status.schedulingsummary import describe_move
 from federation.plans.kinds import ServedKinds, split_target
-from federation.scheduling.decisionpatch import describe_move
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 _CAUSES = (
     PROPAGATION_POLICIES,
@@ -40,6 +47,28 @@ _CAUSES = (
 _POLL_S = 0.2
 Found = tuple[Object, FederatedType, PastMove]
 """A federated object, its type, and its last move."""
+
+
+def undo_command(
+    target: Annotated[
+        str,
+        typer.Argument(metavar="KIND/NAME", autocompletion=candidates.objects, help="An object, or what moved many."),
+    ],
+    namespace: flags.Namespace = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    timeout: flags.Timeout = 60,
+) -> None:
+    """Restore the placement before the last move.
+
+    Within an hour, of one object, or of all that a policy, a profile, a type or a cluster moved. The placement stays
+    until something changes again, so take the change back as well.
+
+    \b
+    fedctl undo deployment/web
+    fedctl undo propagationpolicy/web
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    execute(undo(KubeconfigContext(kubeconfig, context), target, namespace, timeout_s=timeout))
 
 
 async def undo(context: KubeconfigContext, target: str, namespace: str, *, timeout_s: float) -> int:
@@ -58,7 +87,7 @@ async def undo(context: KubeconfigContext, target: str, namespace: str, *, timeo
     return 1 if late else 0
 
 
-async def _moves(host: HTTPClient, resource: Resource, namespace: str, name: str) -> Sequence[Found]:
+async def _moves(host: "HTTPClient", resource: Resource, namespace: str, name: str) -> Sequence[Found]:
     """Return the moves to undo; ConfigurationError when there are none, or the only one is too long ago."""
     configs = (await host.list(FEDERATED_TYPE_CONFIGS)).items
     types = {(type_.resource.api_version, type_.resource.kind): type_ for type_ in map(from_config, configs)}
@@ -85,7 +114,7 @@ async def _moves(host: HTTPClient, resource: Resource, namespace: str, name: str
     return recent
 
 
-async def _is_restored(host: HTTPClient, found: Found, timeout_s: float) -> bool:
+async def _is_restored(host: "HTTPClient", found: Found, timeout_s: float) -> bool:
     """Wait until the move is not recorded any more, and print the placement."""
     before, type_, move = found
     clock, metadata = SystemClock(), before["metadata"]

@@ -7,7 +7,9 @@ history` reads them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from federation.api.resources import FEDERATED_ROLLOUTS
 from federation.apimachinery.errors import ConfigurationError
@@ -15,18 +17,126 @@ from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object, Resource
 from federation.cli import plainrollouts
 from federation.client.client import PatchType
-from federation.client.http import HTTPClient
 from federation.planning.rollout.strategy import is_paused as is_workload_paused
 from federation.planning.waves.report import waiting_wave
 from federation.planning.waves.templatehistory import history_resource, number_of, template_of
 from federation.planning.waves.waverecord import Phase
 from federation.plans.kinds import ServedKinds, split_target
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
-from federation.terminal.printing import make_console, print_document, print_field, print_rows
+from federation.terminal.plaintext import print_document
+from federation.terminal.printing import make_console, print_field, print_rows
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 _CHANGE_CAUSE = "kubernetes.io/change-cause"
 _REVISION_LENGTH = 10
 """Characters of a template revision to print."""
+rollout_command = typer.Typer(
+    help="Show and steer how new pod templates reach the clusters, in waves or at once.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+_Workload = Annotated[
+    str,
+    typer.Argument(
+        metavar="KIND/NAME", autocompletion=candidates.objects, help="The workload, for example deployment/web."
+    ),
+]
+
+
+@rollout_command.command("status")
+def status_command(
+    workload: _Workload,
+    namespace: flags.Namespace = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: flags.OutputFormat = "table",
+) -> None:
+    """Show the pods of each cluster and what its update waits for; with waves, its wave too.
+
+    Exit code: 0 if the rollout is complete, 1 otherwise.
+    """
+    target = Target(workload, namespace)
+    execute(status(KubeconfigContext(kubeconfig, context), target, output))
+
+
+@rollout_command.command("history")
+def history_command(
+    workload: _Workload,
+    namespace: flags.Namespace = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: flags.OutputFormat = "table",
+) -> None:
+    """List the pod templates that the workload had."""
+    target = Target(workload, namespace)
+    execute(history(KubeconfigContext(kubeconfig, context), target, output))
+
+
+@rollout_command.command("undo")
+def undo_command(
+    workload: _Workload,
+    to_revision: Annotated[
+        int, typer.Option("--to-revision", metavar="N", min=0, help="Revision in the history; 0 is the previous one.")
+    ] = 0,
+    namespace: flags.Namespace = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Give the workload an earlier pod template; it rolls out as any other change."""
+    target = Target(workload, namespace)
+    execute(undo(KubeconfigContext(kubeconfig, context), target, to_revision))
+
+
+@rollout_command.command("pause")
+def pause_command(
+    workload: _Workload,
+    namespace: flags.Namespace = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Start no other wave; waves that have started go on. Without waves, keep the pod template of every cluster."""
+    target = Target(workload, namespace)
+    execute(pause(KubeconfigContext(kubeconfig, context), target, is_paused=True))
+
+
+@rollout_command.command("resume")
+def resume_command(
+    workload: _Workload,
+    namespace: flags.Namespace = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Go on after `pause`, or after `kubectl rollout pause`."""
+    target = Target(workload, namespace)
+    execute(pause(KubeconfigContext(kubeconfig, context), target, is_paused=False))
+
+
+@rollout_command.command("approve")
+def approve_command(
+    workload: _Workload,
+    namespace: flags.Namespace = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Let the next wave start: one with a pause, or the one after a wave that failed."""
+    target = Target(workload, namespace)
+    execute(approve(KubeconfigContext(kubeconfig, context), target))
+
+
+@rollout_command.command("abort")
+def abort_command(
+    workload: _Workload,
+    namespace: flags.Namespace = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Change no other cluster. With onFailure: RollBack, changed clusters return to their earlier template."""
+    target = Target(workload, namespace)
+    execute(abort(KubeconfigContext(kubeconfig, context), target))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +235,12 @@ async def abort(context: KubeconfigContext, target: Target) -> None:
     print(f"{target.text}: rollout {found['revision']} is aborted")
 
 
-async def _write(host: HTTPClient, rollout: Object, spec: Mapping[str, Any]) -> None:
+async def _write(host: "HTTPClient", rollout: Object, spec: Mapping[str, Any]) -> None:
     metadata = rollout["metadata"]
     await host.patch(FEDERATED_ROLLOUTS, metadata["name"], {"spec": spec}, namespace=metadata["namespace"])
 
 
-async def _read(host: HTTPClient, target: Target) -> tuple[Resource, Object, Object | None]:
+async def _read(host: "HTTPClient", target: Target) -> tuple[Resource, Object, Object | None]:
     """Return the kind of a workload, the workload, and its FederatedRollout, None if it has no rollout in waves."""
     kind, name = split_target(target.text, repr(target.text))
     resource = await ServedKinds(host).named(kind)
@@ -142,7 +252,7 @@ async def _read(host: HTTPClient, target: Target) -> tuple[Resource, Object, Obj
     return resource, workload, None
 
 
-async def _rollout(host: HTTPClient, target: Target) -> Object:
+async def _rollout(host: "HTTPClient", target: Target) -> Object:
     """Return the FederatedRollout of a workload; ConfigurationError without one."""
     resource, workload, rollout = await _read(host, target)
     if rollout is None:
@@ -153,7 +263,7 @@ async def _rollout(host: HTTPClient, target: Target) -> Object:
     return rollout
 
 
-async def _history(host: HTTPClient, target: Target) -> tuple[tuple[Resource, Object], Sequence[Object]]:
+async def _history(host: "HTTPClient", target: Target) -> tuple[tuple[Resource, Object], Sequence[Object]]:
     """Return the workload with its kind, and its recorded templates in order; ConfigurationError for other kinds."""
     kind, name = split_target(target.text, repr(target.text))
     resource = await ServedKinds(host).named(kind)

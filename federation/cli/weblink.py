@@ -1,14 +1,25 @@
 """`fedctl ui`: a one-time link that opens the web UI in a browser with the credentials of a kubeconfig."""
 
+from typing import TYPE_CHECKING
+
 import orjson
 
 from federation.apimachinery.errors import ConfigurationError, FederationError, from_status
-from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
+from federation.terminal import flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
 
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
-async def make_link(host: HTTPClient, server: str) -> str:
+
+def ui_command(kubeconfig: flags.Kubeconfig = None, context: flags.Context = "") -> None:
+    """Print a one-time link that opens the web UI with the credentials of the kubeconfig."""
+    execute(show(KubeconfigContext(kubeconfig, context)))
+
+
+async def make_link(host: "HTTPClient", server: str) -> str:
     """Return the address of a new link; `server` is the address of the host."""
     code, body = await host.raw("POST", "/ui/links", body=b"")
     if code == 404:

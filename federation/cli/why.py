@@ -11,8 +11,9 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
 
 from federation.api import names
@@ -21,25 +22,75 @@ from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock, from_rfc3339, to_rfc3339_micro
 from federation.apimachinery.errors import ConfigurationError, Forbidden, NotFound
 from federation.apimachinery.resources import Object, Resource
+from federation.cli import whylist
 from federation.cli.whydelivery import Delivery, print_delivery, read_delivery
 from federation.cli.whydiff import print_difference
 from federation.cli.whyfollowers import FederationState, FollowerPlacement, print_following, read_federation_state
 from federation.cli.whypolicy import is_policy, why_policy
-from federation.client.http import HTTPClient
 from federation.plans.kinds import ServedKinds, split_target
 from federation.scheduling.decisiondiff import compare
 from federation.scheduling.explanations import is_decided, is_in_force, kept_placement
 from federation.scheduling.triggerwords import describe_deferral
+from federation.terminal import candidates, flags
 from federation.terminal.decisionview import print_inputs, print_scores, print_title
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext, get_json
-from federation.terminal.printing import make_console, print_document, print_field, to_age
+from federation.terminal.plaintext import print_document, to_age
+from federation.terminal.printing import make_console, print_field
 from federation.terminal.timearguments import parse_time
 
 if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
     from federation.scheduling.policymatching import PolicyIndex
-
 _RECORDS_MAX = 20
 """Decisions to read when looking for the one in force; the journal's default limit per object."""
+
+
+def why_command(
+    target: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KIND/NAME]",
+            autocompletion=candidates.objects,
+            help="For example deployment/nginx; [all objects].",
+        ),
+    ] = None,
+    namespace: flags.Namespace = "",
+    everywhere: flags.AllNamespaces = False,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Of all objects, those with a problem; exit code 1 if there are some.")
+    ] = False,
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    at: Annotated[
+        str,
+        typer.Option("--at", metavar="TIME", help="Decision in force at 2026-01-01T12:00:00Z, or 10m or 3d ago."),
+    ] = "",
+    diff: Annotated[bool, typer.Option("--diff", help="Compare with the previous decision.")] = False,
+    output: flags.ListFormat = "table",
+) -> None:
+    """Explain where an object runs, and why.
+
+    Shows for every cluster its replicas and scores, or the plugin that rejected it and the reason; then each step of
+    the division. Without an object, lists all of the namespace, or of all namespaces with -A, and what keeps them.
+
+    \b
+    fedctl why deployment/web                 the newest decision
+    fedctl why deployment/web --at 2h         the decision in force two hours ago
+    fedctl why deployment/web --diff          what the newest decision changed
+    fedctl why propagationpolicy/web          the objects that a policy applies to
+    fedctl why -A --failed                    everything with a problem
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    host = KubeconfigContext(kubeconfig, context)
+    if not target:
+        if at or diff:
+            raise typer.BadParameter("--at and --diff need KIND/NAME")
+        execute(whylist.why_all(host, "" if everywhere else namespace, output, only_failed=failed))
+        return
+    if everywhere or failed or output in ("wide", "name"):
+        raise typer.BadParameter("KIND/NAME excludes -A, --failed, -o wide and -o name")
+    written = "/".join(target)  # accepts `deployment nginx` too, as kubectl does
+    execute(why(host, Query(written, namespace, at, diff, output)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +144,9 @@ async def why(context: KubeconfigContext, query: Query) -> None:
     _print_answer(answer["items"], target, query)
 
 
-async def _read_target(host: HTTPClient, resource: Resource, namespace: str, name: str, *, is_decided: bool) -> _Target:
+async def _read_target(
+    host: "HTTPClient", resource: Resource, namespace: str, name: str, *, is_decided: bool
+) -> _Target:
     source: Object | None = {}
     try:
         source = await host.get(resource, name, namespace)
@@ -107,7 +160,7 @@ async def _read_target(host: HTTPClient, resource: Resource, namespace: str, nam
     return _Target(resource, namespace, name, source, state, delivery, policies)
 
 
-async def _read_policies(host: HTTPClient, namespace: str) -> "PolicyIndex":
+async def _read_policies(host: "HTTPClient", namespace: str) -> "PolicyIndex":
     # Few objects have no decision, and the scheduler's modules take a fifth of the command's time.
     from federation.scheduling.policymatching import PolicyIndex  # noqa: PLC0415
     from federation.scheduling.policyspec import compile_valid  # noqa: PLC0415

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,9 +12,12 @@ from federation.apimachinery import conditions
 from federation.apimachinery.clock import SystemClock, from_rfc3339
 from federation.apimachinery.errors import ConfigurationError, Forbidden
 from federation.apimachinery.resources import Resource
-from federation.client.http import HTTPClient
 from federation.terminal.kubeconfigcontext import get_json
-from federation.terminal.printing import make_table, print_field, print_table, to_age
+from federation.terminal.plaintext import to_age
+from federation.terminal.printing import make_table, print_field, print_table
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 Delivery = Mapping[str, Any]
 """The answer of `/federation/v1/delivery`."""
@@ -22,7 +25,7 @@ _PLACED = {True: "yes", False: "no"}
 _PATH = "/federation/v1/delivery"
 
 
-async def read_delivery(host: HTTPClient, resource: Resource, namespace: str, name: str) -> Delivery:
+async def read_delivery(host: "HTTPClient", resource: Resource, namespace: str, name: str) -> Delivery:
     """Return where the object is; without clusters when it is not federated, or when the server does not tell."""
     parameters = {"group": resource.group, "kind": resource.kind, "name": name}
     if resource.namespaced:

@@ -12,7 +12,8 @@ from federation.scheduling.decisiondiff import ClusterDifference, DecisionDiff, 
 from federation.scheduling.explanations import ClusterRow, is_decided, kept_placement
 from federation.scheduling.triggerwords import describe_triggers
 from federation.terminal.decisionview import print_title
-from federation.terminal.printing import make_console, make_table, print_field, print_table, to_age
+from federation.terminal.plaintext import to_age
+from federation.terminal.printing import make_console, make_table, print_field, print_table
 
 
 def print_difference(after: Mapping[str, Any], before: Mapping[str, Any]) -> None:

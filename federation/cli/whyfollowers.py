@@ -5,7 +5,7 @@ The journal has no decision about such an object, so this is read from its feder
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -16,13 +16,15 @@ from federation.apimachinery import conditions
 from federation.apimachinery.amounts import first_of
 from federation.apimachinery.errors import Forbidden, NotFound
 from federation.apimachinery.resources import Resource
-from federation.client.http import HTTPClient
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.planning.federatedobject.placements import placement_of
 from federation.planning.followers.followerplan import stored_leaders
 from federation.planning.followers.leaderplan import identity_of, may_follow
 from federation.planning.followers.orphaned import kept_for
 from federation.terminal.printing import print_field
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 _LEADERS_SHOWN_MAX = 5
 
@@ -72,7 +74,7 @@ class FederationState:
         return str(condition.get("message", "")) if condition.get("status") == "False" else ""
 
 
-async def read_federation_state(host: HTTPClient, resource: Resource, namespace: str, name: str) -> FederationState:
+async def read_federation_state(host: "HTTPClient", resource: Resource, namespace: str, name: str) -> FederationState:
     """Return the federation's state of an object; what the user may not read counts as absent."""
     try:
         configs = (await host.list(FEDERATED_TYPE_CONFIGS)).items

@@ -6,18 +6,20 @@ whole explanation of one object.
 
 import contextlib
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from federation.api import names
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS
 from federation.apimachinery import conditions
 from federation.apimachinery.errors import Forbidden
 from federation.apimachinery.resources import Object
-from federation.client.http import HTTPClient
 from federation.planning.diagnosis.deliverystage import Stage, stage_of
 from federation.planning.federatedobject.placements import effective_placement
 from federation.terminal.kubeconfigcontext import KubeconfigContext
 from federation.terminal.printing import print_rows
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 _PAGE = 500
 _DECISIVE = (
@@ -77,7 +79,7 @@ async def why_all(context: KubeconfigContext, namespace: str, output: str, *, on
     return 1 if only_failed and states else 0
 
 
-async def _read(host: HTTPClient, namespace: str) -> list[Object]:
+async def _read(host: "HTTPClient", namespace: str) -> list[Object]:
     """Return the federated objects, those without a namespace first and only if all are wanted and may be read."""
     items: list[Object] = []
     if not namespace:
@@ -86,7 +88,7 @@ async def _read(host: HTTPClient, namespace: str) -> list[Object]:
     return items + await _pages(host, FEDERATED_OBJECTS, namespace)
 
 
-async def _pages(host: HTTPClient, resource: Any, namespace: str) -> list[Object]:
+async def _pages(host: "HTTPClient", resource: Any, namespace: str) -> list[Object]:
     items = [item async for item in host.list_all(resource, namespace, limit=_PAGE)]
     return sorted(items, key=lambda item: (item["metadata"].get("namespace", ""), item["metadata"]["name"]))
 

@@ -1,6 +1,6 @@
 """`fedctl why` about a policy: how many objects it applies to, and which, as far as the user may list them."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from federation.api.resources import (
     CLUSTER_OVERRIDE_POLICIES,
@@ -10,10 +10,13 @@ from federation.api.resources import (
 )
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.resources import Object, Resource
-from federation.client.http import HTTPClient
 from federation.terminal.decisionview import print_title
 from federation.terminal.kubeconfigcontext import get_json
-from federation.terminal.printing import make_console, make_table, print_document, print_field, print_table
+from federation.terminal.plaintext import print_document
+from federation.terminal.printing import make_console, make_table, print_field, print_table
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 _PATH = "/federation/v1/policyobjects"
 _POLICIES = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES, OVERRIDE_POLICIES, CLUSTER_OVERRIDE_POLICIES)
@@ -24,7 +27,7 @@ def is_policy(resource: Resource) -> bool:
     return any((resource.group, resource.kind) == (policy.group, policy.kind) for policy in _POLICIES)
 
 
-async def why_policy(host: HTTPClient, resource: Resource, namespace: str, name: str, output: str) -> None:
+async def why_policy(host: "HTTPClient", resource: Resource, namespace: str, name: str, output: str) -> None:
     """Print the objects of a policy. Of a cluster-wide one, a user without wider rights sees those in `namespace`."""
     policy = await host.get(resource, name, namespace if resource.namespaced else "")
     parameters = {"kind": resource.kind, "name": name}
@@ -42,7 +45,7 @@ async def why_policy(host: HTTPClient, resource: Resource, namespace: str, name:
     _print(resource, policy, items, hidden, within)
 
 
-async def _read(host: HTTPClient, parameters: dict[str, str]) -> tuple[list[dict[str, str]], list[str]]:
+async def _read(host: "HTTPClient", parameters: dict[str, str]) -> tuple[list[dict[str, str]], list[str]]:
     """Return all pages of the answer, and the resources that the user may not list."""
     items: list[dict[str, str]] = []
     page: dict[str, str] = {}

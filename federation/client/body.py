@@ -6,15 +6,17 @@ requests.
 """
 
 import zlib
-
-import aiohttp
+from typing import TYPE_CHECKING
 
 from federation.apimachinery.errors import ClusterError, ClusterLimitExceeded
+
+if TYPE_CHECKING:
+    import aiohttp
 
 _GZIP = 16 + zlib.MAX_WBITS
 
 
-async def read_body(response: aiohttp.ClientResponse, server: str, bytes_max: int) -> bytes:
+async def read_body(response: "aiohttp.ClientResponse", server: str, bytes_max: int) -> bytes:
     """Return the decompressed body; ClusterLimitExceeded above `bytes_max`, ClusterError for other encodings."""
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("gzip", "identity", ""):
@@ -34,7 +36,7 @@ async def read_body(response: aiohttp.ClientResponse, server: str, bytes_max: in
     return b"".join(parts)
 
 
-async def _gunzip(response: aiohttp.ClientResponse, server: str, bytes_max: int) -> bytes:
+async def _gunzip(response: "aiohttp.ClientResponse", server: str, bytes_max: int) -> bytes:
     decompressor = zlib.decompressobj(_GZIP)
     parts, size, read = [], 0, 0
     while chunk := await response.content.readany():

@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-
-import aiohttp
+from typing import TYPE_CHECKING
 
 from federation.client.body import read_body
+
+if TYPE_CHECKING:
+    import aiohttp
 
 
 class Stream:
     """A response whose body is still arriving."""
 
-    def __init__(self, server: str, response: aiohttp.ClientResponse, timeout_s: float, bytes_max: int) -> None:
+    def __init__(self, server: str, response: "aiohttp.ClientResponse", timeout_s: float, bytes_max: int) -> None:
         self.status = response.status
         self._server = server
         self._response = response
@@ -44,17 +46,15 @@ class Stream:
 class MemberSocket:
     """An open WebSocket connection to the server."""
 
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+    def __init__(self, socket: "aiohttp.ClientWebSocketResponse") -> None:
         self._socket = socket
         self.subprotocol = socket.protocol or ""
 
     async def receive(self) -> str | bytes | None:
         """Return the next message, None at the end of the connection."""
         message = await self._socket.receive()
-        if message.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
-            data: str | bytes = message.data
-            return data
-        return None
+        data = message.data  # at the end of the connection None, a code or an error
+        return data if isinstance(data, str | bytes) else None
 
     async def send(self, message: str | bytes) -> None:
         """Send a message; wait while the server does not read."""

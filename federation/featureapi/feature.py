@@ -68,10 +68,6 @@ def _no_views(host: "Host") -> Sequence["View"]:
     return ()
 
 
-def _no_commands() -> Mapping[str, "Command"]:
-    return {}
-
-
 def _no_admission(host: "HostReader") -> Sequence["AdmissionPlugin"]:
     del host
     return ()
@@ -101,5 +97,5 @@ class Feature:
     """Return the reader of WorkloadSpreads for the scheduler. One feature has it."""
     views: Callable[["Host"], Sequence["View"]] = _no_views
     """Return what it serves below `/federation/v1`."""
-    commands: Callable[[], Mapping[str, "Command"]] = _no_commands
-    """Return its commands of `fedctl` by name; `cli/commandgroups.py` lists the name in the help."""
+    commands: Mapping[str, "Callable[[], Command]"] = field(default_factory=dict)
+    """Its commands of `fedctl` by name, which the table in `cli/main.py` lists; each is imported when it is needed."""

@@ -22,7 +22,6 @@ from federation.planning.federatedobject.placements import (
     with_overrides,
     with_placement,
 )
-from federation.planning.status.schedulingsummary import describe_placement
 from federation.planning.waves.waverules import has_waves
 from federation.scheduling.engine import Placements
 from federation.scheduling.policyspec import Policy
@@ -98,22 +97,6 @@ def migration_annotations(
 def rollout_annotations(federated: Mapping[str, Any], policy: Policy) -> dict[str, str | None]:
     """Return the annotation that passes the policy's rollout rules to sync and the rollout controller."""
     return {names.ROLLOUT: policy.rollout if has_waves(federated["spec"]["template"]) else None}
-
-
-def describe_move(before: Placements, after: Placements) -> str:
-    """Return the difference for people: "east 2 → 5, +west 1, -north"; the whole first placement."""
-    if not before:
-        return describe_placement(after)
-    parts = []
-    for name in sorted(before.keys() | after.keys()):
-        old, new = before.get(name), after.get(name)
-        if name not in after:
-            parts.append(f"-{name}")
-        elif name not in before:
-            parts.append(f"+{name}" if new is None else f"+{name} {new}")
-        elif old != new:
-            parts.append(f"{name} {'all' if old is None else old} → {'all' if new is None else new}")
-    return ", ".join(parts)
 
 
 def to_go_duration(text: str) -> str:

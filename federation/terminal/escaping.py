@@ -2,7 +2,7 @@
 
 Messages of members, of other users' objects and of errors are printed. Control characters in them move the cursor, set
 titles or clear lines, and bidirectional ones reorder text, so that a member could write the administrator's terminal.
-`escaped_output` covers `print` while a command runs, `EscapingConsole` covers rich, whose own colours pass, and
+`escaped_output` covers `print` while a command runs, `printing.py` covers rich, whose own colours pass, and
 `apimachinery/logs.py` covers logs. Output of containers (`logs`, `exec`) is copied as bytes, as kubectl does.
 """
 
@@ -10,9 +10,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
-
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
 
 from federation.apimachinery.controlcharacters import escape
 
@@ -35,15 +32,6 @@ class EscapingStream:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.raw, name)
-
-
-class EscapingConsole(Console):
-    """A console that escapes texts before it adds its own colours."""
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments of a renderable with escaped texts."""
-        for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(escape(segment.text), segment.style)
 
 
 def raw_output() -> TextIO:

@@ -1,27 +1,33 @@
-"""Print tables, labelled lines and documents.
+"""Print tables and labelled lines with rich.
 
 On a terminal, text is wrapped to its width. Into a file or a pipe nothing is wrapped, so that `grep` and `diff` see
 whole lines.
 """
 
-import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Any
 
-import orjson
-import yaml
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment, Segments
 from rich.table import Table
 
-from federation.apimachinery.resources import Object
-from federation.terminal.escaping import EscapingConsole, raw_output
+from federation.apimachinery.controlcharacters import escape as escape_controls
+from federation.terminal.escaping import raw_output
+from federation.terminal.plaintext import print_document, to_name
 
 _PIPE_WIDTH = 4096
 _TEXT_WIDTH_MIN = 20
+
+
+class EscapingConsole(Console):
+    """A console that escapes texts before it adds its own colours."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the segments of a renderable with escaped texts."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(escape_controls(segment.text), segment.style)
 
 
 def make_console() -> Console:
@@ -73,20 +79,6 @@ def print_rows(
         print_table(make_console(), table)
 
 
-def print_columns(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> list[int]:
-    """Print aligned columns as kubectl does, however wide they are, and return their widths."""
-    widths = [max(map(len, column)) for column in zip(headings, *lines, strict=True)]
-    for line in (headings, *lines):
-        print("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
-    return widths
-
-
-def to_name(obj: Object) -> str:
-    """Return the name of an object as kubectl prints and reads it: deployment.apps/nginx."""
-    group = str(obj["apiVersion"]).rpartition("/")[0]
-    return f"{str(obj['kind']).lower()}{'.' if group else ''}{group}/{obj['metadata']['name']}"
-
-
 def print_field(console: Console, label: str, text: str, *, width: int = 10) -> None:
     """Print a label and a text; further lines of the text are indented to its start."""
     print_wrapped(console, f"  {label:<{width - 1}} ", text)
@@ -101,24 +93,3 @@ def print_wrapped(console: Console, head: str, text: str) -> None:
     for number, line in enumerate(lines):
         before = head if number == 0 else " " * len(head)
         console.print(f"{before}{line}".rstrip(), markup=False, soft_wrap=True)
-
-
-def print_document(value: object, form: str) -> None:
-    """Print a value as `json` or `yaml`."""
-    # A program reads the data as they are.
-    output = sys.stdout if sys.stdout.isatty() else raw_output()
-    if form == "json":
-        print(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode(), file=output)
-    else:
-        # PyYAML does not know the subclasses of str and int that orjson serialises as plain values.
-        text = yaml.safe_dump(orjson.loads(orjson.dumps(value)), sort_keys=False, allow_unicode=True)
-        print(text, end="", file=output)
-
-
-def to_age(now: datetime, then: datetime) -> str:
-    """Return an age as kubectl prints it: 5s, 3m, 4h, 2d."""
-    seconds = max(0, int((now - then).total_seconds()))
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= 2 * size or (unit != "m" and seconds >= size):
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"

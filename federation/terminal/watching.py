@@ -10,7 +10,8 @@ from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ClusterError, Expired
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client, ObjectList, WatchEventType
-from federation.terminal.printing import print_document, print_rows, to_name
+from federation.terminal.plaintext import print_document, to_name
+from federation.terminal.printing import print_rows
 
 _RETRY_S = 1.0
 """Time between a watch that ended and the next list."""

@@ -15,7 +15,8 @@ from federation.apimachinery.controlcharacters import escape
 from federation.terminal import execution
 from federation.terminal.decisionview import print_title
 from federation.terminal.escaping import escaped_output
-from federation.terminal.printing import make_console, make_table, print_document, print_field, print_table
+from federation.terminal.plaintext import print_document
+from federation.terminal.printing import make_console, make_table, print_field, print_table
 
 HOSTILE = "\x1b]0;title\x07\x1b[2J\x1b[8mhidden\x9b31m\rover\u202egnp.exe\u2066\u200f\x00\x7f\ud800"
 UNSAFE = set(HOSTILE) - set("]0;title[2J8mhidden31overgnp.exe")

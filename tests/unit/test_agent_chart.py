@@ -39,7 +39,7 @@ def test_the_pod_is_restricted_and_the_program_accepts_its_arguments(values: dic
     assert container["securityContext"]["readOnlyRootFilesystem"]
     name, *arguments = container["args"]
     command: Any = typer.main.get_command(app)
-    command.commands[name].make_context(name, arguments)
+    command.get_command(None, name).make_context(name, arguments)
     volumes = {each["name"] for each in pod["volumes"]}
     volumes |= {each["metadata"]["name"] for each in stateful.get("volumeClaimTemplates", [])}
     assert volumes == {each["name"] for each in container["volumeMounts"]}

@@ -160,10 +160,9 @@ def check_pod(pod: Any, claims: set[str]) -> None:
 
 def check_command(line: Sequence[str]) -> None:
     """Check that `fedctl` accepts a command line."""
-    group = typer.main.get_command(app)
+    group: Any = typer.main.get_command(app)
     name, *arguments = line
-    command = group.commands[name]  # type: ignore[attr-defined]  # the type is that of a single command
-    command.make_context(name, arguments)
+    group.get_command(None, name).make_context(name, arguments)
 
 
 def check_arguments(container: Any) -> None:

@@ -7,6 +7,7 @@ that hangs costs no more than that. `docs/reference/member-proxy.md` describes t
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING
 
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.errors import (
@@ -18,8 +19,10 @@ from federation.apimachinery.errors import (
 )
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Object
-from federation.client.http import HTTPClient
 from federation.client.streams import MemberSocket, until_idle
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 JSON = "application/json"
 _ANSWER_BYTES_MAX = 64 * 1024 * 1024
@@ -29,7 +32,7 @@ _ANSWER_BYTES_MAX = 64 * 1024 * 1024
 class Member:
     """One member behind a host."""
 
-    def __init__(self, host: HTTPClient, name: str, patience_s: float) -> None:
+    def __init__(self, host: "HTTPClient", name: str, patience_s: float) -> None:
         self.name = name
         self._host = host
         self._patience_s = patience_s

@@ -6,13 +6,37 @@ from urllib.parse import urlencode
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import Forbidden
 from federation.apimachinery.resources import EVENTS, Object, Resource
+from federation.cli.members import memberflags
 from federation.cli.members.access import Member
 from federation.cli.members.description import describe
 from federation.cli.members.fanout import ask, find_members, print_problems
-from federation.cli.members.lookup import Scope, find_kind, not_found, read_items, read_one, target_of
+from federation.cli.members.lookup import Scope, find_kind, not_found, read_items, read_one, split_words, target_of
+from federation.terminal import flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 _EVENTS_MAX = 50
+
+
+def describe_command(
+    words: memberflags.Words,
+    clusters: memberflags.Clusters = None,
+    namespace: flags.Namespace = "",
+    everywhere: flags.AllNamespaces = False,
+    selector: flags.Selector = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    timeout: memberflags.Patience = 2,
+) -> None:
+    """Describe objects of the members: fields, conditions and events.
+
+    \b
+    fedctl describe pod nginx-5d78-x2kls
+    fedctl describe deployment/nginx -C frankfurt
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    kind, name = split_words(words)
+    scope = memberflags.to_scope(namespace, clusters, selector, timeout, name, everywhere=everywhere)
+    execute(describe_objects(KubeconfigContext(kubeconfig, context), kind, name, scope))
 
 
 async def describe_objects(context: KubeconfigContext, kind: str, name: str, scope: Scope) -> int:

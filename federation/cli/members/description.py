@@ -11,7 +11,7 @@ from typing import Any
 
 from federation.apimachinery.clock import parse_rfc3339
 from federation.apimachinery.resources import Object
-from federation.terminal.printing import to_age
+from federation.terminal.plaintext import to_age
 
 _WIDTH = 16
 _LINE_MAX = 100

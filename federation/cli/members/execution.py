@@ -12,22 +12,56 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import Annotated, Self
 from urllib.parse import urlencode
+
+import typer
 
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError
 from federation.apimachinery.resources import PODS, Resource
-from federation.cli.members import channels
+from federation.cli.members import channels, memberflags
 from federation.cli.members.access import Member
 from federation.cli.members.fanout import PARTIAL, Answers, ask, describe_problem, find_members, print_problems
 from federation.cli.members.logs import Log, LogOptions, logs_of
 from federation.cli.members.lookup import Scope, find_kind, not_found, read_pods, target_of
 from federation.client.streams import MemberSocket
+from federation.terminal import flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 _CHUNK = 32 * 1024
 Write = Callable[[int, bytes], None]
 """Takes the channel, STDOUT or STDERR, and what was written there."""
+
+
+def exec_command(
+    target: memberflags.PodWords,
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND [ARGUMENT]...", help="What to run.")],
+    clusters: memberflags.Clusters = None,
+    container: memberflags.Container = "",
+    stdin: Annotated[bool, typer.Option("-i", "--stdin", help="Pass standard input on.")] = False,
+    tty: Annotated[bool, typer.Option("-t", "--tty", help="Give the command a terminal.")] = False,
+    everywhere: Annotated[bool, typer.Option("--all", help="Run it in every pod of every cluster.")] = False,
+    namespace: flags.Namespace = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    timeout: memberflags.Patience = 2,
+) -> None:
+    """Run a command in a container of a member.
+
+    Of a workload, in its first running pod. Exits with the code of the command.
+
+    \b
+    fedctl exec -it nginx-5d78-x2kls -- sh
+    fedctl exec deployment/nginx -C frankfurt -- hostname
+    fedctl exec deployment/nginx --all -- hostname
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    if everywhere and (stdin or tty):
+        raise typer.BadParameter("--all excludes --stdin and --tty")
+    kind, name = memberflags.to_pods(target)
+    scope = memberflags.to_scope(namespace, clusters, "", timeout, name, everywhere=False)
+    given = Command(command, container, stdin, tty, everywhere)
+    execute(run(KubeconfigContext(kubeconfig, context), kind, name, scope, given))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,15 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError, Forbidden
 from federation.cli.members.access import Member
-from federation.client.http import HTTPClient
 from federation.terminal.kubeconfigcontext import get_json
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 T = TypeVar("T")
 _CLUSTERS = "/federation/v1/clusters"
@@ -39,7 +41,7 @@ class Answers(Generic[T]):
         return PARTIAL if self.values else 1
 
 
-async def find_members(host: HTTPClient, wanted: Sequence[str], patience_s: float, namespace: str) -> list[Member]:
+async def find_members(host: "HTTPClient", wanted: Sequence[str], patience_s: float, namespace: str) -> list[Member]:
     """Return the members with these names. Without names: all, or those of the namespace for users who see no more.
 
     Names are not looked up: who may use the proxy of one cluster need not have the right to list clusters.
@@ -50,7 +52,7 @@ async def find_members(host: HTTPClient, wanted: Sequence[str], patience_s: floa
     return [Member(host, name, patience_s) for name in names]
 
 
-async def _all_names(host: HTTPClient, namespace: str) -> list[str]:
+async def _all_names(host: "HTTPClient", namespace: str) -> list[str]:
     try:
         names = sorted(str(item["metadata"]["name"]) for item in (await host.list(FEDERATED_CLUSTERS)).items)
     except Forbidden as refusal:

@@ -6,13 +6,44 @@ from functools import partial
 
 from federation.api import names
 from federation.apimachinery.resources import Object, Resource
-from federation.cli.members import tables, watching
+from federation.cli.members import memberflags, tables, watching
 from federation.cli.members.access import Member
 from federation.cli.members.fanout import Answers, ask, find_members, print_problems
-from federation.cli.members.lookup import Scope, find_kind, not_found, read_items, read_one, read_pages
+from federation.cli.members.lookup import Scope, find_kind, not_found, read_items, read_one, read_pages, split_words
 from federation.cli.members.tables import Row
+from federation.terminal import flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
-from federation.terminal.printing import print_columns, print_document, to_name
+from federation.terminal.plaintext import print_columns, print_document, to_name
+
+
+def get_command(
+    words: memberflags.Words,
+    clusters: memberflags.Clusters = None,
+    namespace: flags.Namespace = "",
+    everywhere: flags.AllNamespaces = False,
+    selector: flags.Selector = "",
+    watch: flags.Watch = False,
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    timeout: memberflags.Patience = 2,
+    output: flags.ListFormat = "table",
+) -> None:
+    """List objects of the members, with the cluster that each is in.
+
+    Reads all members at the same time, with your rights in them. The columns are those of `kubectl get`. If members do
+    not answer, prints what the others have, and exits with 3.
+
+    \b
+    fedctl get pods
+    fedctl get deployment nginx -C frankfurt -o yaml
+    fedctl get nodes -o wide
+    fedctl get pods -A -l app=web -w
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    kind, name = split_words(words)
+    scope = memberflags.to_scope(namespace, clusters, selector, timeout, name, everywhere=everywhere)
+    query = Query(kind, name, scope, output, watch)
+    execute(get(KubeconfigContext(kubeconfig, context), query))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,85 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from urllib.parse import urlencode
 
+import typer
+
+from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError
 from federation.apimachinery.resources import PODS, Object
+from federation.cli.members import memberflags
 from federation.cli.members.access import Member
 from federation.cli.members.fanout import PARTIAL, ask, describe_problem, find_members, print_problems
 from federation.cli.members.lookup import Scope, find_kind, not_found, read_pods, target_of
+from federation.terminal import candidates, flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 _IDLE_S = 4 * 3600.0
 """How long a followed log may be silent; the host ends it after this time as well."""
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
+
+
+def logs_command(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="[POD|KIND/NAME]",
+            autocompletion=candidates.objects,
+            show_default=False,
+            help="A pod, or a workload for all of its pods.",
+        ),
+    ] = "",
+    clusters: memberflags.Clusters = None,
+    container: memberflags.Container = "",
+    all_containers: Annotated[bool, typer.Option("--all-containers", help="Logs of all containers.")] = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Print new lines until Ctrl-C.")] = False,
+    tail: Annotated[
+        int | None, typer.Option("--tail", metavar="N", min=0, help="Lines of each log [all; 10 with -l].")
+    ] = None,
+    since: Annotated[str, typer.Option("--since", metavar="DURATION", help="Only newer lines, such as 5m.")] = "",
+    timestamps: Annotated[bool, typer.Option("--timestamps", help="Print the time of each line.")] = False,
+    previous: Annotated[bool, typer.Option("-p", "--previous", help="The log before the last restart.")] = False,
+    prefix: Annotated[bool, typer.Option("--prefix/--no-prefix", help="Say where each of several logs is.")] = True,
+    max_log_requests: Annotated[
+        int, typer.Option("--max-log-requests", metavar="N", min=1, help="Logs to follow at the same time.")
+    ] = 50,
+    namespace: flags.Namespace = "",
+    selector: flags.Selector = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    timeout: memberflags.Patience = 2,
+) -> None:
+    """Print logs of pods in the members, each line with its cluster and pod.
+
+    \b
+    fedctl logs deployment/nginx --tail 5
+    fedctl logs deployment/nginx -f --since 1m
+    fedctl logs nginx-5d78-x2kls -C frankfurt
+    fedctl logs -l app=web
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    if bool(target) is bool(selector):
+        raise typer.BadParameter("give either POD, KIND/NAME or --selector")
+    kind, name = memberflags.to_pods(target)
+    try:
+        since_s = max(1, round(parse_duration(since))) if since else None
+    except ValueError as error:
+        raise typer.BadParameter(f"--since: {error}") from error
+    options = LogOptions(
+        container=container,
+        is_all_containers=all_containers,
+        is_followed=follow,
+        tail=10 if tail is None and selector else tail,
+        since_s=since_s,
+        has_timestamps=timestamps,
+        is_previous=previous,
+        has_prefix=prefix,
+        streams_max=max_log_requests,
+    )
+    scope = memberflags.to_scope(namespace, clusters, selector, timeout, name, everywhere=False)
+    execute(print_logs(KubeconfigContext(kubeconfig, context), kind, name, scope, options))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,17 @@
 import sys
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from federation.apimachinery.errors import ConfigurationError, NotFound
 from federation.apimachinery.resources import PODS, Object, Resource
 from federation.apimachinery.selectors import format_label_selector
 from federation.cli.members.access import JSON, Member
-from federation.client.http import HTTPClient
 from federation.plans.kinds import ServedKinds
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 _PAGE = 500
 _SELECTED_BY_MAP = frozenset(("ReplicationController", "Service"))
@@ -37,7 +40,7 @@ def split_words(words: Sequence[str]) -> tuple[str, str]:
     return parts[0], parts[1] if len(parts) == 2 else ""
 
 
-async def find_kind(host: HTTPClient, members: Sequence[Member], text: str) -> Resource:
+async def find_kind(host: "HTTPClient", members: Sequence[Member], text: str) -> Resource:
     """Return the kind with this name on the host, else on the first member that has it."""
     try:
         return await ServedKinds(host).named(text)

@@ -2,22 +2,58 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+import typer
 
 from federation.apimachinery.errors import ClusterError, NotFound
 from federation.apimachinery.quantity import to_milli
 from federation.apimachinery.resources import NODES, POD_METRICS, Object, Resource
+from federation.cli.members import memberflags
 from federation.cli.members.access import Member
 from federation.cli.members.fanout import ask, find_members, print_problems
 from federation.cli.members.lookup import Scope, not_found, read_items, read_one
+from federation.terminal import flags
+from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
-from federation.terminal.printing import print_columns, print_document
+from federation.terminal.plaintext import print_columns, print_document
 
 _NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", namespaced=False)
 _MEBI = 1000 * 2**20
 """Thousandths of a byte in a MiB."""
 KINDS = {"pod": POD_METRICS, "pods": POD_METRICS, "po": POD_METRICS}
 KINDS |= {"node": _NODE_METRICS, "nodes": _NODE_METRICS, "no": _NODE_METRICS}
+
+
+def top_command(
+    kind: Annotated[str, typer.Argument(metavar="pods|nodes", help="What to measure.")],
+    name: Annotated[str, typer.Argument(metavar="[NAME]", show_default=False, help="Only this one.")] = "",
+    clusters: memberflags.Clusters = None,
+    namespace: flags.Namespace = "",
+    everywhere: flags.AllNamespaces = False,
+    selector: flags.Selector = "",
+    order: Annotated[
+        Literal["cpu", "memory", ""], typer.Option("--sort-by", metavar="RESOURCE", help="cpu or memory.")
+    ] = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    timeout: memberflags.Patience = 2,
+    output: flags.OutputFormat = "table",
+) -> None:
+    """Show the CPU and memory that pods or nodes of the members use.
+
+    Needs a metrics server in each member.
+
+    \b
+    fedctl top nodes
+    fedctl top pods -A --sort-by memory
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    kind, _, given = kind.partition("/")
+    if kind.lower() not in KINDS:
+        raise typer.BadParameter(f"{kind!r}: give pods or nodes")
+    scope = memberflags.to_scope(namespace, clusters, selector, timeout, name or given, everywhere=everywhere)
+    target = KubeconfigContext(kubeconfig, context)
+    execute(top(target, KINDS[kind.lower()], name or given, scope, order, output))
 
 
 class Use(NamedTuple):

@@ -19,7 +19,7 @@ from federation.cli.members.fanout import describe_problem, print_problems
 from federation.cli.members.lookup import Scope, target_of
 from federation.client.client import WatchEventType
 from federation.client.watchdecoder import LineSplitter, to_event
-from federation.terminal.printing import print_columns, print_document, to_name
+from federation.terminal.plaintext import print_columns, print_document, to_name
 
 _RETRY_S = 1.0
 _IDLE_S = 180.0

@@ -11,11 +11,14 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.errors import FederationError
 from federation.apimachinery.webhookclient import WebhookClient
 from federation.cli.plan.output import print_plan
 from federation.client.retryingwebhookclient import RetryingWebhookClient
@@ -34,13 +37,106 @@ from federation.plans.plugincalls import RemoteCaller
 from federation.plans.requestedchanges import RequestedChanges, resolve_changes
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.whatif.planresult import Plan, to_json
+from federation.terminal import candidates, flags, manifests
+from federation.terminal.execution import execute, fail, fail_output
 from federation.terminal.kubeconfigcontext import KubeconfigContext
-from federation.terminal.printing import make_console, print_document
+from federation.terminal.plaintext import print_document
+from federation.terminal.printing import make_console
 
 NOTHING_CHANGES, SOMETHING_CHANGES = 0, 1
 _POLL_S = 0.3
 _NAMED_MAX = 3
 """Objects that the final line of `apply-plan` names."""
+
+
+def plan_command(
+    files: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-f", "--filename", metavar="FILE", help="Manifests: a file, a directory, or - for standard input."
+        ),
+    ] = None,
+    cluster_down: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cluster-down",
+            metavar="CLUSTER",
+            autocompletion=candidates.clusters,
+            help="Assume that the cluster does not respond.",
+        ),
+    ] = None,
+    taint: Annotated[
+        list[str] | None,
+        typer.Option("--taint", metavar="TAINT", help="CLUSTER=key=value:Effect; CLUSTER=key- removes one."),
+    ] = None,
+    label_cluster: Annotated[
+        list[str] | None,
+        typer.Option("--label-cluster", metavar="LABEL", help="CLUSTER=key=value; CLUSTER=key- removes one."),
+    ] = None,
+    replicas: Annotated[
+        list[str] | None,
+        typer.Option("--replicas", metavar="COUNT", help="KIND/NAME[.NAMESPACE]=N: scale the object to N."),
+    ] = None,
+    delete: Annotated[
+        list[str] | None,
+        typer.Option("--delete", metavar="OBJECT", help="KIND/NAME[.NAMESPACE]: delete the object."),
+    ] = None,
+    namespace: flags.Namespace = "",
+    diff: Annotated[bool, typer.Option("--diff", help="Show how the manifests change per cluster.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show scores and division, as `fedctl why` does.")] = False,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Objects to print; 0 is all.")] = 50,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Save the plan in this file, for apply-plan.")
+    ] = None,
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: flags.OutputFormat = "table",
+) -> None:
+    """Show what a change would do, without changing anything.
+
+    For every affected object: replicas and manifest changes per cluster, and unplaced replicas; then the resources
+    that clusters would have free. Changes can be combined, and options repeated.
+
+    Exit code: 0 nothing changes, 1 something changes, 2 an error.
+
+    \b
+    fedctl plan -f policy.yaml --diff
+    fedctl plan --replicas deployment/web=12 --explain
+    fedctl plan --cluster-down east
+    fedctl plan --taint east=maintenance=yes:NoExecute --out drain.plan
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    if not (files or cluster_down or taint or label_cluster or replicas or delete):
+        fail("nothing to plan; give -f FILE, --replicas, --taint, --cluster-down, … (see --help)", code=2)
+    try:
+        changes = RequestedChanges(
+            manifests.read_manifests(files or ()),
+            cluster_down or (),
+            taint or (),
+            label_cluster or (),
+            replicas or (),
+            delete or (),
+            namespace,
+        )
+        form = OutputOptions(output, diff, explain, limit, out)
+        execute(plan(KubeconfigContext(kubeconfig, context), changes, form))
+    except FederationError as error:
+        fail(str(error), code=2)
+    except OSError as error:
+        fail_output(error, code=2)
+
+
+def apply_plan_command(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="File written by `fedctl plan … --out FILE`.")],
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the members match the plan.")] = True,
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    timeout: flags.Timeout = 60,
+) -> None:
+    """Apply a saved plan if it is still valid.
+
+    Otherwise print one line per difference and apply nothing. Exit code: 0 applied and as planned, 1 not.
+    """
+    execute(apply_plan(KubeconfigContext(kubeconfig, context), path, wait=wait, timeout_s=timeout))
 
 
 @dataclass(frozen=True, slots=True)

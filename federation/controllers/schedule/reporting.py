@@ -20,11 +20,11 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.journal.decisions import DecisionFilter, DecisionRecord, Identity, Journal
 from federation.planning.federatedobject.placements import current_clusters
+from federation.planning.status.schedulingsummary import describe_move
 from federation.runtime.controller import Key
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.scheduling.attempt import Unschedulable
-from federation.scheduling.decisionpatch import describe_move
 from federation.scheduling.engine import Decision, Outcome, Placements
 from federation.scheduling.policyspec import PolicyRef
 

@@ -3,15 +3,19 @@
 `command.py` reads and prints, `rules/` has a module per source.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from federation.featureapi.feature import Feature
 
 
-def _commands() -> Mapping[str, Callable[..., None]]:
+def _convert() -> Callable[..., None]:
     from federation.features.convert.command import convert_command
 
-    return {"convert": convert_command}
+    return convert_command
 
 
-FEATURE = Feature("convert", page="fedctl.md", commands=_commands)
+FEATURE = Feature(
+    "convert",
+    page="fedctl.md",
+    commands={"convert": _convert},
+)

@@ -54,10 +54,10 @@ def _views(host: "Host") -> Sequence["View"]:
     return (TopologyView(host),)
 
 
-def _commands() -> Mapping[str, "typer.Typer"]:
+def _topology() -> "typer.Typer":
     from federation.features.topologyspread.command import app
 
-    return {"topology": app}
+    return app
 
 
 FEATURE = Feature(
@@ -68,5 +68,5 @@ FEATURE = Feature(
     holds=_holds,
     admission=_admission,
     views=_views,
-    commands=_commands,
+    commands={"topology": _topology},
 )

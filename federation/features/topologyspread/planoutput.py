@@ -19,7 +19,8 @@ from federation.features.topologyspread.rules import report
 from federation.features.topologyspread.rules.observation import service_of, shards_of
 from federation.features.topologyspread.rules.planner import Avoidance, Outcome, plan_service, run
 from federation.terminal.kubeconfigcontext import KubeconfigContext, get_json
-from federation.terminal.printing import make_console, make_table, print_document, print_field, print_table
+from federation.terminal.plaintext import print_document
+from federation.terminal.printing import make_console, make_table, print_field, print_table
 
 _PATH = "/federation/v1/topology"
 _STATES_MAX = 100_000

@@ -48,3 +48,19 @@ def describe_placement(placement: Mapping[str, int | None]) -> str:
     if len(placement) > len(parts):
         parts.append(f"and {len(placement) - len(parts)} more clusters")
     return ", ".join(parts)
+
+
+def describe_move(before: Mapping[str, int | None], after: Mapping[str, int | None]) -> str:
+    """Return the difference for people: "east 2 → 5, +west 1, -north"; the whole first placement."""
+    if not before:
+        return describe_placement(after)
+    parts = []
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name), after.get(name)
+        if name not in after:
+            parts.append(f"-{name}")
+        elif name not in before:
+            parts.append(f"+{name}" if new is None else f"+{name} {new}")
+        elif old != new:
+            parts.append(f"{name} {'all' if old is None else old} → {'all' if new is None else new}")
+    return ", ".join(parts)

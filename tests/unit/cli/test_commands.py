@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -22,7 +23,6 @@ from federation.apimachinery.clock import from_rfc3339, to_rfc3339
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES
 from federation.cli import clusterviews
-from federation.cli.commandgroups import GROUPS
 from federation.cli.main import app
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
@@ -30,7 +30,7 @@ from federation.features.types.shippedtypes import ensure_types
 from federation.journal.decisions import DecisionRecord
 from federation.planning.guard.ledger import Cause
 from federation.planning.guard.record import PastMove, past_text
-from federation.terminal.printing import to_age
+from federation.terminal.plaintext import to_age
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
@@ -367,10 +367,20 @@ def test_help_fits_80_columns_and_names_the_values(command: str, monkeypatch: py
 
 
 def test_the_help_lists_every_command_once_under_a_heading() -> None:
-    listed = [name for names in GROUPS.values() for name in names]
-    assert sorted(listed) == sorted(get_command(app).commands)  # type: ignore[attr-defined]  # it is a group
+    sections = get_command(app).sections  # type: ignore[attr-defined]  # it is a table
+    names = [name for listed in sections.values() for name in listed]
+    assert len(names) == len(set(names))
     text = CliRunner().invoke(app, ["--help"]).stdout
-    assert [title for title in GROUPS if f"{title}:\n" in text] == list(GROUPS)
+    assert [title for title in sections if f"{title}:\n" in text] == list(sections)
+
+
+def test_the_table_has_the_first_sentence_of_each_command() -> None:
+    group: Any = get_command(app)
+    for listed in group.sections.values():
+        for name, (_, sentence) in listed.items():
+            command = group.get_command(None, name)
+            assert command.name == name
+            assert " ".join(command.help.partition("\n\n")[0].split()) == sentence
 
 
 def test_why_shows_the_decision_in_force_after_a_deferred_one(server: Parts) -> None:

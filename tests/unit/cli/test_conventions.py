@@ -113,6 +113,45 @@ def test_a_command_imports_only_what_it_needs() -> None:
     assert imported("from federation.cli import main; main.main(['version'])", _SLOW) == "[]"
 
 
+_ENGINE = (
+    "federation.scheduling.engine", "federation.apiserver.semantics.kinds.kinds", "federation.features.catalogue",
+    "prometheus_client", "sqlalchemy", "cryptography", "structlog", "pydantic", "kubernetes", "httpx",
+)  # fmt: skip
+_CLIENT = ("aiohttp", *_ENGINE)
+_NOWHERE = ["--kubeconfig", "/none"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "unneeded"),
+    [
+        (["--help"], 0, ("federation.cli.why", "federation.cli.start", *_SLOW)),
+        (["gte", "pods"], 2, ("federation.cli.members.getting", *_SLOW)),
+        (["serve", "--help"], 0, _SLOW),
+        (["get", "--help"], 0, ("rich", *_CLIENT)),
+        (["logs", "--help"], 0, ("rich", *_CLIENT)),
+        (["why", "--help"], 0, _CLIENT),
+        (["holds", "--help"], 0, _CLIENT),
+        (["clusters", "--help"], 0, _CLIENT),
+        (["get", "pods", *_NOWHERE], 1, ("rich", *_CLIENT)),
+        (["why", *_NOWHERE], 1, _CLIENT),
+        (["undo", "deployment/web", *_NOWHERE], 1, _ENGINE),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_light_command_imports_neither_the_engine_nor_other_commands(
+    words: list[str], code: int, unneeded: tuple[str, ...]
+) -> None:
+    assert imported(f"from federation.cli import main; main.main({words})", unneeded, code) == "[]"
+
+
+def test_completing_a_command_imports_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = {"_FEDCTL_COMPLETE": "complete_bash", "COMP_WORDS": "fedctl ", "COMP_CWORD": "1"}
+    for name, value in shell.items():
+        monkeypatch.setenv(name, value)
+    commands = ("federation.cli.why", "federation.cli.members.getting", "federation.cli.start", *_CLIENT)
+    assert imported("from federation.cli import main; main.main([])", commands) == "[]"
+
+
 def test_an_explanation_is_printed_without_the_engine_that_made_it() -> None:
     modules = ("federation.scheduling.engine", "federation.scheduling.policyspec", "prometheus_client", "croniter")
     assert imported("import federation.cli.why", modules) == "[]"

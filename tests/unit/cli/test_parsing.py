@@ -10,9 +10,6 @@ import typer
 from typer.main import get_command
 
 from federation.cli import parsing
-from federation.cli.main import app
-
-_WHOLE: Any = get_command(app)
 
 
 def an_app(seen: list[Any]) -> typer.Typer:
@@ -56,7 +53,7 @@ def outcome(words: list[str], *, is_quick: bool) -> tuple[list[Any], str]:
     """Return what the command received, with the types, and the error."""
     seen: list[Any] = []
     made = an_app(seen)
-    command: Any = parsing.to_command(made, words) if is_quick else made
+    command: Any = parsing.quicken(get_command(made)) if is_quick else made
     error = ""
     try:
         command(words, standalone_mode=False)
@@ -90,20 +87,3 @@ def test_a_file_that_cannot_be_read_is_refused_by_typer(tmp_path: Path, monkeypa
     file.touch()
     monkeypatch.setattr("os.access", lambda *_: False)
     assert outcome(["try-it", "x", "--file", str(file)], is_quick=True)[1].startswith("BadParameter")
-
-
-def test_each_command_is_built_alone_with_the_same_help(capsys: pytest.CaptureFixture[str]) -> None:
-    def help_of(command: Any, name: str) -> str:
-        command([name, "--help"], prog_name="fedctl", standalone_mode=False)
-        return capsys.readouterr().out
-
-    for name in _WHOLE.commands:
-        alone: Any = parsing.to_command(app, [name])
-        assert list(alone.commands) == [name]
-        assert help_of(alone, name) == help_of(_WHOLE, name)
-
-
-@pytest.mark.parametrize("words", [[], ["nonsense"], ["--kubeconfig", "/none", "clusters"]])
-def test_all_commands_are_there_when_the_first_word_names_none(words: list[str]) -> None:
-    built: Any = parsing.to_command(app, words)
-    assert list(built.commands) == list(_WHOLE.commands)

@@ -1,4 +1,4 @@
-"""The patch of a decision, and the description of a move."""
+"""The patch of a decision."""
 
 from typing import Any
 
@@ -29,20 +29,6 @@ CONFIGMAP_TYPE = FederatedType("configmaps", CONFIGMAPS, ((names.GLOBAL_SCHEDULE
 )
 def test_durations_read_as_go_prints_them(text: str, expected: str) -> None:
     assert decisionpatch.to_go_duration(text) == expected
-
-
-def test_a_move_names_added_removed_and_changed_clusters() -> None:
-    before = {"east": 2, "west": 1, "same": 1, "all": None}
-    after = {"east": 5, "new": 3, "copy": None, "same": 1, "all": 4}
-    assert decisionpatch.describe_move(before, after) == "all all → 4, +copy, east 2 → 5, +new 3, -west"
-    assert decisionpatch.describe_move({"a": 1}, {"a": None}) == "a 1 → all"
-
-
-def test_a_first_placement_is_described_completely_up_to_a_limit() -> None:
-    assert decisionpatch.describe_move({}, {"west": 2, "east": 4}) == "east 4, west 2"
-    assert decisionpatch.describe_move({}, {"west": None, "east": None}) == "east, west"
-    many = decisionpatch.describe_move({}, {f"c{number:02}": 1 for number in range(22)})
-    assert many.endswith("c19 1, and 2 more clusters")
 
 
 def a_fed_object() -> dict[str, Any]:

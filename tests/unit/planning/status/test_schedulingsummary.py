@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 
 from federation.api import names
-from federation.planning.status.schedulingsummary import scheduled_condition
+from federation.planning.status.schedulingsummary import describe_move, scheduled_condition
 
 
 def a_federated(placement: dict[str, int | None] | None, summary: str = "", **condition: str) -> dict[str, Any]:
@@ -52,3 +52,17 @@ def test_no_condition_before_the_first_decision() -> None:
     assert scheduled_condition(a_federated(None)) is None
     broken = {"metadata": {"annotations": {names.SCHEDULING: "nonsense"}}}
     assert scheduled_condition(broken) is None
+
+
+def test_a_move_names_added_removed_and_changed_clusters() -> None:
+    before = {"east": 2, "west": 1, "same": 1, "all": None}
+    after = {"east": 5, "new": 3, "copy": None, "same": 1, "all": 4}
+    assert describe_move(before, after) == "all all → 4, +copy, east 2 → 5, +new 3, -west"
+    assert describe_move({"a": 1}, {"a": None}) == "a 1 → all"
+
+
+def test_a_first_placement_is_described_completely_up_to_a_limit() -> None:
+    assert describe_move({}, {"west": 2, "east": 4}) == "east 4, west 2"
+    assert describe_move({}, {"west": None, "east": None}) == "east, west"
+    many = describe_move({}, {f"c{number:02}": 1 for number in range(22)})
+    assert many.endswith("c19 1, and 2 more clusters")

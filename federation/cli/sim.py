@@ -6,14 +6,18 @@ from typing import Annotated, Any
 
 import typer
 
+from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.errors import ConfigurationError
+from federation.simulator.control import send_command
 from federation.simulator.failures import FailureCommand, Verb
 from federation.terminal import flags
 from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.plaintext import to_age
+from federation.terminal.printing import print_rows
 
-app = typer.Typer(
+sim_command = typer.Typer(
     help="Simulate failures of the members of a running `fedctl up` or `fedctl demo`.\n\n"
     "A failure lasts until the next command for the same member.",
     no_args_is_help=True,
@@ -28,25 +32,25 @@ _Dir = Annotated[
 ]
 
 
-@app.command("stop")
+@sim_command.command("stop")
 def stop_command(member: _Member, directory: _Dir = None) -> None:
     """Kill a member, as kill -9 does: connections are refused."""
     execute(_simulate(directory, FailureCommand(Verb.STOP, member), "stopped: it refuses connections"))
 
 
-@app.command("start")
+@sim_command.command("start")
 def start_command(member: _Member, directory: _Dir = None) -> None:
     """End the failure of a member; a stopped one starts with its data."""
     execute(_simulate(directory, FailureCommand(Verb.START, member), "runs"))
 
 
-@app.command("hang")
+@sim_command.command("hang")
 def hang_command(member: _Member, directory: _Dir = None) -> None:
     """Freeze a member: it accepts connections and never answers, and its watches fall silent."""
     execute(_simulate(directory, FailureCommand(Verb.HANG, member), "hangs: it accepts connections and never answers"))
 
 
-@app.command("slow")
+@sim_command.command("slow")
 def slow_command(
     member: _Member,
     latency: Annotated[str, typer.Option("--latency", metavar="DURATION", help="For example 500ms or 1m30s.")] = "2s",
@@ -57,7 +61,7 @@ def slow_command(
     execute(_simulate(directory, command, f"is slow: it answers {latency} later"))
 
 
-@app.command("fail")
+@sim_command.command("fail")
 def fail_command(
     member: _Member,
     percent: Annotated[
@@ -70,7 +74,7 @@ def fail_command(
     execute(_simulate(directory, command, f"fails: {percent:g} % of its requests get an error"))
 
 
-@app.command("flap")
+@sim_command.command("flap")
 def flap_command(
     member: _Member,
     period: Annotated[
@@ -84,23 +88,19 @@ def flap_command(
     execute(_simulate(directory, command, f"flaps: it stops and comes back every {period}"))
 
 
-@app.command("status")
+@sim_command.command("status")
 def status_command(directory: _Dir = None, output: flags.OutputFormat = "table") -> None:
     """List the simulated members and their failures."""
     execute(_show(directory, output))
 
 
 async def _simulate(directory: Path | None, command: FailureCommand, outcome: str) -> None:
-    from federation.simulator.control import send_command
 
     await send_command(_members_directory(directory), command)
     print(f"{command.member} {outcome}")
 
 
 async def _show(directory: Path | None, output: str) -> None:
-    from federation.apimachinery.clock import SystemClock
-    from federation.simulator.control import send_command
-    from federation.terminal.printing import print_rows
 
     members = await send_command(_members_directory(directory), FailureCommand(Verb.STATUS))
     now = SystemClock().now()
@@ -109,7 +109,6 @@ async def _show(directory: Path | None, output: str) -> None:
 
 
 def _row(member: dict[str, Any], now: datetime) -> list[str]:
-    from federation.terminal.printing import to_age
 
     since = to_age(now, datetime.fromisoformat(member["since"]))
     pid = "-" if member["pid"] is None else str(member["pid"])

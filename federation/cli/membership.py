@@ -1,13 +1,23 @@
-"""The commands of `fedctl` about members: join, unjoin, clusters and leftovers. `main.py` registers them."""
+"""The commands `fedctl join`, `unjoin` and `kubeconfig`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from federation.apimachinery.amounts import to_count
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.errors import ConfigurationError
+from federation.cli import joining, membercredentials
+from federation.cli.draining import Item, items_in
+from federation.cli.joining import JoinRequest
+from federation.client.client import Client
+from federation.client.kubeconfig import load_kubeconfig
 from federation.terminal import candidates, flags
 from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.progress import Progress
 
 
 def join_command(
@@ -58,20 +68,18 @@ def join_command(
     fedctl join --update-credentials NAME --kubeconfig FILE    replaces it all
     fedctl join --update-credentials NAME                      new token only
     """  # noqa: D301  # the backspace keeps lines apart in the help
-    from federation.cli import clusters
-
     host = KubeconfigContext(kubeconfig, context)
     if update_credentials:
         if labels or taints or not use_service_account:
             raise typer.BadParameter("--update-credentials excludes --labels, --taints and --use-given-credentials")
-        execute(clusters.update_credentials(host, name, member_kubeconfig, member_context, timeout_s=timeout))
+        execute(replace_credentials(host, name, member_kubeconfig, member_context, timeout_s=timeout))
         return
     if member_kubeconfig is None:
         raise typer.BadParameter("give the member's kubeconfig with --kubeconfig FILE")
-    request = clusters.to_join_request(
+    request = to_join_request(
         name, member_kubeconfig, member_context, labels, taints, use_service_account=use_service_account
     )
-    execute(clusters.join(host, request, wait=wait, timeout_s=timeout))
+    execute(join(host, request, wait=wait, timeout_s=timeout))
 
 
 def unjoin_command(
@@ -98,99 +106,84 @@ def unjoin_command(
     A cluster that is lost can only leave by force: nothing is cleaned up in it. `fedctl leftovers` lists what it holds;
     if it joins again, that is managed again or removed.
     """
-    from federation.cli import clusters
-
     if force is not bool(reason.strip()):
         raise typer.BadParameter("--force and --reason TEXT belong together")
     if force and remove:
         raise typer.BadParameter("--force removes nothing in the cluster; leave out --remove")
     target = KubeconfigContext(kubeconfig, context)
-    execute(clusters.unjoin(target, name, is_removing=remove, reason=reason.strip(), timeout_s=timeout))
+    execute(unjoin(target, name, is_removing=remove, reason=reason.strip(), timeout_s=timeout))
 
 
-def leftovers_command(
-    cluster: Annotated[
-        str,
-        typer.Option(
-            "--cluster", metavar="NAME", autocompletion=candidates.clusters, help="Only those of this cluster."
-        ),
-    ] = "",
-    kubeconfig: flags.Kubeconfig = None,
-    context: flags.Context = "",
-    output: flags.OutputFormat = "table",
+def to_join_request(
+    name: str, kubeconfig: Path, context: str, labels: str, taints: str, *, use_service_account: bool
+) -> JoinRequest:
+    """Return the request for the command's arguments; ConfigurationError names the argument that is wrong."""
+    return JoinRequest(
+        name=name,
+        connection=load_kubeconfig(kubeconfig, context),
+        labels=joining.parse_labels(labels),
+        taints=joining.parse_taints(taints),
+        use_service_account=use_service_account,
+    )
+
+
+async def join(context: KubeconfigContext, request: JoinRequest, *, wait: bool, timeout_s: float) -> None:
+    """Join a member and print the result."""
+    with Progress() as progress:
+        async with context.client() as host:
+            await joining.join(host, request, report=progress.report)
+            if wait:
+                await _wait_ready(host, request, timeout_s, progress)
+    print(f'cluster "{request.name}" joined' + (" and is ready" if wait else ""))
+
+
+async def _wait_ready(host: Client, request: JoinRequest, timeout_s: float, progress: Progress) -> None:
+    try:
+        await joining.wait_ready(host, request.name, SystemClock(), timeout_s, progress.report)
+    except ConfigurationError:
+        progress.report("undoing the join")
+        await joining.withdraw(host, request, SystemClock(), timeout_s)
+        raise
+
+
+async def replace_credentials(
+    context: KubeconfigContext, name: str, kubeconfig: Path | None, member_context: str, *, timeout_s: float
 ) -> None:
-    """List what is left in members.
-
-    Objects that were deleted while their cluster did not answer, objects in clusters that left by force, and managed
-    objects that the federation does not know. To forget one: kubectl delete leftover NAME.
-    """
-    from federation.cli import leftovers
-
-    execute(leftovers.show(KubeconfigContext(kubeconfig, context), cluster, output))
-
-
-def capacity_command(
-    without: Annotated[
-        str,
-        typer.Option(
-            "--without",
-            metavar="CLUSTER",
-            autocompletion=candidates.clusters,
-            help="Only this cluster: the workloads in it, and which replicas find no room without it.",
-        ),
-    ] = "",
-    cpu: Annotated[str, typer.Option("--cpu", metavar="AMOUNT", help="CPU of a pod, for the column FITS.")] = "500m",
-    memory: Annotated[str, typer.Option("--memory", metavar="AMOUNT", help="Memory of that pod.")] = "512Mi",
-    kubeconfig: flags.Kubeconfig = None,
-    context: flags.Context = "",
-    output: flags.OutputFormat = "table",
-) -> None:
-    """Show the free room of the members, and which of them can be lost.
-
-    FITS is the number of pods of --cpu and --memory that a member takes. NO ROOM counts the divided replicas of the
-    member that fit into no other one, STAY those that may not leave by their policy. It is an estimate by requests;
-    `fedctl plan --taint CLUSTER=lost:NoExecute` schedules each workload.
-
-    Exit code: 1 if replicas of the member --without find no room, 0 otherwise.
-
-    \b
-    fedctl capacity --cpu 2 --memory 4Gi
-    fedctl capacity --without frankfurt
-    """  # noqa: D301  # the backspace keeps lines apart in the help
-    from federation.cli import fleetcapacity
-
-    pod = fleetcapacity.PodSize(cpu, memory)
-    execute(fleetcapacity.show(KubeconfigContext(kubeconfig, context), pod, without, output))
+    """Replace a member's credentials and print the result."""
+    given = load_kubeconfig(kubeconfig, member_context) if kubeconfig is not None else None
+    with Progress() as progress:
+        async with context.client() as host:
+            clock, report = SystemClock(), progress.report
+            replaced = await membercredentials.replace_credentials(host, name, given, clock, timeout_s, report)
+    print(f'cluster "{name}" has new credentials (service account {replaced.account})')
+    if replaced.previous_expires is not None:
+        print(f"the previous token expires: {replaced.previous_expires}; to revoke it now, add --kubeconfig FILE")
 
 
-def clusters_command(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="[NAME]",
-            autocompletion=candidates.clusters,
-            show_default=False,
-            help="Only this member, in detail.",
-        ),
-    ] = "",
-    selector: flags.Selector = "",
-    watch: flags.Watch = False,
-    kubeconfig: flags.Kubeconfig = None,
-    context: flags.Context = "",
-    output: flags.ListFormat = "table",
-) -> None:
-    """List the members, their health, taints and free resources.
+async def unjoin(context: KubeconfigContext, name: str, *, is_removing: bool, reason: str, timeout_s: float) -> None:
+    """Remove a member, by force with a `reason`, and print the result and what stays in it."""
+    with Progress() as progress:
+        async with context.client() as host:
+            items = await items_in(host, name)
+            is_emptied = await joining.unjoin(
+                host,
+                name,
+                SystemClock(),
+                timeout_s,
+                is_removing=is_removing,
+                reason=reason,
+                report=progress.report,
+            )
+    print(f'cluster "{name}" left the federation')
+    if reason:
+        print(f"what it holds stays there; see: fedctl leftovers --cluster {name}")
+    elif items and is_emptied:
+        print(f"{_counted(items)} removed from it")
+    elif items:
+        print(f"{_counted(items)} left running in it, beside what replaces them in other clusters")
 
-    SINCE says for how long a cluster has been ready or not. With -o wide also the version of Kubernetes, the region,
-    and HEARTBEAT: how long ago an answer of the cluster was recorded.
 
-    \b
-    fedctl clusters -l region=eu
-    fedctl clusters frankfurt
-    """  # noqa: D301  # the backspace keeps lines apart in the help
-    from federation.cli import clusterviews
-
-    if name and (selector or watch):
-        raise typer.BadParameter("NAME excludes --selector and --watch")
-    target = KubeconfigContext(kubeconfig, context)
-    execute(clusterviews.show(target, name, selector, output, is_watched=watch))
+def _counted(items: Sequence[Item]) -> str:
+    replicas = sum(item.replicas for item in items)
+    objects = to_count(len(items), "object")
+    return f"{objects} with {to_count(replicas, 'replica')}" if replicas else objects

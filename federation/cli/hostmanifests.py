@@ -1,5 +1,12 @@
 """`fedctl host-manifests`: what an administrator applies to an existing API server that is to be the host."""
 
+import sys
+
+import yaml
+
+from federation.hosting.manifests import definitions, host_manifests
+from federation.hosting.roles import HOST_RBAC
+
 
 def host_manifests_command() -> None:
     """Print what an existing API server needs as host.
@@ -10,11 +17,4 @@ def host_manifests_command() -> None:
     \b
     fedctl host-manifests | kubectl apply --server-side --force-conflicts -f -
     """  # noqa: D301  # the backspace keeps lines apart in the help
-    import sys
-
-    import yaml
-
-    from federation.hosting.manifests import definitions, host_manifests
-    from federation.hosting.roles import HOST_RBAC
-
     yaml.safe_dump_all([*host_manifests(HOST_RBAC.rules), *definitions()], sys.stdout, sort_keys=False)
