@@ -12,14 +12,17 @@ from typing import Any
 
 import pytest
 
+from federation.api import names
 from federation.api.resources import WORKLOAD_SPREADS
 from federation.apimachinery.clock import SystemClock
-from federation.apimachinery.resources import JOBS, PODS, Object
+from federation.apimachinery.resources import JOBS, MUTATING_WEBHOOKS, PODS, Object
 from federation.apiserver.auth.pki import Authority, TLSFiles
 from federation.apiserver.http.serving import serve
+from federation.client.client import PatchType
 from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
 from federation.features.workloadspread.incluster import configurations, webhook
+from federation.features.workloadspread.incluster.reviews import ReviewOptions
 from federation.features.workloadspread.incluster.service import SpreadService
 from federation.features.workloadspread.rules.ledger import parse_match
 from tests.support.federation import free_clusters
@@ -27,6 +30,9 @@ from tests.support.federation import free_clusters
 pytestmark = [pytest.mark.e2e, pytest.mark.slow("three services and 50 pods")]
 
 CREATIONS, INSTANCES = 50, 3
+TIMEOUT_S = 30
+"""On a busy machine the reviews of all pods take longer than the 2 s after which a pod is admitted without a subset."""
+PATIENT = ReviewOptions(deadline_s=TIMEOUT_S - 1)
 POD_SPEC = {"containers": [{"name": "main", "image": "app:1"}], "restartPolicy": "Never", "schedulerName": "none"}
 
 
@@ -43,7 +49,7 @@ async def instances(kubeconfig: Path, directory: Path) -> AsyncIterator[Counter[
             stack.push_async_callback(client.close)
         await configurations.install_definitions(clients[0])
         services = [
-            SpreadService(client, clock=SystemClock(), cluster=f"instance-{number}")
+            SpreadService(client, clock=SystemClock(), cluster=f"instance-{number}", options=PATIENT)
             for number, client in enumerate(clients)
         ]
         apps = [webhook.to_app(service.reviews, configurations.PATHS) for service in services]
@@ -70,6 +76,8 @@ async def instances(kubeconfig: Path, directory: Path) -> AsyncIterator[Counter[
             for service in services:
                 await service.wait_synced()
         await configurations.install_webhooks(clients[0], lambda path: {"url": url + path, "caBundle": bundle})
+        waits = [{"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": TIMEOUT_S}]
+        await clients[0].patch(MUTATING_WEBHOOKS, names.SPREAD_WEBHOOKS, waits, patch_type=PatchType.JSON)
         yield requests
 
 

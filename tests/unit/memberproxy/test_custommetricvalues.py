@@ -171,6 +171,13 @@ def test_a_malformed_value_refuses_the_answer_of_its_cluster(change: dict[str, A
     assert len(str(caught.value)) < 400
 
 
+@pytest.mark.parametrize("timestamp", ["", "today"])
+def test_a_value_without_a_time_says_what_is_missing(timestamp: str) -> None:
+    query = a_query("namespaces/shop/pods/*/hits")
+    with pytest.raises(ClusterError, match="timestamp"):
+        from_answer("east", query, "*", {"items": [an_item(timestamp=timestamp)]})
+
+
 @pytest.mark.parametrize("answer", [{}, {"items": None}, {"items": {}}, {"items": [1]}, {"items": [None]}], ids=str)
 def test_an_answer_that_is_no_list_of_values_is_refused(answer: dict[str, Any]) -> None:
     with pytest.raises(ClusterError):

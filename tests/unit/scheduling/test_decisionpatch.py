@@ -89,3 +89,9 @@ def test_another_controller_acts_first_on_a_decision_that_changes_something() ->
         )
         assert patch is not None
         assert (is_moved, patch["metadata"]["annotations"][names.PENDING_CONTROLLERS]) == (False, expected)
+
+
+def test_a_policy_without_auto_migration_removes_its_settings() -> None:
+    policy = compile_policy({"metadata": {"name": "p", "namespace": "default"}, "spec": {}})
+    found = decisionpatch.migration_annotations(a_fed_object(), CONFIGMAP_TYPE, policy)
+    assert found == {names.POD_UNSCHEDULABLE_THRESHOLD: None, names.FAILBACK: None}

@@ -104,3 +104,16 @@ def test_any_history_of_objects_gives_the_count_from_scratch(seed: int) -> None:
     for object_key in list(objects):
         usage.match(object_key, None)
     assert not any(usage.objects_of(key) for key in policies)
+
+
+@pytest.mark.parametrize("resource", POLICIES, ids=lambda resource: resource.kind)
+def test_a_policy_that_is_gone_selects_nothing(resource: Any) -> None:
+    usage = PolicyUsage(_type_of)
+    key = PolicyKey(resource, "default" if resource.namespaced else "", "all")
+    policy = _policy(key, "Deployment")
+    usage.put_policy(key, policy)
+    one, two = (_federated(("default", name), "Deployment") for name in ("one", "two"))
+    assert usage.match(("default", "one"), one) == {key}
+    usage.drop_policy(key, policy)
+    assert usage.match(("default", "two"), two) == set()
+    assert usage.match(("default", "one"), one) == {key}, "it has lost the policy"

@@ -349,3 +349,10 @@ def test_every_trigger_has_words() -> None:
     for name in json.loads(now.text):
         assert describe_triggers([name]) != name
     assert describe_triggers(["policyContentHash", "policyName", "ofALaterVersion"]) == "policy, ofALaterVersion"
+
+
+def test_auto_migration_reschedules_for_its_own_news_only() -> None:
+    policy = a_policy(autoMigration={}, reschedulePolicy={"disableRescheduling": True})
+    assert not judged(triggers(policy), triggers(policy, (EAST, a_cluster("west").built())), policy).is_due
+    told = {names.AUTO_MIGRATION_INFO: '{"estimatedCapacity": {"east": 1}}'}
+    assert judged(triggers(policy), triggers(policy, annotations=told), policy).is_due

@@ -24,7 +24,7 @@ from federation.features.workloadspread.incluster.configurations import (
 )
 from federation.features.workloadspread.incluster.controller import Caches, SpreadController
 from federation.features.workloadspread.incluster.podadmission import PodAdmission
-from federation.features.workloadspread.incluster.reviews import Reviews
+from federation.features.workloadspread.incluster.reviews import ReviewOptions, Reviews
 from federation.features.workloadspread.incluster.simulation import Simulation
 from federation.features.workloadspread.incluster.spreadadmission import RULES, SpreadAdmission
 from federation.features.workloadspread.incluster.statusledger import StatusLedger
@@ -50,7 +50,15 @@ def slim_spread(spread: Object) -> Object:
 class SpreadService:
     """Spreads the pods of one cluster. `reviews` answers the API server's admission requests."""
 
-    def __init__(self, client: Client, *, clock: Clock, cluster: str, entropy: Entropy | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        clock: Clock,
+        cluster: str,
+        entropy: Entropy | None = None,
+        options: ReviewOptions | None = None,
+    ) -> None:
         self._clock = clock
         self._informers = Informers(client, clock=clock, cluster=cluster, transform=drop_managed_fields)
         spreads = self._informers.for_resource(WORKLOAD_SPREADS, transform=slim_spread)
@@ -70,6 +78,7 @@ class SpreadService:
                 WRITE_SPREAD: SpreadAdmission(spreads, workloads).admit,
             },
             clock,
+            options=options,
         )
         controller = SpreadController(
             client, Caches(spreads, pods, nodes), workloads, ledger, self._recorder, patch_pod, PatchCheck(RULES), clock

@@ -47,6 +47,13 @@ def test_a_selector_of_expressions_alone_is_kept_and_narrowed_to_the_subset() ->
     assert selector["matchLabels"] == {names.SUBSET_NAME_LABEL: "a"}
 
 
+def test_labels_of_the_selector_are_kept_and_narrowed_to_the_subset() -> None:
+    united = a_united()
+    united["spec"]["selector"] = {"matchLabels": {"app": "web"}}
+    workload = render_workload(united, {"name": "a"}, kind_named("deploymentTemplate"), Target("rev", 1), patch_pod)
+    assert workload["spec"]["selector"] == {"matchLabels": {"app": "web", names.SUBSET_NAME_LABEL: "a"}}
+
+
 def test_a_workload_has_the_labels_and_annotations_of_its_template() -> None:
     united = a_united()
     united["spec"]["template"]["deploymentTemplate"]["metadata"]["annotations"] = {"a": "b"}

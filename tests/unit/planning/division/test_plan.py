@@ -179,3 +179,12 @@ def test_pods_are_never_multiplied_by_a_type_without_replicas(kind: str, said: s
 def test_only_some_kinds_follow_their_template_between_decisions() -> None:
     follow = [kind for kind in sorted(TYPES) if is_planned_from_template(TYPES[kind])]
     assert follow == ["CloneSet", "CronJob", "StatefulSet"]
+
+
+@pytest.mark.parametrize(("partition", "expected"), [(0, []), (1, [0, 1]), (4, [1, 3])])
+def test_any_partition_above_zero_is_shared(partition: int, expected: list[int]) -> None:
+    spec = {"replicas": 6, "updateStrategy": {"rollingUpdate": {"partition": partition}}}
+    plan = plan_division(a_federated("StatefulSet", spec), TYPES["StatefulSet"], {"east": 3, "north": 3})
+    path = "/spec/updateStrategy/rollingUpdate/partition"
+    shares = [values(patches)[path] for patches in plan.patches.values() if path in values(patches)]
+    assert sorted(shares) == expected

@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from federation.planning.drift.fields import FIELDS_MAX, Author, Field, author_of, drifted_fields, managers_of
+from federation.planning.drift.fields import (
+    FIELDS_MAX,
+    Author,
+    Field,
+    author_of,
+    drifted_fields,
+    managers_of,
+    printable,
+)
 
 WANTED = {
     "metadata": {"labels": {"app": "web", "example.com/tier": "gold"}},
@@ -140,3 +148,10 @@ def test_what_a_member_says_of_itself_is_short_and_printable(manager: Any, shown
 def test_only_short_plain_names_of_parts_are_shown(key: str, shown: str) -> None:
     entry = {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {key: {}}}}
     assert [parts for _, parts in managers_of({"metadata": {"managedFields": [entry]}})] == [(shown,)]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("abcd", "abcd"), ("abcde", "abc…"), ('a"\n', "a??"), (None, ""), (5, "")], ids=str
+)
+def test_what_a_member_calls_itself_is_shortened_and_printable(value: Any, expected: str) -> None:
+    assert printable(value, 4) == expected

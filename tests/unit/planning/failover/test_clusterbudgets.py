@@ -186,3 +186,9 @@ def test_of_several_rollouts_in_a_cluster_the_first_one_counts() -> None:
     (view,) = budgeted_clusters([cluster], [later, earlier])
     assert (view.changed_at, view.is_unavailable) == (earlier["a"], True)
     assert disruptions_of({}) == {}
+
+
+def test_one_open_window_is_enough() -> None:
+    is_now, is_tomorrow = ({"schedule": f"0 22 * * {day}", "duration": "2h"} for day in (5, 6))
+    assert _is_allowed("a", THREE, _budget(1, windows=[is_now, is_tomorrow]))
+    assert not _is_allowed("a", THREE, _budget(1, windows=[is_tomorrow, is_tomorrow]))

@@ -214,3 +214,17 @@ def test_a_controller_with_overrides_is_no_longer_idle() -> None:
     patch = entries.plan_overrides(federated, ME, {"m1": [{"path": "/x"}]}, STAGES)
     assert patch is not None
     assert patch["metadata"]["annotations"] == {names.IDLE_CONTROLLERS: None}
+
+
+def test_the_override_controller_is_idle_without_policies_and_stored_overrides() -> None:
+    source = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "d", "name": "web"}}
+    idle = (names.OVERRIDE_CONTROLLER,)
+
+    def stored(controller: str) -> dict[str, Any]:
+        return {"spec": {"overrides": [{"controller": controller}]}}
+
+    assert policymatching.idle_controllers(bound(), source) == idle
+    assert policymatching.idle_controllers(bound(), source, stored(names.GLOBAL_SCHEDULER)) == idle
+    assert policymatching.idle_controllers(bound(), source, stored(names.OVERRIDE_CONTROLLER)) == ()
+    selects = a_policy("a", selectors=[{"apiVersion": "apps/v1", "kind": "Deployment"}])
+    assert policymatching.idle_controllers(bound(selects), source) == ()

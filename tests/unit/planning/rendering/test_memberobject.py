@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from federation.api import names
-from federation.api.federatedtype import FederatedType
+from federation.api.federatedtype import FederatedType, default_type_configs, from_config
 from federation.apimachinery import wellknown
 from federation.apimachinery.resources import (
     DAEMON_SETS,
@@ -201,3 +201,13 @@ def test_the_placement_is_the_union_of_all_controllers() -> None:
         {"controller": "b", "placement": [{"cluster": "m1"}, {"cluster": "m2"}]},
     ]
     assert effective_placement(federated({}, placements=placements)) == {"m1", "m2"}
+
+
+@pytest.mark.parametrize("is_divided", [True, False])
+def test_a_divided_workload_has_the_revision_of_its_pod_template(is_divided: bool) -> None:
+    placement = {"controller": names.GLOBAL_SCHEDULER, "placement": [{"cluster": "m1"}]}
+    parts = [override(names.GLOBAL_SCHEDULER, "/spec/replicas", 2)] if is_divided else []
+    (type_,) = (found for found in map(from_config, default_type_configs()) if found.resource == DEPLOYMENTS)
+    rendered = Renderer(federated(deployment(), placements=[placement], overrides=parts), type_).render("m1")
+    annotations = rendered.object["metadata"]["annotations"]
+    assert (names.TEMPLATE_REVISION in annotations) is is_divided

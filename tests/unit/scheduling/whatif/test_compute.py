@@ -237,3 +237,14 @@ def test_a_plan_names_the_waves_in_which_clusters_get_a_new_pod_template() -> No
     # Replicas do not wait for waves.
     (obj,) = plan(world, change(world, DEPLOYMENTS, a_source("web", 8))).changed
     assert list(obj.waves) == []
+
+
+def test_an_override_policy_that_cannot_be_read_is_a_problem() -> None:
+    world = a_usual_world()
+    odd = an_override("east", "/spec/paused", True, name="odd")
+    odd["spec"]["resourceSelectors"] = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchExpressions": [{"operator": "Odd"}]}}
+    ]
+    result = plan(world, change(world, OVERRIDE_POLICIES, odd))
+    assert any("OverridePolicy odd" in problem for problem in result.problems)
+    assert not any("OverridePolicy" in problem for problem in plan(a_usual_world()).problems)
