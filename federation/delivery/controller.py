@@ -133,6 +133,7 @@ class SyncController:
             clock=clock,
             options=ControllerOptions(reconcile_timeout_s=chosen.reconcile_timeout_s),
             resync=objects.all_keys,
+            ends_delays=True,
         )
         self.cluster_removal: Controller[str] = Controller(
             "sync-cascade",

@@ -20,12 +20,12 @@ from federation.delivery.members.executor import Executor
 from federation.delivery.members.memberoperations import MemberOperations
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.questions import Questions
+from federation.delivery.rules.memberchange import has_ended, matters
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import is_managed
 from federation.planning.failover import podbudgets
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.finished import evidence, is_finished
-from federation.planning.rendering.drift import may_have_drifted
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
 from federation.runtime.indexer import revision_of
@@ -187,9 +187,8 @@ class EventHandlers:
         metadata = obj["metadata"]
         key = MemberKey(cluster, resource, metadata.get("namespace", ""), metadata["name"])
         federated_key = self._objects.key_for(type_, key.namespace, key.name)
-        kind = resource.group, resource.kind
         if new is None:
-            if is_finished(kind, obj):
+            if is_finished((resource.group, resource.kind), obj):
                 self._record_finished(key, federated_key, obj)
             self._records.record_removal(key, str(metadata.get("uid", "")))
         else:
@@ -198,8 +197,8 @@ class EventHandlers:
             self._rollouts.observe(key, new)
             if old is None:
                 self._follower_readiness.on_member_object_added(key)
-            is_news = not is_own and (old is None or may_have_drifted(old, new))
-            if not is_news and (is_finished(kind, old) or not is_finished(kind, new)):
+            is_news = has_ended(resource, old, new) if is_own else matters(resource, old, new)
+            if not is_news:
                 if self._rollouts.may_allow_step(federated_key, key, old, new):
                     self._enqueue(federated_key, after_s=_STEP_S, priority=_SINGLE)
                 return

@@ -99,7 +99,8 @@ class Controller(Generic[K]):
     """Runs `reconcile` for queued keys with `workers` tasks at a time, never twice at once for the same key.
 
     `resync` returns every existing key; it is called after the queue refused keys, so that none is lost.
-    `priority_of` returns the priority of a key that its own reconcile requeues.
+    `priority_of` returns the priority of a key that its own reconcile requeues. With `ends_delays` a reconcile replaces
+    the delayed requests of its key: for a `reconcile` that always returns when the key is due next.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Controller(Generic[K]):
         jitter: Jitter = random.random,
         resync: Callable[[], Iterable[K]] | None = None,
         priority_of: Callable[[K], int] | None = None,
+        ends_delays: bool = False,
     ) -> None:
         self.name = name
         self._priority_of = priority_of or (lambda _: 0)
@@ -120,7 +122,9 @@ class Controller(Generic[K]):
         self._clock = clock or SystemClock()
         self._options = options or ControllerOptions()
         self._resync = resync
-        self.queue: WorkQueue[K] = WorkQueue(name, clock=self._clock, options=self._options.queue, jitter=jitter)
+        self.queue: WorkQueue[K] = WorkQueue(
+            name, clock=self._clock, options=self._options.queue, jitter=jitter, ends_delays=ends_delays
+        )
         replaying = max(1, min(_REPLAYING_MAX, workers // 2))
         self._workers = [_Worker(is_urgent=number >= replaying) for number in range(workers)]
         self._slice = TimeSlice(self._clock, self._options.slice_s, self._options.slice_keys_max)
@@ -136,11 +140,14 @@ class Controller(Generic[K]):
         """The number of running reconciles."""
         return sum(worker.started_s is not None for worker in self._workers)
 
-    def enqueue(self, key: K, *, after_s: float = 0.0, priority: int = 0) -> None:
-        """Queue the key now, or in `after_s` seconds; behind all others while existing objects are replayed."""
+    def enqueue(self, key: K, *, after_s: float = 0.0, priority: int = 0, postpones: bool = False) -> None:
+        """Queue the key now, or in `after_s` seconds; behind all others while existing objects are replayed.
+
+        With `postpones` that time replaces an earlier one.
+        """
         priority += priority_offset()
         if after_s > 0:
-            self.queue.add_after(key, after_s, priority)
+            self.queue.add_after(key, after_s, priority, postpones=postpones)
         else:
             self.queue.add(key, priority)
 

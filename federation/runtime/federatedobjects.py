@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, template_kind
@@ -112,11 +112,22 @@ def _entries(federated: Object, controller: str) -> Objects:
     return [entry for entry in entries if entry.get("controller") == controller]
 
 
+class _Own(NamedTuple):
+    """A write of the controller that the watch has not delivered yet."""
+
+    base: int
+    """The revision that it was made for."""
+    is_complete: bool
+    """Whether it also did what was deferred: the object was not due before it, and is due with it."""
+
+
 @dataclass(slots=True)
 class _Held:
     """The writes of one object that are open, and the events that arrived since the first of them began."""
 
     writes: int = 0
+    is_deferred: bool = False
+    """Whether the controller has deferred the object since then."""
     events: list[tuple[Object | None, Object | None]] = field(default_factory=list)
 
 
@@ -134,7 +145,7 @@ class Subscription:
         self._handler = handler
         self._triggers = triggers
         self._deferred: set[Key] = set()
-        self._written: dict[Key, dict[int, int]] = {}
+        self._written: dict[Key, dict[int, _Own]] = {}
         self._held: dict[Key, _Held] = {}
 
     def handle(self, old: Object | None, new: Object | None) -> None:
@@ -142,7 +153,10 @@ class Subscription:
         key = key_of(new if new is not None else old or {})
         if (held := self._held.get(key)) is not None:
             held.events.append((old, new))
-        elif not self._is_own_write(key, old, new) and self._is_admitted(key, old, new):
+        elif (own := self._take_own_write(key, old, new)) is not None:
+            if own.is_complete:
+                self._deferred.discard(key)
+        elif self._is_admitted(key, old, new):
             self._handler(old, new)
 
     def _is_admitted(self, key: Key, old: Object | None, new: Object | None) -> bool:
@@ -167,6 +181,8 @@ class Subscription:
     def defer(self, key: Key) -> None:
         """Pass on the next event with which the object is due, even if it contains no other change."""
         self._deferred.add(key)
+        if (held := self._held.get(key)) is not None:
+            held.is_deferred = True
 
     def begin_write(self, key: Key) -> None:
         """Hold the object's events until every write of it has ended."""
@@ -174,9 +190,10 @@ class Subscription:
 
     def end_write(self, key: Key, base: Object, written: Object | None) -> None:
         """End a write. The last one passes on the held events, except those of the writes that succeeded."""
-        if written is not None and revision_of(written) > revision_of(base):
-            self._written.setdefault(key, {})[revision_of(written)] = revision_of(base)
         held = self._held[key]
+        if written is not None and revision_of(written) > revision_of(base):
+            is_complete = not held.is_deferred and not self._is_due(base) and self._is_due(written)
+            self._written.setdefault(key, {})[revision_of(written)] = _Own(revision_of(base), is_complete)
         held.writes -= 1
         if held.writes:
             return
@@ -184,18 +201,22 @@ class Subscription:
         for old, new in held.events:
             self.handle(old, new)
 
-    def _is_own_write(self, key: Key, old: Object | None, new: Object | None) -> bool:
-        bases = self._written.get(key)
-        if bases is None:
-            return False
+    def _is_due(self, federated: Object) -> bool:
+        return self._triggers is None or self._triggers.is_due_now(federated)
+
+    def _take_own_write(self, key: Key, old: Object | None, new: Object | None) -> _Own | None:
+        """Return the controller's write if the event shows nothing else, and forget it and those before it."""
+        writes = self._written.get(key)
+        if writes is None:
+            return None
         revision = revision_of(new)
-        base = bases.get(revision)
-        later = {written: base for written, base in bases.items() if new is not None and written > revision}
+        own = writes.get(revision)
+        later = {written: each for written, each in writes.items() if new is not None and written > revision}
         if later:
             self._written[key] = later
         else:
             del self._written[key]
-        return base is not None and base == revision_of(old)
+        return own if own is not None and own.base == revision_of(old) else None
 
 
 class FederatedObjects:

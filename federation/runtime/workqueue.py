@@ -69,8 +69,11 @@ class WorkQueue(Generic[K]):
         clock: Clock | None = None,
         options: QueueOptions | None = None,
         jitter: Jitter = random.random,
+        ends_delays: bool = False,
     ) -> None:
+        """`ends_delays`: a key that is handed out loses its deadline, because its owner then sets the next one."""
         self.name = name
+        self._ends_delays = ends_delays
         self.overflowed = False
         """Whether a key was refused since the owner last cleared this; the owner must enqueue all keys again."""
         self._clock = clock or SystemClock()
@@ -145,14 +148,19 @@ class WorkQueue(Generic[K]):
         self._level(priority).append(entry)
         self._wake_one(is_urgent=not is_replayed(priority))
 
-    def add_after(self, key: K, delay_s: float, priority: int = 0) -> None:
-        """Queue the key in `delay_s` seconds, or earlier when an earlier deadline is set for it already."""
+    def add_after(self, key: K, delay_s: float, priority: int = 0, *, postpones: bool = False) -> None:
+        """Queue the key in `delay_s` seconds, or earlier when an earlier deadline is set for it already.
+
+        With `postpones` the deadline replaces an earlier one: the owner knows when the key is due.
+        """
         if delay_s <= 0:
             self.add(key, priority)
             return
         deadline = self._clock.monotonic() + delay_s
         known = self._deadlines.get(key)
         if known is not None and known[0] <= deadline:
+            if postpones:
+                self._deadlines[key] = (deadline, priority)  # The timer that is set looks again.
             return
         is_first = not self._timers or deadline < self._timers[0][0]
         self._deadlines[key] = (deadline, priority)
@@ -270,6 +278,8 @@ class WorkQueue(Generic[K]):
         key = entry[1]
         del self._waiting[key]
         self._processing.add(key)
+        if self._ends_delays:
+            self._deadlines.pop(key, None)  # Its timer finds no deadline then.
         self._waits.observe(self._clock.monotonic() - entry[0])
         return key
 
@@ -309,8 +319,10 @@ class WorkQueue(Generic[K]):
         while self._timers:
             deadline, _, key = self._timers[0]
             known = self._deadlines.get(key)
-            if known is None or known[0] != deadline:
+            if known is None or known[0] < deadline:
                 heapq.heappop(self._timers)  # an earlier deadline of the same key was set later
+            elif known[0] > deadline:
+                heapq.heapreplace(self._timers, (known[0], next(self._sequence), key))  # it was postponed
             elif deadline <= now + _EARLY_S:
                 heapq.heappop(self._timers)
                 del self._deadlines[key]

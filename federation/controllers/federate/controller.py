@@ -144,8 +144,13 @@ class FederateController:
     def _on_federated(self, old: Object | None, new: Object | None) -> None:
         api_version, kind, namespace, name = builder.source_key(old if old is not None else new or {})
         type_ = self._types.for_object({"apiVersion": api_version, "kind": kind})
-        if type_ is not None and name:
-            self.controller.enqueue(SourceKey(type_.resource, namespace, name))
+        if type_ is None or not name:
+            return
+        if new is not None and new["metadata"].get("deletionTimestamp"):
+            source = self._sources.get(type_.resource, namespace, name)
+            if source is not None and source["metadata"].get("deletionTimestamp"):
+                return  # Our own deletion: the source waits until the federated object is gone.
+        self.controller.enqueue(SourceKey(type_.resource, namespace, name))
 
     def _on_policy(self, old: Object | None, new: Object | None) -> None:
         if new is not None:

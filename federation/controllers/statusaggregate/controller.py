@@ -60,7 +60,7 @@ class StatusAggregateController:
         self._pace: Coalescer[Key] = Coalescer(chosen.pace)
         self._reconciler = Reconciler(host, self._sources.get, self._pace, compile_rule, chosen.rules_s_max)
         self.controller: Controller[Key] = Controller(
-            "statusaggregate", self._reconciler.reconcile, workers=chosen.workers, clock=host.clock
+            "statusaggregate", self._reconciler.reconcile, workers=chosen.workers, clock=host.clock, ends_delays=True
         )
         self._types.add_listener(self._follow, self._sources.unfollow)
         host.objects.subscribe(self._on_federated, _TRIGGERS)
@@ -124,4 +124,4 @@ class StatusAggregateController:
 
     def _enqueue(self, key: Key, *, is_urgent: bool = False, is_patient: bool = False) -> None:
         after_s = self._pace.note(key, self._clock.monotonic(), is_urgent=is_urgent, is_patient=is_patient)
-        self.controller.enqueue(key, after_s=after_s)
+        self.controller.enqueue(key, after_s=after_s, postpones=True)

@@ -39,7 +39,7 @@ class StatusCollectController:
         self._pace: Coalescer[Key] = Coalescer(chosen.pace)
         self._reconciler = Reconciler(host, self._pace)
         self.controller: Controller[Key] = Controller(
-            "statuscollect", self._reconciler.reconcile, workers=chosen.workers, clock=host.clock
+            "statuscollect", self._reconciler.reconcile, workers=chosen.workers, clock=host.clock, ends_delays=True
         )
         host.objects.subscribe(self._on_federated, _TRIGGERS)
         host.members.add_handler(self._on_member)
@@ -68,4 +68,4 @@ class StatusCollectController:
             self._enqueue(key)
 
     def _enqueue(self, key: Key) -> None:
-        self.controller.enqueue(key, after_s=self._pace.note(key, self._clock.monotonic()))
+        self.controller.enqueue(key, after_s=self._pace.note(key, self._clock.monotonic()), postpones=True)

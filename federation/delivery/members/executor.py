@@ -66,7 +66,7 @@ class ExecutorOptions:
     deadline_s: float = 10.0
     """Longest time in flight; then the operation is cancelled and counts as unanswered."""
     slow_after_s: float = 0.7
-    """Reconciles stop waiting for a member whose oldest operation is in flight for longer."""
+    """Reconciles stop waiting for a member that has answered no operation for so long, while one is in flight."""
 
 
 class _Entry:
@@ -91,6 +91,8 @@ class _Queue:
         self.in_flight: dict[MemberKey, _Entry] = {}
         self.refused: set[Hashable] = set()
         """Owners to notify when the circuit closes."""
+        self.answered_s = 0.0
+        """When the last operation got an answer."""
         self.results = {result: _operations.labels(cluster, result) for result in ("ok", "failed", "unanswered")}
         self.durations = _durations.labels(cluster)
         _queued.labels(cluster).set_function(lambda: len(self.waiting))
@@ -136,14 +138,19 @@ class Executor:
         return queue is not None and len(queue.in_flight) + len(queue.waiting) >= self._options.in_flight_max
 
     def is_slow(self, cluster: str) -> bool:
-        """Return True while waiting for this member is useless: its circuit is open or its oldest operation hangs."""
+        """Return True while waiting for this member is useless: its circuit is open or it answers nothing.
+
+        A busy member takes long for each operation, and still answers one after the other. A reconcile that left
+        without its answer would write the host twice and be repeated, which makes a busy machine busier.
+        """
         queue = self._queues.get(cluster)
         if queue is None:
             return False
-        oldest_s = queue.oldest_start_s
-        return self._is_open(cluster) or (
-            oldest_s is not None and self._clock.monotonic() - oldest_s > self._options.slow_after_s
-        )
+        if self._is_open(cluster):
+            return True
+        if (oldest_s := queue.oldest_start_s) is None:
+            return False
+        return self._clock.monotonic() - max(oldest_s, queue.answered_s) > self._options.slow_after_s
 
     def submit(self, key: MemberKey, action: Action, *, owner: Hashable) -> "asyncio.Future[Outcome]":
         """Queue an operation and return the future of its outcome.
@@ -247,6 +254,8 @@ class Executor:
             entry.future.set_exception(result)
             return
         queue.results["unanswered" if result.is_unanswered else "ok" if result.is_ok else "failed"].inc()
+        if not result.is_unanswered:
+            queue.answered_s = self._clock.monotonic()
         entry.future.set_result(result)
         if result.is_unanswered and self._is_open(queue.cluster):
             queue.refused.add(entry.owner)

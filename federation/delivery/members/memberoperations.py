@@ -19,6 +19,7 @@ from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.operations import MemberWriter, Outcome
 from federation.delivery.members.propagation import Propagation, StartedOperation
 from federation.delivery.rules.decision import Decision
+from federation.delivery.rules.memberchange import matters
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import TIMED_OUT_STATUS, Operation
 from federation.delivery.rules.status import ClusterStatus
@@ -131,10 +132,12 @@ class MemberOperations:
             propagation.record(key.cluster, outcome.status, outcome.object)
 
     def _compare_with_cache(self, propagation: Propagation, key: MemberKey, written: Object) -> None:
-        """Handle a watch event that came before the answer to our write."""
+        """Handle watch events that came before the answer to our write: all were taken for our own write.
+
+        Usually a controller of the member has written the status in between, which changes nothing for sync.
+        """
         cached = self._members.get_cached(key.cluster, key.resource, key.namespace, key.name)
-        if revision_of(cached) > revision_of(written):
-            # Somebody wrote right after us. The event was taken for our own write because ours was still pending.
+        if cached is not None and revision_of(cached) > revision_of(written) and matters(key.resource, written, cached):
             self._enqueue(propagation.aim.key)
         informer = self._members.informer(key.cluster, key.resource)
         if informer is not None and informer.has_seen(str(written["metadata"].get("resourceVersion", ""))):

@@ -175,6 +175,50 @@ def test_a_write_that_fails_during_another_one_releases_nothing_early() -> None:
     assert found == []
 
 
+def passed_on_after(write: Event, *, is_deferred_during_write: bool) -> int:
+    """Return how many events reach a controller that deferred the object, wrote it, and then sees its status change."""
+    found: list[Event] = []
+    subscription = Subscription(lambda old, new: found.append((old, new)), PIPELINE)
+    stages = [at(""), *write]
+    for revision, each in enumerate(stages, start=1):
+        each["metadata"] |= {"resourceVersion": str(revision), "generation": revision}
+    first, base, written = stages
+    subscription.handle(first, base)  # Deferred, if the object is not due with it.
+    assert found == []
+    subscription.begin_write(WEB)
+    if is_deferred_during_write:
+        subscription.defer(WEB)
+    subscription.handle(base, written)
+    subscription.end_write(WEB, base, written)
+    later = {**written, "metadata": {**written["metadata"], "resourceVersion": "9"}, "status": {"seen": True}}
+    subscription.handle(written, later)
+    return len(found)
+
+
+def test_a_write_that_completes_the_pipeline_takes_what_was_deferred_with_it() -> None:
+    """Otherwise the next event, often a status, would make the controller look at what it has just written."""
+    assert passed_on_after((at("other"), at("")), is_deferred_during_write=False) == 0
+
+
+def test_what_is_deferred_while_the_completing_write_is_under_way_is_passed_on() -> None:
+    assert passed_on_after((at("other"), at("")), is_deferred_during_write=True) == 1
+
+
+def test_a_write_of_an_object_that_stays_undue_takes_nothing_with_it() -> None:
+    assert passed_on_after((at("other"), at("other")), is_deferred_during_write=False) == 0, "not due yet"
+    found: list[Event] = []
+    subscription = Subscription(lambda old, new: found.append((old, new)), PIPELINE)
+    steps = [at(""), at("other"), at("other"), at("")]
+    for revision, each in enumerate(steps, start=1):
+        each["metadata"] |= {"resourceVersion": str(revision), "generation": min(revision, 2)}
+    subscription.handle(steps[0], steps[1])
+    subscription.begin_write(WEB)
+    subscription.end_write(WEB, steps[1], steps[2])
+    subscription.handle(steps[1], steps[2])
+    subscription.handle(steps[2], steps[3])
+    assert len(found) == 1
+
+
 class Stage:
     """A host in memory with two federated objects, the view, and a client of somebody else."""
 

@@ -111,6 +111,43 @@ async def test_a_delayed_key_comes_at_its_earliest_deadline_and_once(clock, star
     assert len(queue) == 0
 
 
+async def test_a_postponed_key_comes_at_its_latest_deadline_and_once(clock, start, settle) -> None:
+    queue = a_queue(clock)
+    start(queue.run())
+    await settle()
+    queue.add_after("a", 1)
+    queue.add_after("b", 2)
+    queue.add_after("a", 5, postpones=True)
+    assert queue.delayed == 2
+    await clock.advance(4.9)
+    assert await drain(queue) == ["b"]
+    queue.add_after("a", 3, postpones=True)
+    queue.add_after("a", 1, postpones=True)
+    await clock.advance(1.1)
+    assert await drain(queue) == ["a"]
+    await clock.advance(60)
+    assert len(queue) == 0
+    assert queue.delayed == 0
+
+
+async def test_a_key_that_is_handed_out_loses_its_deadline_where_delays_end_and_keeps_a_later_one(
+    clock, start, settle
+) -> None:
+    queue: WorkQueue[str] = WorkQueue(clock=clock, ends_delays=True)
+    start(queue.run())
+    await settle()
+    queue.add_after("a", 2)
+    queue.add("a")
+    assert await queue.get() == "a"
+    assert queue.delayed == 0
+    queue.add_after("a", 5)  # During its processing: by an event, or by the result.
+    queue.done("a")
+    await clock.advance(2.1)
+    assert len(queue) == 0
+    await clock.advance(3)
+    assert await drain(queue) == ["a"]
+
+
 async def test_a_key_without_delay_is_queued_at_once(clock) -> None:
     queue = a_queue(clock)
     queue.add_after("a", 0)

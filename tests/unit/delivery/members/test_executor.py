@@ -175,6 +175,17 @@ async def test_a_hanging_member_is_slow_and_an_idle_one_is_not() -> None:
         assert not s.executor.is_slow("m2")
 
 
+async def test_a_member_that_answers_one_operation_after_the_other_is_not_slow() -> None:
+    async with running(slow_after_s=0.5) as s:
+        s.submit(hang)
+        await s.clock.advance(0.4)
+        assert await s.submit(succeed, name="other") is OK
+        await s.clock.advance(0.4)
+        assert not s.executor.is_slow("m1")
+        await s.clock.advance(0.2)
+        assert s.executor.is_slow("m1")
+
+
 async def test_an_open_circuit_refuses_operations_and_notifies_their_owners_when_it_closes() -> None:
     async with running(breaker=BreakerOptions(failures_max=2, pause_s_min=1.0), deadline_s=1.0) as s:
         s.line.mode = "down"

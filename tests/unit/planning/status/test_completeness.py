@@ -159,3 +159,23 @@ def test_a_rollout_ends_when_sync_has_nothing_left_to_do(federated: dict[str, An
     assert is_dispatched(federated) is expected
     assert is_rolling_out(source, federated, {"readyReplicas": 3}) is not expected
     assert is_rolling_out(source, federated, {})
+
+
+@pytest.mark.parametrize(
+    ("spec", "updated", "expected"),
+    [
+        ({"strategy": {}}, 2, True),
+        ({"strategy": {}}, 3, False),
+        ({"strategy": {}, "paused": True}, 2, False),
+        ({"updateStrategy": {"type": "OnDelete"}}, 2, False),
+    ],
+    ids=["pods of the old template", "updated", "paused", "updated by deleting pods"],
+)
+def test_a_deployment_is_rolled_out_when_its_last_old_pod_is_gone(
+    spec: dict[str, Any], updated: int, expected: bool
+) -> None:
+    source = a_deployment("web", replicas=3)
+    del source["spec"]["template"]
+    source["spec"] |= spec
+    merged = {"replicas": 3, "readyReplicas": 3, "updatedReplicas": updated}
+    assert is_rolling_out(source, _federated(2, 2), merged) is expected
