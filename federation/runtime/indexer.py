@@ -125,9 +125,9 @@ class Cache:
             if name in self._namespaces.get(namespace, ()):
                 yield self._peek(namespace, name)
 
-    def put(self, key: CacheKey, obj: Object) -> None:
-        """Store the object under its key."""
-        self._store(key, obj)
+    def put(self, key: CacheKey, obj: Object, text: bytes = b"") -> None:
+        """Store the object under its key; `text` is its JSON if the caller has it."""
+        self._store(key, obj, text)
         for index in self._indexes.values():
             index.put(key, obj)
 
@@ -167,7 +167,7 @@ class Cache:
         parsed = self._parsed.get((namespace, name))
         return orjson.loads(stored) if parsed is None else parsed
 
-    def _store(self, key: CacheKey, obj: Object) -> None:
+    def _store(self, key: CacheKey, obj: Object, text: bytes) -> None:
         named = self._namespaces.get(key[0])
         if named is None:
             named = self._namespaces[key[0]] = {}
@@ -176,7 +176,7 @@ class Cache:
             self._parsed.pop(key, None)
             with contextlib.suppress(orjson.JSONEncodeError):  # An object that is nested too deeply stays parsed.
                 # orjson's result keeps its whole buffer, twice the text's length; a copy has the text's length.
-                named[key[1]] = bytes(memoryview(orjson.dumps(obj)))
+                named[key[1]] = bytes(memoryview(text or orjson.dumps(obj)))
                 self._keep_parsed(key, obj)
 
     def _keep_parsed(self, key: CacheKey, obj: Object) -> Object:

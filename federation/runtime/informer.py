@@ -408,10 +408,13 @@ class Informer:
         is_same = known is not None and known["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]
         if is_same and not is_listed:
             return
-        kept = self._admittance.admit(key, obj)
-        if kept is None or (is_same and kept == known):
+        admitted = self._admittance.admit(key, obj)
+        if admitted is None:
             return
-        self.cache.put(key, kept)
+        kept, text = admitted
+        if is_same and kept == known:
+            return
+        self.cache.put(key, kept, text)
         for handler in self._handlers:
             self._call(handler, known, kept)
 
