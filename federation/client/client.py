@@ -5,7 +5,7 @@ same process, and `guard.py` adds limits and a circuit breaker to another transp
 Kubernetes' answers and ClusterErrors when there was no answer. Nothing here retries.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple, Protocol
@@ -62,6 +62,8 @@ class ObjectPage(NamedTuple):
 WatchBatch = list[WatchEvent]
 Objects = list[Object]
 Watch = AsyncGenerator[WatchBatch, None]
+LineFilter = Callable[[bytes], bool]
+"""Returns whether the reader of a watch needs nothing of an event, given its JSON as the server sent it."""
 Verb = Literal["get", "list", "create", "update", "patch", "apply", "delete", "watch"]
 
 
@@ -93,6 +95,8 @@ class Request(NamedTuple):
     """The user that the server authorizes, admits and charges, None for ourselves: see `Client.patch`."""
     is_review: bool = False
     """Whether a creation in a dry run asks for validation and admission only: see `Client.review`."""
+    skips: LineFilter | None = None
+    """The lines of a watch that are not parsed: see `Client.watch`."""
 
 
 class Transport(Protocol):
@@ -315,11 +319,12 @@ class Client:
         label_selector: str = "",
         field_selector: str = "",
         timeout_s: int = 0,
+        skips: LineFilter | None = None,
     ) -> Watch:
         """Yield batches of changes after `resource_version`, bookmarks among them, until the server ends the watch.
 
         The first batch is empty and means that the watch is established. Expired when the server no longer has the
-        revision.
+        revision. A transport may leave out the events that `skips` names, so the reader has to ignore them, too.
         """
         return self.transport.stream(
             Request(
@@ -330,6 +335,7 @@ class Client:
                 field_selector=field_selector,
                 resource_version=resource_version,
                 timeout_s=timeout_s,
+                skips=skips,
             )
         )
 

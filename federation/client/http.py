@@ -87,7 +87,7 @@ class HTTPTransport:
 
         It ends when the server ends it, or after `watch_idle_timeout_s` without a byte: bookmarks should have come.
         """
-        splitter = LineSplitter(self._options.watch_line_bytes_max)
+        splitter, skips = LineSplitter(self._options.watch_line_bytes_max), request.skips
         _, path, query, _ = encode(request)
         async with self._session.stream(path + query) as stream:
             if stream.status != 200:
@@ -96,14 +96,17 @@ class HTTPTransport:
             async for chunk in stream.chunks(self._options.watch_idle_timeout_s):
                 batch: WatchBatch = []
                 failure: ApiError | None = None
-                for line in splitter.feed(chunk):
+                lines = splitter.feed(chunk)
+                for line in lines:
+                    if skips is not None and skips(line):
+                        continue
                     event = to_event(line)
                     if isinstance(event, ApiError):
                         failure = event
                         break
                     batch.append(event)
-                if batch:
-                    yield batch
+                if lines:
+                    yield batch  # An empty one is a sign of life.
                 if failure is not None:
                     raise failure
 

@@ -28,7 +28,7 @@ from federation.apimachinery.errors import (
 )
 from federation.apimachinery.objectshape import is_storable
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client, ObjectPage, Objects, WatchBatch, WatchEventType
+from federation.client.client import Client, LineFilter, ObjectPage, Objects, WatchBatch, WatchEventType
 from federation.runtime.admittance import Admittance, CacheBudget, Transform, bookmark_revision, is_within, needs_list
 from federation.runtime.indexer import Cache, CacheKey, cache_key, to_revision
 from federation.runtime.listpages import opened, read_pages
@@ -94,7 +94,9 @@ class Informer:
         jitter: Jitter = random.random,
         budget: CacheBudget | None = None,
         parsed_max: int = 0,
+        skips: LineFilter | None = None,
     ) -> None:
+        """`skips` as in `Client.watch`: the revision stays that of the last event which was read."""
         self.resource = resource
         self.namespace = namespace
         self.label_selector = label_selector
@@ -109,6 +111,7 @@ class Informer:
         self._clock = clock or SystemClock()
         self._options = options or InformerOptions()
         self._jitter = jitter
+        self._skips = skips
         self.cache = Cache(parsed_max)  # only the informer changes it
         self._admittance = Admittance(
             cluster,
@@ -347,6 +350,7 @@ class Informer:
             label_selector=self.label_selector,
             field_selector=self.field_selector,
             timeout_s=self._options.watch_timeout_s,
+            skips=self._skips,
         )
         try:
             async for batch in batches:

@@ -31,6 +31,9 @@ PodHandler = Callable[[Object | None, int], None]
 """Called with a pod and 1 or -1 when it begins or ceases to use a node, and with None and 0 before a complete list."""
 
 _RESIZING = ("PodResizePending", "PodResizeInProgress")
+_MODIFIED = b'{"type":"MODIFIED"'
+_RESIZE_MARK = b"esize"
+"""In all that `is_resizing` reads."""
 
 
 class PodStream(Informer):
@@ -55,6 +58,7 @@ class PodStream(Informer):
             clock=clock,
             cluster=cluster,
             options=options,
+            skips=is_of_no_account,
         )
         self._handler = handler
         self._slot = PageSlot(slots)
@@ -107,6 +111,14 @@ class PodStream(Informer):
     async def _recount(self) -> None:
         await self._clock.sleep(self._recount_s)
         self.invalidate()
+
+
+def is_of_no_account(line: bytes) -> bool:
+    """Return whether an event changes no sum: a running pod reports several statuses, and only a resize matters.
+
+    Most events are these, and parsing one takes 12 µs. If a server writes JSON in another way, they are parsed.
+    """
+    return line.startswith(_MODIFIED) and _RESIZE_MARK not in line
 
 
 def is_resizing(pod: Mapping[str, Any]) -> bool:

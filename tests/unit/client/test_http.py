@@ -230,6 +230,14 @@ async def test_a_watch_requests_bookmarks(serve, connect) -> None:
         assert parameter in target
 
 
+async def test_events_of_no_account_are_not_parsed_and_show_that_the_watch_is_alive(serve, connect) -> None:
+    server = await serve(lambda head: CHUNKED + chunk(b"{not JSON}\n{nor this}\n") + chunk(b""))
+    watch = connect(server.connection).watch(
+        CONFIGMAPS, "n", resource_version="5", skips=lambda line: line.startswith(b"{n")
+    )
+    assert [batch async for batch in watch] == [[], []]
+
+
 async def test_changes_before_an_error_event_are_yielded_first(serve, connect) -> None:
     gone = orjson.dumps({"type": "ERROR", "object": orjson.loads(status_of(410, "Expired"))}) + b"\n"
     server = await serve(lambda head: CHUNKED + chunk(added(6) + gone) + chunk(b""))

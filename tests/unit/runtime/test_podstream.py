@@ -1,5 +1,8 @@
 """Pods of a member are counted while they use a node; only those without a node are cached."""
 
+import orjson
+import pytest
+
 from federation.apimachinery.resources import PODS, Object
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
@@ -7,7 +10,7 @@ from federation.apiserver.verbs.requestoptions import WriteOptions
 from federation.client.local import LocalClient
 from federation.runtime.informer import Informer, InformerOptions
 from federation.runtime.pageslots import PageSlots
-from federation.runtime.podstream import WITHOUT_NODE, PodStream, is_resizing
+from federation.runtime.podstream import WITHOUT_NODE, PodStream, is_of_no_account, is_resizing
 
 
 def a_pod(name: str, node: str = "") -> Object:
@@ -78,3 +81,26 @@ def test_a_malformed_status_is_no_resize() -> None:
     assert not is_resizing({"status": {"conditions": [3]}})
     assert not is_resizing({"status": "text"})
     assert is_resizing({"status": {"resize": "Deferred"}})
+
+
+def an_event(type_: str, status: Object) -> bytes:
+    return orjson.dumps({"type": type_, "object": {**a_pod("bound", "n1"), "status": status}})
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (an_event("MODIFIED", {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}), True),
+        (an_event("MODIFIED", {"conditions": [{"type": "PodResizePending", "status": "True"}]}), False),
+        (an_event("MODIFIED", {"conditions": [{"type": "PodResizeInProgress", "status": "True"}]}), False),
+        (an_event("MODIFIED", {"resize": "Deferred"}), False),
+        (an_event("ADDED", {"phase": "Running"}), False),
+        (an_event("DELETED", {"phase": "Running"}), False),
+        (b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}', False),
+        (b'{ "object": {}, "type": "MODIFIED" }', False),
+        (b'{"type":"ERROR","object":{"code":410}}', False),
+    ],
+    ids=["status", "resize waits", "resize", "resize of old servers", "added", "gone", "bookmark", "spaces", "error"],
+)
+def test_only_the_statuses_of_a_running_pod_are_left_unread(line: bytes, expected: bool) -> None:
+    assert is_of_no_account(line) is expected
