@@ -27,9 +27,10 @@ from federation.planning.failover import podbudgets
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.finished import evidence, is_finished
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.federatedobjects import FederatedObjects, Triggers
+from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.indexer import revision_of
 from federation.runtime.members import Members
+from federation.runtime.subscription import Triggers
 
 _BY_CLUSTER = "sync-cluster"
 _SINGLE, _BULK = 0, 1

@@ -9,10 +9,8 @@ long as the control plane. Read next: `informer.py` for the caches, `assumecache
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, template_kind
@@ -26,197 +24,15 @@ from federation.client.client import Client, Objects
 from federation.runtime.assumecache import AssumeCache
 from federation.runtime.controller import Key, key_of
 from federation.runtime.federatedtypes import FederatedTypes
-from federation.runtime.indexer import revision_of
 from federation.runtime.informer import Handler, Informer
 from federation.runtime.informers import Informers
+from federation.runtime.subscription import Subscription, Triggers
 
 Keys = list[Key]
 Completion = Callable[[Object], Object | None]
 """Returns the patch of a controller for the object that another one is about to write; None if it has none."""
 
 _BY_TEMPLATE_KIND = "template-kind"
-_PROGRESS = frozenset((names.PENDING_CONTROLLERS, names.OVERRIDE_POLICIES))
-"""Annotations that trigger nobody: `is_due` and `is_pending` handle the one, new overrides come with the other."""
-
-
-@dataclass(frozen=True, slots=True)
-class Triggers:
-    """The changes of a federated object that a controller reacts to. A removal and a new uid always matter."""
-
-    added: bool = True
-    generation: bool = True
-    template: bool = False
-    """`spec.template`, for a controller that does not react to every new generation."""
-    entries_of: str = ""
-    """The placements and overrides of this controller, which a user may have edited."""
-    placed: bool = False
-    """Whether any controller has placed the object."""
-    labels: bool = False
-    annotations: bool | AbstractSet[str] = False
-    """Every annotation, none, or those with these names."""
-    finalizers: bool = False
-    owner_references: bool = False
-    deletion: bool = True
-    """The start of a deletion. Without it, an object that is being deleted is ignored until it is removed."""
-    status: Callable[[Object], Any] | None = None
-    """Returns the part of the object's status that matters; None ignores the status."""
-    is_due: Callable[[Object], bool] | None = None
-    """For a controller of the pipeline: returns whether it may act on the object now. Changes of an object that is not
-    due are passed on as one event when it becomes due. An object that is being deleted is always due."""
-    is_pending: Callable[[Object], bool] | None = None
-    """Returns whether the controller is at the head of `pending-controllers`. Getting there counts as a change."""
-
-    def concern(self, old: Object | None, new: Object) -> bool:
-        """Return whether the change matters to the controller, whether or not the object is due."""
-        if self.is_pending is not None and self.is_pending(new) and (old is None or not self.is_pending(old)):
-            return True
-        return self.added if old is None else self._has_changed(old, new)
-
-    def is_due_now(self, federated: Object) -> bool:
-        """Return whether the controller may act on the object now."""
-        return self.is_due is None or bool(federated["metadata"].get("deletionTimestamp")) or self.is_due(federated)
-
-    def _has_changed(self, old: Object, new: Object) -> bool:
-        before, after = old["metadata"], new["metadata"]
-        return (
-            before.get("uid") != after.get("uid")
-            or (self.generation and (before.get("generation") != after.get("generation") or "generation" not in after))
-            or (self.template and (old.get("spec") or {}).get("template") != (new.get("spec") or {}).get("template"))
-            or (bool(self.entries_of) and _entries(old, self.entries_of) != _entries(new, self.entries_of))
-            or (self.placed and _is_placed(old) != _is_placed(new))
-            or (self.deletion and before.get("deletionTimestamp") != after.get("deletionTimestamp"))
-            or (self.labels and before.get("labels") != after.get("labels"))
-            or (self.finalizers and before.get("finalizers") != after.get("finalizers"))
-            or (self.owner_references and before.get("ownerReferences") != after.get("ownerReferences"))
-            or self._has_annotation_changed(before.get("annotations") or {}, after.get("annotations") or {})
-            or (self.status is not None and self.status(old) != self.status(new))
-        )
-
-    def _has_annotation_changed(self, before: dict[str, str], after: dict[str, str]) -> bool:
-        if self.annotations is True:
-            return before != after and _without_progress(before) != _without_progress(after)
-        return self.annotations is not False and any(before.get(name) != after.get(name) for name in self.annotations)
-
-
-def _without_progress(annotations: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in annotations.items() if name not in _PROGRESS}
-
-
-def _is_placed(federated: Object) -> bool:
-    return any(entry.get("placement") for entry in (federated.get("spec") or {}).get("placements") or ())
-
-
-def _entries(federated: Object, controller: str) -> Objects:
-    spec = federated.get("spec") or {}
-    entries = chain(spec.get("placements") or (), spec.get("overrides") or ())
-    return [entry for entry in entries if entry.get("controller") == controller]
-
-
-class _Own(NamedTuple):
-    """A write of the controller that the watch has not delivered yet."""
-
-    base: int
-    """The revision that it was made for."""
-    is_complete: bool
-    """Whether it also did what was deferred: the object was not due before it, and is due with it."""
-
-
-@dataclass(slots=True)
-class _Held:
-    """The writes of one object that are open, and the events that arrived since the first of them began."""
-
-    writes: int = 0
-    is_deferred: bool = False
-    """Whether the controller has deferred the object since then."""
-    events: list[tuple[Object | None, Object | None]] = field(default_factory=list)
-
-
-class Subscription:
-    """One controller's handler with its triggers, and the controller's writes that the watch has not delivered yet.
-
-    The event of the controller's own write is dropped if it contains no other change: its old state is the one that the
-    patch was made for, its new state the one that the patch returned. Events that arrive during a write are held until
-    its response, which identifies the write's own event: within one process the watch is often faster. Writes of one
-    object overlap where the controller completes the patch of another one (`complete_writes`); then events are held
-    until the last response.
-    """
-
-    def __init__(self, handler: Handler, triggers: Triggers | None) -> None:
-        self._handler = handler
-        self._triggers = triggers
-        self._deferred: set[Key] = set()
-        self._written: dict[Key, dict[int, _Own]] = {}
-        self._held: dict[Key, _Held] = {}
-
-    def handle(self, old: Object | None, new: Object | None) -> None:
-        """Call the handler if the event matters."""
-        key = key_of(new if new is not None else old or {})
-        if (held := self._held.get(key)) is not None:
-            held.events.append((old, new))
-        elif (own := self._take_own_write(key, old, new)) is not None:
-            if own.is_complete:
-                self._deferred.discard(key)
-        elif self._is_admitted(key, old, new):
-            self._handler(old, new)
-
-    def _is_admitted(self, key: Key, old: Object | None, new: Object | None) -> bool:
-        triggers = self._triggers
-        if triggers is None:
-            return True
-        if new is None:
-            self._deferred.discard(key)
-            return True
-        if not triggers.deletion and new["metadata"].get("deletionTimestamp"):
-            return False
-        is_concerned = triggers.concern(old, new)
-        if not triggers.is_due_now(new):
-            if is_concerned:
-                self._deferred.add(key)
-            return False
-        if key in self._deferred:
-            self._deferred.remove(key)
-            return True
-        return is_concerned
-
-    def defer(self, key: Key) -> None:
-        """Pass on the next event with which the object is due, even if it contains no other change."""
-        self._deferred.add(key)
-        if (held := self._held.get(key)) is not None:
-            held.is_deferred = True
-
-    def begin_write(self, key: Key) -> None:
-        """Hold the object's events until every write of it has ended."""
-        self._held.setdefault(key, _Held()).writes += 1
-
-    def end_write(self, key: Key, base: Object, written: Object | None) -> None:
-        """End a write. The last one passes on the held events, except those of the writes that succeeded."""
-        held = self._held[key]
-        if written is not None and revision_of(written) > revision_of(base):
-            is_complete = not held.is_deferred and not self._is_due(base) and self._is_due(written)
-            self._written.setdefault(key, {})[revision_of(written)] = _Own(revision_of(base), is_complete)
-        held.writes -= 1
-        if held.writes:
-            return
-        del self._held[key]
-        for old, new in held.events:
-            self.handle(old, new)
-
-    def _is_due(self, federated: Object) -> bool:
-        return self._triggers is None or self._triggers.is_due_now(federated)
-
-    def _take_own_write(self, key: Key, old: Object | None, new: Object | None) -> _Own | None:
-        """Return the controller's write if the event shows nothing else, and forget it and those before it."""
-        writes = self._written.get(key)
-        if writes is None:
-            return None
-        revision = revision_of(new)
-        own = writes.get(revision)
-        later = {written: each for written, each in writes.items() if new is not None and written > revision}
-        if later:
-            self._written[key] = later
-        else:
-            del self._written[key]
-        return own if own is not None and own.base == revision_of(old) else None
 
 
 class FederatedObjects:

@@ -28,7 +28,7 @@ from federation.apimachinery.errors import (
 )
 from federation.apimachinery.objectshape import is_storable
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client, LineFilter, ObjectPage, Objects, WatchBatch, WatchEventType
+from federation.client.client import Client, ObjectPage, Objects, WatchBatch, WatchEventType
 from federation.runtime.admittance import Admittance, CacheBudget, Transform, bookmark_revision, is_within, needs_list
 from federation.runtime.indexer import Cache, CacheKey, cache_key, to_revision
 from federation.runtime.listpages import opened, read_pages
@@ -94,7 +94,7 @@ class Informer:
         jitter: Jitter = random.random,
         budget: CacheBudget | None = None,
         parsed_max: int = 0,
-        skips: LineFilter | None = None,
+        skips: Callable[[bytes], bool] | None = None,
     ) -> None:
         """`skips` as in `Client.watch`: the revision stays that of the last event which was read."""
         self.resource = resource
@@ -413,11 +413,9 @@ class Informer:
         if is_same and not is_listed:
             return
         admitted = self._admittance.admit(key, obj)
-        if admitted is None:
+        if admitted is None or (is_same and admitted[0] == known):
             return
         kept, text = admitted
-        if is_same and kept == known:
-            return
         self.cache.put(key, kept, text)
         for handler in self._handlers:
             self._call(handler, known, kept)

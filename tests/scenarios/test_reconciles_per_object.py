@@ -1,7 +1,7 @@
 """How many reconciles and host writes a Deployment costs: a new one, and each change until its status has arrived.
 
 Every reconcile that changes nothing is an event that a controller did not have to hear: see the `Triggers` that the
-controllers declare (`federation/runtime/federatedobjects.py`).
+controllers declare (`federation/runtime/subscription.py`).
 """
 
 from collections import Counter

@@ -17,8 +17,8 @@ from federation.controllers.automigration.reconcile import MigrationOptions, Rec
 from federation.planning.automigration.podanalysis import has_scheduling_changed
 from federation.planning.clusters.clusterresources import Collectors
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.federatedobjects import Triggers
 from federation.runtime.host import Host
+from federation.runtime.subscription import Triggers
 
 _WORKERS = 4
 _TRIGGERS = Triggers(

@@ -20,11 +20,11 @@ from federation.planning.federatedobject import builder, changes, eligibility
 from federation.planning.federatedobject.hosteffect import effect_on_host
 from federation.planning.overrides.policymatching import Bindings, idle_controllers
 from federation.runtime.controller import Controller, ControllerOptions
-from federation.runtime.federatedobjects import Triggers
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.host import Host
 from federation.runtime.sourceholds import SourceHold
 from federation.runtime.sourceinformers import SourceInformers
+from federation.runtime.subscription import Triggers
 
 _TRIGGERS = Triggers(
     added=False,

@@ -28,8 +28,8 @@ from federation.planning.followers.undelivered import refusals
 from federation.planning.guard.ledger import GuardOptions
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.events import WARNING
-from federation.runtime.federatedobjects import Triggers
 from federation.runtime.host import Host
+from federation.runtime.subscription import Triggers
 
 _RELATIONS = Triggers(
     annotations=frozenset(

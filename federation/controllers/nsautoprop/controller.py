@@ -17,8 +17,8 @@ from federation.apimachinery.resources import NAMESPACES, Object
 from federation.controllers.nsautoprop.reconcile import WRITER, Reconciler
 from federation.planning.federatedobject import namespaces, pendingcontrollers
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
-from federation.runtime.federatedobjects import Triggers
 from federation.runtime.host import Host
+from federation.runtime.subscription import Triggers
 
 _TRIGGERS = Triggers(
     annotations=True,

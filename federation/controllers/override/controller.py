@@ -23,8 +23,8 @@ from federation.planning.federatedobject.placements import overrides_of
 from federation.planning.guard.ledger import GuardOptions
 from federation.planning.overrides.policymatching import Bindings, selected_types, subject_of_federated
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
-from federation.runtime.federatedobjects import Triggers
 from federation.runtime.host import Host
+from federation.runtime.subscription import Triggers
 from federation.scheduling.policyreferences import reference_warnings
 
 _BY_POLICY = "override/policy"

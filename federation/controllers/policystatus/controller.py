@@ -15,8 +15,8 @@ from federation.apimachinery.resources import Object, Resource
 from federation.controllers.policystatus.reconcile import Reconciler
 from federation.planning.overrides.policymatching import selected_types
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
-from federation.runtime.federatedobjects import Triggers
 from federation.runtime.host import Host
+from federation.runtime.subscription import Triggers
 from federation.scheduling.policyusage import POLICIES, PolicyKey, PolicyUsage
 
 _TRIGGERS = Triggers(generation=False, template=True, labels=True, deletion=False)

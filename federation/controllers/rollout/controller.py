@@ -19,8 +19,8 @@ from federation.controllers.rollout.waitingforbudgets import WaitingForBudgets
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.waves.waverules import find_rules, has_waves
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.federatedobjects import Triggers
 from federation.runtime.host import Host
+from federation.runtime.subscription import Triggers
 
 _WITH_WAVES = "rollout/waves"
 _TRIGGERS = Triggers(

@@ -47,8 +47,8 @@ from federation.planning.federatedobject.objectindex import policies_named
 from federation.planning.guard.ledger import GuardOptions
 from federation.plans.plugincalls import RemoteCaller
 from federation.runtime.controller import Controller, ControllerOptions, Key
-from federation.runtime.federatedobjects import Triggers
 from federation.runtime.host import Host
+from federation.runtime.subscription import Triggers
 from federation.runtime.toleratedtaints import ToleratedTaints
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.attempt import UnitOptions

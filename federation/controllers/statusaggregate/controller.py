@@ -23,9 +23,9 @@ from federation.planning.status.completeness import (
 from federation.planning.status.debounce import Coalescer, Pace
 from federation.planning.status.sourceconditions import is_undelivered
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.federatedobjects import Triggers
 from federation.runtime.host import Host
 from federation.runtime.sourceinformers import SourceInformers
+from federation.runtime.subscription import Triggers
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from federation.controllers.statuscollect.reconcile import Reconciler
 from federation.delivery.rules.status import stale_clusters
 from federation.planning.status.debounce import Coalescer, Pace
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.federatedobjects import Triggers
 from federation.runtime.host import Host
+from federation.runtime.subscription import Triggers
 
 
 @dataclass(frozen=True, slots=True)

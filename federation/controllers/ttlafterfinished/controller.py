@@ -10,8 +10,8 @@ from federation.apimachinery.resources import Object
 from federation.controllers.ttlafterfinished.reconcile import Reconciler
 from federation.planning.federatedobject.finished import evidence_by_cluster
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.federatedobjects import Triggers
 from federation.runtime.host import Host
+from federation.runtime.subscription import Triggers
 
 
 def _finished_clusters(federated: Object) -> Any:

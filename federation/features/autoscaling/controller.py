@@ -16,8 +16,8 @@ from federation.features.autoscaling.rules.hpamodes import BoundPolicy, mode_of
 from federation.features.autoscaling.rules.idleautoscaler import target_of
 from federation.planning.federatedobject.builder import source_key
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.federatedobjects import Triggers
 from federation.runtime.host import Host
+from federation.runtime.subscription import Triggers
 from federation.scheduling.policyusage import PolicyUsage
 
 _WORKERS = 2

@@ -25,8 +25,8 @@ from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object
 from federation.features.kubefed.reconcile import FederatedKey, Reconciler
 from federation.runtime.controller import Controller
-from federation.runtime.federatedobjects import Triggers
 from federation.runtime.host import Host
+from federation.runtime.subscription import Triggers
 
 _WORKERS = 3
 _TRIGGERS = Triggers(deletion=False, status=lambda federated: federated.get("status"))

@@ -15,8 +15,8 @@ from federation.features.services.exportreconcile import BY_SERVICE, KINDS, Reco
 from federation.features.services.rules.exports import SERVICE_NAME_LABEL, source_of
 from federation.planning.failover.departure import evicting_of
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.federatedobjects import Triggers
 from federation.runtime.host import Host
+from federation.runtime.subscription import Triggers
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from federation.features.services.importreconcile import (
 )
 from federation.features.services.names import SERVICE_IMPORT_CONTROLLER
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.federatedobjects import Triggers
 from federation.runtime.host import Host
+from federation.runtime.subscription import Triggers
 
 _WORKERS = 4
 

@@ -25,8 +25,8 @@ from federation.features.workloadspread.reconcile import (
 from federation.features.workloadspread.rules.patchcheck import PatchCheck
 from federation.planning.federatedobject import pendingcontrollers
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.federatedobjects import Triggers
 from federation.runtime.host import Host
+from federation.runtime.subscription import Triggers
 from federation.scheduling.framework.types import ClusterChange
 from federation.scheduling.snapshot import ClusterCache
 

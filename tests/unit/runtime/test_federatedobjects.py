@@ -18,9 +18,10 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
 from federation.runtime.controller import Key
-from federation.runtime.federatedobjects import FederatedObjects, Subscription, Triggers
+from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
+from federation.runtime.subscription import Subscription, Triggers
 
 WEB, NAMESPACE = Key("default", "web-deployments.apps"), Key("", "shop-namespaces")
 
