@@ -15,12 +15,16 @@ from federation.delivery.rules.decide import decide
 from federation.delivery.rules.decision import Decision
 from federation.delivery.rules.facts import Facts
 from federation.delivery.rules.memberrecord import Sent, State
-from federation.delivery.rules.plan import ClusterState
+from federation.delivery.rules.plan import ClusterState, Operation
 from federation.planning.rollout.memberstate import to_unobserved
 from federation.runtime.events import WARNING, Recorder
 
 _AT_REST = frozenset(("as wanted", "nothing", "gone"))
 """The rows of objects that need nothing."""
+
+
+_ENDS_RUN = frozenset((Operation.CREATE, Operation.DELETE, Operation.RELEASE))
+"""The operations after which the object that was there does not count any more."""
 
 
 class ClusterDelivery:
@@ -58,10 +62,7 @@ class ClusterDelivery:
         self._act(propagation, facts, decide(facts))
 
     def _observe(self, propagation: Propagation, cluster: ClusterState) -> Facts:
-        name = cluster.name
-        finished, found = propagation.finished.get(name), propagation.found.get(name)
-        is_absent = name in propagation.absent
-        return self._observer.observe(propagation.aim, cluster, finished, found, is_absent=is_absent)
+        return self._observer.observe(propagation.aim, cluster, propagation.known(cluster.name))
 
     def _act(self, propagation: Propagation, facts: Facts, decision: Decision) -> None:
         cluster = facts.cluster.name
@@ -73,6 +74,10 @@ class ClusterDelivery:
             propagation.finished.pop(cluster, None)
         else:
             propagation.finished[cluster] = facts.finished
+        if facts.started is None or decision.operation in _ENDS_RUN:
+            propagation.started_runs.pop(cluster, None)
+        else:
+            propagation.started_runs[cluster] = facts.started
         if decision.status is None:
             propagation.results.pop(cluster, None)
             return

@@ -191,7 +191,9 @@ class EventHandlers:
         if new is None:
             if is_finished((resource.group, resource.kind), obj):
                 self._record_finished(key, federated_key, obj)
-            self._records.record_removal(key, str(metadata.get("uid", "")))
+            informer = self._members.informer(cluster, resource)
+            is_seen = informer is None or not informer.is_comparing
+            self._records.record_removal(key, str(metadata.get("uid", "")), is_seen=is_seen)
         else:
             is_own = self._is_own_write(key, new)
             self._records.record_shown(key, new)

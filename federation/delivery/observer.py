@@ -15,7 +15,7 @@ from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.executor import Executor
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.memberrecords import MemberRecords
-from federation.delivery.members.propagation import Aim
+from federation.delivery.members.propagation import Aim, Known
 from federation.delivery.rules.content import Content, Subject, compute_content, settled_status
 from federation.delivery.rules.facts import Facts, FollowerWait, Pause
 from federation.delivery.rules.memberrecord import MemberKey, MemberRecord
@@ -30,7 +30,10 @@ from federation.delivery.rules.plan import (
 )
 from federation.delivery.rules.status import describe_kind
 from federation.planning.federatedobject.finished import evidence, is_finished, run_of
+from federation.planning.federatedobject.finished import started as started_run
 from federation.planning.leftovers.strays import is_kept
+
+_UNKNOWN = Known()
 
 
 class Observer:
@@ -54,23 +57,12 @@ class Observer:
         self._followers = followers
         self._clock = clock
 
-    def observe(
-        self,
-        aim: Aim,
-        cluster: ClusterState,
-        finished: Mapping[str, Any] | None = None,
-        found: Object | None = None,
-        *,
-        is_absent: bool = False,
-    ) -> Facts:
-        """Return the facts of the object in a cluster.
-
-        `finished` is the evidence that it has finished there. `found` is the object of ours that the member answered to
-        have, although its cache may not show it. `is_absent`: the member answered that it lacks it.
-        """
+    def observe(self, aim: Aim, cluster: ClusterState, known: Known = _UNKNOWN) -> Facts:
+        """Return the facts of the object in a cluster, with what the reconcile knows beyond caches and records."""
         subject, name = aim.subject, cluster.name
         key, annotations = subject.member_key(name), subject.annotations
         observed, live = UNKNOWN_OBJECT, None
+        finished, started, found, is_absent = known
         if cluster.ready:
             observed, live = self._member_objects.observe(key, annotations)
             if observed.lookup_failed and is_absent:
@@ -83,6 +75,8 @@ class Observer:
         record, step = self._records.get(key), aim.steps.get(name)
         if not observed.lookup_failed and not aim.is_deleted:
             finished = self._finished(subject, live, record, finished)
+            if aim.run and live is not None and is_managed(live):
+                started = started_run(aim.run, live)
         return Facts(
             cluster=cluster,
             now_s=self._clock.monotonic(),
@@ -101,6 +95,7 @@ class Observer:
             is_in_flight=self._executor.is_pending(key),
             is_absent=is_absent,
             finished=finished,
+            started=started,
             removal=self._removal(aim, live),
             is_scalable=bool(subject.type_.paths.replicas_spec) and not subject.is_retained,
             step=step,

@@ -75,6 +75,7 @@ class Publication:
             generations={cluster: result.generation for cluster, result in propagation.results.items()},
             messages={cluster: result.message for cluster, result in propagation.results.items()},
             finished=propagation.finished,
+            started=propagation.started_runs,
             reason=reason,
             message=message,
             resources_updated=propagation.has_written,

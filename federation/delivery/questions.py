@@ -16,6 +16,7 @@ from federation.apimachinery.errors import ApiError, ClusterError
 from federation.client.client import Client
 from federation.delivery.host.hostadmission import HostAdmission
 from federation.delivery.members.driftreports import DriftReports
+from federation.delivery.members.ends import find_end
 from federation.delivery.members.executor import Action, Executor
 from federation.delivery.members.memberoperations import wait_for_any
 from federation.delivery.members.memberrecords import MemberRecords
@@ -23,9 +24,10 @@ from federation.delivery.members.operations import MemberWriter, Outcome
 from federation.delivery.members.propagation import BRIEF_S, Propagation
 from federation.delivery.members.scalers import find_scaler
 from federation.delivery.rules.decision import Question
-from federation.delivery.rules.facts import CONFIRMATION, SCALER
+from federation.delivery.rules.facts import CONFIRMATION, END, SCALER
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.status import ClusterStatus
+from federation.planning.federatedobject.finished import evidence_of_event
 from federation.runtime.controller import Key
 
 _LOOK_UP_PAUSE_S = 30.0
@@ -127,6 +129,9 @@ class Questions:
                 future = self._look_up(propagation, key)
             case Question.CONFIRM:
                 future = self._submit(propagation, key, partial(self._writer.confirm, key=key))
+            case Question.END:
+                uid = str(propagation.started_runs.get(cluster, {}).get("uid", ""))
+                future = self._submit(propagation, key, partial(find_end, key=key, uid=uid))
             case Question.SCALER:
                 future = self._submit(propagation, key, partial(_find_scaler, key))
             case Question.ADMISSION:
@@ -174,7 +179,7 @@ class Questions:
             return True
         if outcome.status is ClusterStatus.OK and asked.question in (Question.LOOK_UP, Question.CONFIRM):
             propagation.absent.add(asked.cluster)
-        elif asked.question is Question.CONFIRM and outcome.object is not None:
+        elif outcome.status is ClusterStatus.WAITING_FOR_REMOVAL and asked.question in (Question.CONFIRM, Question.END):
             propagation.found[asked.cluster] = outcome.object
         elif asked.question is Question.LOOK_UP:
             # It has the object, or did not answer: the reconcile after its complete list goes on.
@@ -211,8 +216,21 @@ class Questions:
                 else:
                     status = ClusterStatus.RETRIEVAL_FAILED
                     self._records.record_failure(key, status, outcome.message, CONFIRMATION)
+            case Question.END:
+                self._record_end(propagation, key, outcome)
             case Question.SCALER:
                 self._record_scaler(propagation, key, outcome)
+
+    def _record_end(self, propagation: Propagation, key: MemberKey, outcome: Outcome) -> None:
+        told = outcome.object
+        if outcome.status is ClusterStatus.FINISHED and told is not None:
+            end = evidence_of_event(propagation.federated, succeeded=told["succeeded"], time=told["time"])
+            self._records.record_finished(key, end)
+        elif outcome.status is ClusterStatus.OK:
+            uid = str(propagation.started_runs.get(key.cluster, {}).get("uid", ""))
+            self._records.record_end_unknown(key, uid)
+        elif not outcome.is_ok:
+            self._records.record_failure(key, ClusterStatus.RETRIEVAL_FAILED, outcome.message, END)
 
     def _record_scaler(self, propagation: Propagation, key: MemberKey, outcome: Outcome) -> None:
         if not outcome.is_ok:

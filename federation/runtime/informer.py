@@ -106,6 +106,8 @@ class Informer:
         """Whether the first complete list arrived. It stays True: while the server is unreachable, the cache is old."""
         self.is_connected = False
         """Whether the last list or watch is healthy, so that the cache is current."""
+        self.is_comparing = False
+        """Whether handlers are called for objects that a list lacks: nobody saw how they left."""
         self.server = ServerState()
         self._client = client
         self._clock = clock or SystemClock()
@@ -286,8 +288,10 @@ class Informer:
                         is_complete &= self._take_listed(part, seen)
         # A malformed item can be any object of the cache, so nothing is known to be deleted.
         absent = [key for key in self.cache.keys() if key not in seen] if is_complete else []  # noqa: SIM118  # no mapping
+        self.is_comparing = True
         for key in absent:
             self._drop(key, None)
+        self.is_comparing = False
         self._end_list(revision, epoch)
 
     def _take_listed(self, objects: Sequence[Object], seen: set[CacheKey]) -> bool:

@@ -15,7 +15,7 @@ from federation.api.resources import (
     PROPAGATION_POLICIES,
 )
 from federation.apimachinery import conditions
-from federation.apimachinery.resources import CRDS, JOBS, Object, Resource
+from federation.apimachinery.resources import CRDS, EVENTS, JOBS, PODS, Object, Resource
 
 MEMBERS = ("east", "north")
 WORKFLOWS = Resource("argoproj.io", "v1alpha1", "Workflow", "workflows")
@@ -44,8 +44,8 @@ async def _uids(world: World, resource: Resource = JOBS) -> dict[str, str]:
 
 
 async def _statuses(world: World, name: str = "crunch-jobs.batch") -> dict[str, str]:
-    federated = await world.user.get(FEDERATED_OBJECTS, name, "default")
-    return {entry["cluster"]: entry["status"] for entry in federated["status"]["clusters"]}
+    status = (await world.find(FEDERATED_OBJECTS, name) or {}).get("status") or {}
+    return {entry["cluster"]: entry["status"] for entry in status.get("clusters") or ()}
 
 
 def _outcome(world: World) -> Callable[[], Any]:
@@ -200,47 +200,118 @@ def _definition() -> Object:
     return {"apiVersion": CRDS.api_version, "kind": "CustomResourceDefinition", "metadata": metadata, "spec": spec}
 
 
+async def _run_workflow(world: World) -> str:
+    """Run the workflow in both members until that is published; return the name of its federated object."""
+    await world.user.create(CRDS, _definition())
+    source = {
+        "group": "argoproj.io",
+        "version": "v1alpha1",
+        "kind": "Workflow",
+        "pluralName": "workflows",
+        "scope": "Namespaced",
+    }
+    config: Object = {
+        "apiVersion": FEDERATED_TYPE_CONFIGS.api_version,
+        "kind": "FederatedTypeConfig",
+        "metadata": {"name": "workflows.argoproj.io"},
+        "spec": {"sourceType": source, "controllers": [["kubeadmiral.io/global-scheduler"]]},
+    }
+    await world.user.create(FEDERATED_TYPE_CONFIGS, config)
+    for member in world.members.values():
+        await member.admin.create(CRDS, _definition())
+    await world.pass_time(60)  # until the clusters are known to serve it
+    await _place(world, WORKFLOWS)
+    spec = {"entrypoint": "main", "ttlStrategy": {"secondsAfterSuccess": 30}}
+    metadata = {"name": "crunch", "namespace": "default"}
+    workflow = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": metadata, "spec": spec}
+    await world.create(WORKFLOWS, workflow)
+
+    async def delivered() -> Any:
+        return len(await _uids(world, WORKFLOWS)) == len(MEMBERS)
+
+    await world.until(delivered)
+    await world.settle()
+    return str((await world.user.list(FEDERATED_OBJECTS)).items[0]["metadata"]["name"])
+
+
 async def test_a_workflow_that_its_controller_has_removed_does_not_run_again_and_leaves_the_host() -> None:
     async with a_world(members=MEMBERS) as world:
-        await world.user.create(CRDS, _definition())
-        source = {
-            "group": "argoproj.io",
-            "version": "v1alpha1",
-            "kind": "Workflow",
-            "pluralName": "workflows",
-            "scope": "Namespaced",
-        }
-        controllers = [["kubeadmiral.io/global-scheduler"]]
-        config = {"sourceType": source, "controllers": controllers}
-        meta: Object = {"name": "workflows.argoproj.io"}
-        await world.user.create(
-            FEDERATED_TYPE_CONFIGS,
-            {
-                "apiVersion": "core.kubeadmiral.io/v1alpha1",
-                "kind": "FederatedTypeConfig",
-                "metadata": meta,
-                "spec": config,
-            },
-        )
-        for member in world.members.values():
-            await member.admin.create(CRDS, _definition())
-        await world.pass_time(60)  # until the clusters are known to serve it
-        await _place(world, WORKFLOWS)
-        spec = {"entrypoint": "main", "ttlStrategy": {"secondsAfterSuccess": 30}}
-        metadata = {"name": "crunch", "namespace": "default"}
-        workflow = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": metadata, "spec": spec}
-        await world.create(WORKFLOWS, workflow)
-
-        async def delivered() -> Any:
-            return len(await _uids(world, WORKFLOWS)) == len(MEMBERS)
-
-        await world.until(delivered)
-        await world.settle()
+        name = await _run_workflow(world)
         for member in world.members.values():
             await member.merge(WORKFLOWS, "crunch", {"status": {"phase": "Succeeded", "nodes": {"main": {"x": 1}}}})
             await member.admin.delete(WORKFLOWS, "crunch", "default")
-        finished = dict.fromkeys(MEMBERS, "Finished")
-        name = next(fo["metadata"]["name"] for fo in (await world.user.list(FEDERATED_OBJECTS)).items)
-        await world.until_equal(lambda: _statuses(world, name), finished)
+        await world.until_equal(lambda: _statuses(world, name), dict.fromkeys(MEMBERS, "Finished"))
         assert await _uids(world, WORKFLOWS) == {}
         await world.until_gone(WORKFLOWS, "crunch")
+
+
+async def test_what_ends_and_leaves_while_nobody_watches_does_not_run_again() -> None:
+    async with a_world(members=MEMBERS) as world:
+        name = await _run_workflow(world)
+        uids = await _uids(world, WORKFLOWS)
+        await world.stop()
+        for cluster, member in world.members.items():
+            await member.admin.delete(WORKFLOWS, "crunch", "default")
+            if cluster == "east":
+                involved = {"kind": "Workflow", "namespace": "default", "name": "crunch", "uid": uids["east"]}
+                event: Object = {
+                    "metadata": {"name": "crunch.1", "namespace": "default"},
+                    "involvedObject": involved,
+                    "reason": "WorkflowSucceeded",
+                    "lastTimestamp": "2026-01-01T00:00:00Z",
+                }
+                await member.admin.create(EVENTS, event)
+        await world.restart()
+        await world.until_equal(lambda: _statuses(world, name), {"east": "Finished", "north": "EndUnknown"})
+        await world.pass_time(120)
+        assert await _uids(world, WORKFLOWS) == {}
+        federated = await world.user.get(FEDERATED_OBJECTS, name, "default")
+        propagated = conditions.find(federated["status"]["conditions"], names.PROPAGATED) or {}
+        assert (propagated["status"], names.RUN_AGAIN in propagated["message"]) == ("False", True)
+        assert [entry["finished"]["succeeded"] for entry in federated["status"]["clusters"] if "finished" in entry] == [
+            True
+        ]
+
+        # The user decides.
+        await world.merge(WORKFLOWS, "crunch", {"metadata": {"annotations": {names.RUN_AGAIN: "now"}}})
+        await world.until_equal(lambda: _statuses(world, name), dict.fromkeys(MEMBERS, "OK"))
+        assert (await _uids(world, WORKFLOWS)).keys() == set(MEMBERS)
+
+
+async def test_a_pod_that_always_restarts_is_created_again_although_nobody_saw_it_leave() -> None:
+    async with a_world(members=MEMBERS) as world:
+        await _place(world, PODS)
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "crunch", "namespace": "default"},
+            "spec": {"containers": [{"name": "main", "image": "app:1"}]},
+        }
+        await world.create(PODS, pod)
+        await world.until_equal(lambda: _statuses(world, "crunch-pods"), dict.fromkeys(MEMBERS, "OK"))
+        before = await _uids(world, PODS)
+        await world.stop()
+        await world.members["east"].admin.delete(PODS, "crunch", "default", grace_period_s=0)
+        await world.restart()
+
+        async def is_there_again() -> Any:
+            after = await _uids(world, PODS)
+            return after.keys() == before.keys() and after["east"] != before["east"]
+
+        await world.until(is_there_again)
+
+
+async def test_a_job_that_is_deleted_while_nobody_watches_runs_again_only_if_its_user_wants() -> None:
+    async with a_world(members=MEMBERS) as world:
+        await _place(world, JOBS)
+        await world.create(JOBS, _job(runs_s=30))
+        await world.until_equal(lambda: _statuses(world), dict.fromkeys(MEMBERS, "OK"))
+        await world.settle()
+        await world.stop()
+        await world.members["east"].admin.delete(JOBS, "crunch", "default", propagation_policy="Background")
+        await world.restart()
+        await world.until_equal(lambda: _statuses(world), {"east": "EndUnknown", "north": "OK"})
+        await world.pass_time(60)
+        assert (await _uids(world)).keys() == {"north"}
+        await world.merge(JOBS, "crunch", {"metadata": {"annotations": {names.RUN_AGAIN: "now"}}})
+        await world.until_equal(lambda: _statuses(world), dict.fromkeys(MEMBERS, "OK"))

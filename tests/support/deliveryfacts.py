@@ -10,7 +10,7 @@ from typing import Any
 
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.delivery.rules.content import Content, Write
-from federation.delivery.rules.facts import CONFIRMATION, SCALER, Facts, FollowerWait, Held, Pause
+from federation.delivery.rules.facts import CONFIRMATION, END, SCALER, Facts, FollowerWait, Held, Pause
 from federation.delivery.rules.memberrecord import (
     NOTHING_KNOWN,
     Failure,
@@ -78,6 +78,7 @@ USES: dict[str, dict[str, Any]] = {
     "last look": {"is_deleted": True, "is_recorded": True, "owner": "f1", "is_last_look": True},
     "confirmed": {"is_deleted": True, "is_recorded": True, "owner": "f1", "is_last_look": True, "is_absent": True},
     "finished": {"is_selected": True, "is_recorded": True, "finished": {"run": "1"}},
+    "started": {"is_selected": True, "is_recorded": True, "started": {"run": "1", "uid": "u0"}},
 }
 
 
@@ -98,6 +99,11 @@ RECORDS: dict[str, MemberRecord] = {
     "deleted before": MemberRecord(State.DELETED, deleted_uid="u1", since_s=NOW - 20),
     "gone": MemberRecord(State.GONE, owner="f1"),
     "lost": MemberRecord(State.LOST, lost_uid="u0"),
+    "lost and seen": MemberRecord(State.LOST, lost_uid="u0", is_loss_seen=True),
+    "not kept": MemberRecord(losses=1),
+    "end asked": MemberRecord(end_asked="u0"),
+    "end asked of another": MemberRecord(end_asked="u9"),
+    "end unanswered": _failed(END),
     "failed": _failed(HASH),
     "failed before": _failed(HASH, is_due=True),
     "failed otherwise": _failed(OTHER_HASH),
@@ -164,7 +170,7 @@ def combinations() -> Iterator[tuple[str, Facts]]:
     for sight, use, obj in product(SIGHTS, USES, ("absent", "unknown", "present")):
         if sight == "not served" or (obj == "unknown" and sight != "clear"):
             yield f"{sight}: {use}, {obj}", facts("ready", use, obj, sight=sight, kind="v1 ConfigMap")
-    uses = ("placed", "unplaced", "created later", "departing", "deleted", "last look")
+    uses = ("placed", "unplaced", "created later", "departing", "deleted", "last look", "started")
     for use, obj, record, flight in product(uses, ("absent", "present"), RECORDS, FLIGHTS):
         yield f"{use}, {obj}, record {record}, {flight}", facts("ready", use, obj, record, flight=flight)
     for record, content in product(RECORDS, CONTENTS):

@@ -93,6 +93,15 @@ class FinishedRun(Model):
     """When the end was seen."""
 
 
+class StartedRun(Model):
+    """The record that an object which runs to completion was in a cluster. An extension of this project."""
+
+    run: str
+    """What tells this run from another one of the same name."""
+    uid: str
+    """The uid of the member object."""
+
+
 class ClusterPropagationStatus(Model):
     """The state of the object in one cluster."""
 
@@ -104,6 +113,8 @@ class ClusterPropagationStatus(Model):
     """The last observed generation of the member object."""
     message: str | None = None
     """Why the member object is not as desired. An extension of this project."""
+    started: StartedRun | None = None
+    """Present while an object that runs to completion is there, and until its end is known."""
     status: str
     """OK, or the reason why the member object is not as desired."""
 

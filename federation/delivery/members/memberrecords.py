@@ -161,9 +161,9 @@ class MemberRecords:
             key, replace(self.get(key).after_deletion(uid, owner, self._clock.monotonic()), content="", drifted=None)
         )
 
-    def record_removal(self, key: MemberKey, uid: str) -> None:
-        """Record that the object with this uid left the cache."""
-        self.put(key, self.get(key).after_removal(uid))
+    def record_removal(self, key: MemberKey, uid: str, *, is_seen: bool = True) -> None:
+        """Record that the object with this uid left the cache. `is_seen`: a watch showed that, and not only a list."""
+        self.put(key, self.get(key).after_removal(uid, is_seen=is_seen))
 
     def record_absence(self, key: MemberKey) -> None:
         """Record that the member itself confirmed the absence of the object."""
@@ -203,6 +203,10 @@ class MemberRecords:
     def record_finished(self, key: MemberKey, evidence: Object) -> None:
         """Record that an object had finished when it left the cache; it counts until the evidence is published."""
         self.put(key, replace(self.get(key), finished=evidence))
+
+    def record_end_unknown(self, key: MemberKey, uid: str) -> None:
+        """Record that the member's events do not tell whether the object with this uid had finished."""
+        self.put(key, replace(self.get(key), end_asked=uid, failure=None))
 
     # -- answers
 

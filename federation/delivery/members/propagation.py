@@ -17,7 +17,13 @@ from federation.delivery.rules.content import Subject, settled_status
 from federation.delivery.rules.decision import Decision
 from federation.delivery.rules.memberrecord import generation_of
 from federation.delivery.rules.status import ClusterStatus
-from federation.planning.federatedobject.finished import evidence_by_cluster
+from federation.planning.federatedobject.finished import (
+    evidence_by_cluster,
+    may_finish,
+    run_of,
+    started,
+    started_by_cluster,
+)
 from federation.planning.rendering.memberobject import Renderer
 from federation.planning.rollout.steps import Step
 from federation.runtime.controller import Key
@@ -40,6 +46,8 @@ class Aim:
     """The steps of a divided workload, or of one with waves."""
     waits: Mapping[str, tuple[ClusterStatus, str]] = field(default_factory=dict)
     """The status and message of clusters whose step is not the last one."""
+    run: str = ""
+    """What tells this run from others, "" for an object that does not run to completion."""
     is_last_look: bool = False
     """Whether the object is deleted and no cache shows it any more: then the members themselves are asked."""
 
@@ -52,6 +60,19 @@ class Aim:
     def is_deleted(self) -> bool:
         """Whether the federated object is being deleted."""
         return bool(self.subject.federated["metadata"].get("deletionTimestamp"))
+
+
+class Known(NamedTuple):
+    """What a reconcile knows of its object in one cluster beyond caches and records."""
+
+    finished: Mapping[str, Any] | None = None
+    """The published evidence that it has finished there."""
+    started: Mapping[str, Any] | None = None
+    """The published record that it was there in this run."""
+    found: Object | None = None
+    """The object of ours that the member answered to have, although its cache may not show it."""
+    is_absent: bool = False
+    """Whether the member answered that it lacks the object."""
 
 
 class Result(NamedTuple):
@@ -81,6 +102,8 @@ class Propagation:
     """What is known by cluster, which operations that end make newer than the decision."""
     finished: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """The evidence that the object has finished, by cluster; it begins with what is published."""
+    started_runs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The record that the object was there in this run, by cluster, of kinds that run to completion."""
     absent: set[str] = field(default_factory=set)
     """The clusters that answered this reconcile that they do not have the object."""
     found: dict[str, Object] = field(default_factory=dict)
@@ -116,6 +139,13 @@ class Propagation:
         subject, aim = self.aim.subject, self.aim
         status, message = settled_status(subject, cluster, live, aim.waits.get(cluster), self.finished.get(cluster))
         self.record(cluster, status, live, message)
+        if aim.run and live is not None:
+            self.started_runs[cluster] = started(aim.run, live)
+
+    def known(self, cluster: str) -> Known:
+        """Return what this reconcile knows of the object in a cluster."""
+        finished, started_run = self.finished.get(cluster), self.started_runs.get(cluster)
+        return Known(finished, started_run, self.found.get(cluster), is_absent=cluster in self.absent)
 
     def describe(self, clusters: Iterable[str]) -> str:
         """Return one line with the status of each cluster and its message."""
@@ -129,4 +159,9 @@ class Propagation:
 def begin_propagation(key: Key, federated: Object, type_: FederatedType, **aim: Any) -> Propagation:
     """Return a propagation without decisions."""
     subject = Subject(federated, type_, Renderer(federated, type_))
-    return Propagation(Aim(key, subject, **aim), finished=dict(evidence_by_cluster(federated)))
+    run = run_of(federated) if may_finish(federated["spec"]["template"]) else ""
+    return Propagation(
+        Aim(key, subject, run=run, **aim),
+        finished=dict(evidence_by_cluster(federated)),
+        started_runs=dict(started_by_cluster(federated, run)),
+    )

@@ -9,8 +9,9 @@ but may still hold the object, keeps its status entry until it was observed with
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from federation.api import names
 from federation.delivery.rules.decision import Decision, Question
-from federation.delivery.rules.facts import CONFIRMATION, SCALER, Facts
+from federation.delivery.rules.facts import CONFIRMATION, END, SCALER, Facts
 from federation.delivery.rules.memberrecord import Failure
 from federation.delivery.rules.plan import PENDING_STATUS, Operation, Removal
 from federation.delivery.rules.status import ClusterStatus, describe_unserved
@@ -21,6 +22,11 @@ _FINALIZER_RECHECK_S = 10.0
 _UNSEEN_S = 15.0
 """How long the published status stays while the cache of a cluster that is ready is not complete."""
 _FINISHED = "it has finished and is gone there, so it is not created again"
+
+_END_UNKNOWN = (
+    "it was removed there while nobody watched, and whether it had finished is not known; "
+    f"to run it again, set its annotation {names.RUN_AGAIN} to the time, or create it again"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +123,19 @@ def _is_removed(facts: Facts) -> bool:
 
 def _confirm(status: ClusterStatus) -> Callable[[Facts], Decision]:
     return _status(status, question=Question.CONFIRM, shows_object=False)
+
+
+def _end_unknown(facts: Facts) -> Decision:
+    """Ask the member once. Until it has answered nothing is published: its events usually tell the end."""
+    failure = facts.backoff(END)
+    is_open = not facts.is_end_asked and failure is None
+    return Decision(
+        status=ClusterStatus.END_UNKNOWN,
+        message=_END_UNKNOWN,
+        question=Question.END if is_open and not facts.is_in_flight else None,
+        recheck_after_s=None if failure is None else failure.retry_at_s - facts.now_s,
+        is_brief=is_open,
+    )
 
 
 def _unserved(facts: Facts) -> Decision:
@@ -250,6 +269,13 @@ ROWS: tuple[Row, ...] = (
         "`Finished` (ours): it is not created again",
         lambda f: f.is_placed and not f.is_cascading and f.finished is not None and not f.exists,
         _status(_S.FINISHED, _FINISHED),
+    ),
+    Row(
+        "end unknown",
+        "placed, the object runs to completion, was there and is gone, and nobody saw how it left",
+        "`EndUnknown` (ours): it is not created again; the member is asked once for events that tell its end",
+        lambda f: f.is_placed and not f.is_cascading and f.is_end_unknown,
+        _end_unknown,
     ),
     Row(
         "earlier object",

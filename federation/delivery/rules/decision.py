@@ -17,6 +17,7 @@ class Question(StrEnum):
 
     LOOK_UP = "whether a member without a complete cache has the object"
     CONFIRM = "whether the member has the object"
+    END = "whether the object that is gone there had finished"
     SCALER = "which autoscaler in the member owns the replicas"
     ADMISSION = "whether the host admits the object"
 

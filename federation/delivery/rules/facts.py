@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from federation.apimachinery.resources import Object
 from federation.delivery.rules.content import Content
-from federation.delivery.rules.memberrecord import NOTHING_KNOWN, Failure, MemberRecord
+from federation.delivery.rules.memberrecord import NOTHING_KNOWN, Failure, MemberRecord, State
 from federation.delivery.rules.plan import ABSENT_OBJECT, CLEAR_SIGHT, ClusterState, ObservedObject, Removal, Sight
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.rendering.retention import is_scaled
@@ -21,6 +21,8 @@ from federation.planning.status.delivery import Drift
 
 CONFIRMATION = "confirmation"
 """The name of the question whether the member has the object, in the place of a failure's hash."""
+END = "end"
+"""The name of the question whether an object that is gone had finished."""
 SCALER = "scaler"
 """The name of the question who scales the object."""
 
@@ -84,6 +86,8 @@ class Facts:
     """Whether the member answered within this reconcile that it lacks the object."""
     finished: Mapping[str, Any] | None = None
     """The evidence that the object ran to completion in the cluster, None without any."""
+    started: Mapping[str, Any] | None = None
+    """The record that the object was there in this run, of kinds that run to completion, None without any."""
     removal: Removal = Removal.DELETE
     is_scalable: bool = False
     """Whether objects of the kind have replicas, and the user does not leave them to the member."""
@@ -151,6 +155,19 @@ class Facts:
         if scaler is None or not scaler.name or not self.is_placed or not self.is_scalable:
             return 0.0
         return max(scaler.until_s - self.now_s, 0.0)
+
+    @property
+    def is_end_unknown(self) -> bool:
+        """Whether the object was there and is gone, and nobody saw how it left: it may have run to its end."""
+        record = self.record
+        is_seen = record.losses or (record.state is State.LOST and record.is_loss_seen)
+        is_gone = not self.exists and record.state in (State.CACHED, State.LOST)
+        return self.started is not None and is_gone and not is_seen
+
+    @property
+    def is_end_asked(self) -> bool:
+        """Whether the member was asked about the end of the object that was there."""
+        return self.started is not None and self.record.end_asked == self.started.get("uid")
 
     @cached_property
     def uid(self) -> str:

@@ -195,6 +195,10 @@ class MemberRecord:
     """How many acknowledged writes or deletions in a row the member did not keep."""
     lost_uid: str = ""
     """The uid of the object that left the cache and that we did not delete: somebody else did, or it lost our label."""
+    is_loss_seen: bool = False
+    """Whether a watch showed that it left, and so its last state; a list shows only that it is not there."""
+    end_asked: str = ""
+    """The uid of the object that is gone and of which the member's events do not tell whether it had finished."""
     accepted: tuple[str, str] | None = None
     """The hash of content that the member stored differently, and the state of the object that came of it."""
     content: str = ""
@@ -226,6 +230,7 @@ class MemberRecord:
             or self.sent is not None
             or self.absent_since_s is not None
             or self.losses > 0
+            or bool(self.end_asked)
         )
 
     @property
@@ -323,14 +328,15 @@ class MemberRecord:
         changes = {"written": None, "failure": None, "deleted_uid": uid, "owner": owner}
         return self._after(Event.DELETED, since_s=now_s, confirmations=0, **changes)
 
-    def after_removal(self, uid: str) -> "MemberRecord":
-        """Return the record after the object with this uid left the cache."""
+    def after_removal(self, uid: str, *, is_seen: bool = True) -> "MemberRecord":
+        """Return the record after the object with this uid left the cache. `is_seen`: a watch showed that."""
         if self.written is not None and self.written["metadata"].get("uid", uid) != uid:
             return self  # an earlier object, in whose place we have written another one
         if uid and uid == self.deleted_uid:
             event, sent = (Event.ENDED, None) if self.owner else (Event.REMOVED, self.sent)
             return self._after(event, written=None, accepted=None, deleted_uid="", sent=sent, losses=0)
-        return self._after(Event.LOST, written=None, accepted=None, deleted_uid="", owner="", lost_uid=uid)
+        lost = {"lost_uid": uid, "is_loss_seen": is_seen}
+        return self._after(Event.LOST, written=None, accepted=None, deleted_uid="", owner="", **lost)
 
     def after_absence(self) -> "MemberRecord":
         """Return the record after the member itself confirmed that it has no such object of ours."""

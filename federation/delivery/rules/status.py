@@ -26,6 +26,8 @@ class ClusterStatus(StrEnum):
     """The object is not placed in the cluster any more and stays: only the deletion of its source removes it."""
     FINISHED = "Finished"
     """The object has finished in the cluster: it is gone and not created again, or takes no change of its spec."""
+    END_UNKNOWN = "EndUnknown"
+    """The object ran in the cluster and is gone, and nobody saw whether it had finished: it is not created again."""
     WAITING_FOR_REMOVAL = "WaitingForRemoval"
     WAITING_FOR_CASCADING_DELETION = "WaitingForCascadingDeletion"
     PENDING_CREATE = "PendingCreate"
@@ -151,16 +153,23 @@ def plan_status(
     resources_updated: bool = False,
     messages: Mapping[str, str] | None = None,
     finished: Mapping[str, Mapping[str, Any]] | None = None,
+    started: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any] | None:
     """Return the fields of the next status, None when the current status is equal.
 
     `statuses`, `generations` (of the member objects, 0 when unknown) and `messages` (why a status is not OK) are by
-    cluster, and so is `finished`, the evidence of objects that have finished. The result contains syncedGeneration,
+    cluster, and so are `finished`, the evidence of objects that have finished, and `started`, the record of others that
+    run to completion. The result contains syncedGeneration,
     clusters and all conditions, because a merge patch replaces lists.
     """
     clusters = [
         _entry(
-            name, str(statuses[name]), generations.get(name, 0), (messages or {}).get(name), (finished or {}).get(name)
+            name,
+            str(statuses[name]),
+            generations.get(name, 0),
+            (messages or {}).get(name),
+            (finished or {}).get(name),
+            (started or {}).get(name),
         )
         for name in sorted(statuses)
     ]
@@ -190,6 +199,7 @@ def _normalised(clusters: Any) -> list[dict[str, Any]]:
             entry.get("lastObservedGeneration", 0),
             entry.get("message"),
             entry.get("finished"),
+            entry.get("started"),
         )
         for entry in clusters
     )
@@ -197,7 +207,12 @@ def _normalised(clusters: Any) -> list[dict[str, Any]]:
 
 
 def _entry(
-    cluster: str, status: str, generation: int, message: str | None, finished: Mapping[str, Any] | None
+    cluster: str,
+    status: str,
+    generation: int,
+    message: str | None,
+    finished: Mapping[str, Any] | None,
+    started: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Return an entry of `status.clusters`; only one with something to explain has a message."""
     entry: dict[str, Any] = {"cluster": cluster, "status": status, "lastObservedGeneration": generation}
@@ -205,6 +220,8 @@ def _entry(
         entry["message"] = message[:_MESSAGE_LENGTH_MAX]
     if finished:
         entry["finished"] = dict(finished)
+    elif started:
+        entry["started"] = dict(started)
     return entry
 
 

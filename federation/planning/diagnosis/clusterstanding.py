@@ -52,6 +52,7 @@ _TABLE: Mapping[str, tuple[Standing, str]] = {
     "ClientRetrievalFailed": (Standing.REFUSED, "No client for the cluster"),
     "AlreadyExists": (Standing.REFUSED, "Exists already"),
     "ManagedLabelFalse": (Standing.REFUSED, "Not managed on purpose"),
+    "EndUnknown": (Standing.REFUSED, "End not known"),
     "KindNotServed": (Standing.REFUSED, "Kind not served"),
     "FieldRetentionFailed": (Standing.REFUSED, "Fields cannot be kept"),
     "FinalizerCheckFailed": (Standing.REFUSED, "Finalizers cannot be checked"),

@@ -35,6 +35,7 @@ FEDERATED_ANNOTATIONS = frozenset(
         names.DRY_RUN,
         names.UNDO,
         names.REBALANCE,
+        names.RUN_AGAIN,
         names.WRITTEN_ALLOCATIONS,
         names.AUTHORS,
     )

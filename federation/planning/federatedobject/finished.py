@@ -76,6 +76,19 @@ _RULES: Mapping[tuple[str, str], _Rule] = {
     ("tekton.dev", "TaskRun"): _TEKTON,
     ("trainer.kubeflow.org", "TrainJob"): _by_condition("Complete", "Failed"),
 }
+_SUCCEEDED = frozenset(("AllJobsCompleted", "Completed", "Succeeded"))
+_FAILED = frozenset(
+    (
+        "BackoffLimitExceeded",
+        "DeadlineExceeded",
+        "Failed",
+        "FailedIndexes",
+        "FailedJobs",
+        "MaxFailedIndexesExceeded",
+        "PodFailurePolicy",
+    )
+)
+"""Reasons of the events in which controllers tell the end of an object."""
 _TTL_S_MAX = 2**31 - 1
 _RUN_ONCE = frozenset({("", "Pod"), ("batch", "Job")})
 """The kinds that never run again, whatever of their spec changes."""
@@ -84,6 +97,13 @@ _RUN_ONCE = frozenset({("", "Pod"), ("batch", "Job")})
 def runs_to_completion(group: str, kind: str) -> bool:
     """Return whether objects of the kind finish."""
     return (group, kind) in _RULES
+
+
+def may_finish(template: Mapping[str, Any]) -> bool:
+    """Return whether the object of a template runs to completion; a Pod that always restarts does not."""
+    kind = kind_of(template)
+    policy = (template.get("spec") or {}).get("restartPolicy") if kind == ("", "Pod") else "Never"
+    return kind in _RULES and policy in ("Never", "OnFailure")
 
 
 def kind_of(obj: Mapping[str, Any]) -> tuple[str, str]:
@@ -120,11 +140,49 @@ def run_of(federated: Mapping[str, Any]) -> str:
     """Return what tells one run of a federated object from another."""
     template, owner = federated["spec"]["template"], controller_of(federated)
     uid = str((owner or {}).get("uid") or "")
+    if again := (federated["metadata"].get("annotations") or {}).get(names.RUN_AGAIN):
+        uid = f"{uid}/{blake2b(str(again).encode(), digest_size=8).hexdigest()}"
     if uid and kind_of(template) in _RUN_ONCE:
         return uid
     content = {key: value for key, value in template.items() if key not in ("metadata", "status")}
     digest = blake2b(orjson.dumps(content, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
     return f"{uid}/{digest}"
+
+
+def started(run: str, live: Mapping[str, Any]) -> Object:
+    """Return the record that this object was there in a run."""
+    return {"run": run, "uid": str(live["metadata"].get("uid", ""))}
+
+
+def started_by_cluster(federated: Mapping[str, Any], run: str) -> dict[str, Object]:
+    """Return the published record of the object in this run by cluster; {} for the run "", of kinds that do not end."""
+    entries = (federated.get("status") or {}).get("clusters") or () if run else ()
+    found = {str(entry["cluster"]): entry["started"] for entry in entries if entry.get("started")}
+    return {cluster: each for cluster, each in found.items() if each.get("run") == run}
+
+
+def end_told(kind: str, reason: str) -> bool | None:
+    """Return whether an event with this reason tells that an object of the kind has succeeded or failed, else None."""
+    if reason in _SUCCEEDED or reason in (f"{kind}Succeeded", f"{kind}Completed"):
+        return True
+    return False if reason in _FAILED or reason in (f"{kind}Failed", f"{kind}TimedOut", f"{kind}Timeout") else None
+
+
+def evidence_of_event(federated: Mapping[str, Any], *, succeeded: bool, time: str) -> Object:
+    """Return the evidence that an event of a member tells: its object, and so its last status, is gone."""
+    template = federated["spec"]["template"]
+    rule = _RULES[kind_of(template)]
+    value = "Failed" if not succeeded and "Failed" in rule.failed else min(rule.succeeded if succeeded else rule.failed)
+    status: Any = value
+    if rule.value:
+        for part in reversed(rule.value[1:]):
+            status = {part: status}
+    else:
+        type_, is_true = value or "Succeeded", "True" if value else "False"  # Tekton's failure is no success
+        status = {"conditions": [{"type": type_, "status": is_true, "lastTransitionTime": time}]}
+    if succeeded and kind_of(template) == ("batch", "Job"):
+        status["succeeded"] = (template.get("spec") or {}).get("completions") or 1
+    return {"run": run_of(federated), "succeeded": succeeded, "time": time, "templateHash": "", "status": status}
 
 
 def evidence(federated: Mapping[str, Any], live: Mapping[str, Any], now: datetime) -> Object:

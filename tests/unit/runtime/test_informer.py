@@ -160,6 +160,8 @@ async def test_a_list_after_an_expired_watch_reports_the_difference(
     await informer.wait_synced()
     informer.add_handler(heard)
     heard.take()
+    is_unseen: list[bool] = []
+    informer.add_handler(lambda _, new: is_unseen.append(informer.is_comparing) if new is None else None)
     client.fail(GONE)
     await settle()
     await paint(server, "changes", "red")
@@ -180,6 +182,9 @@ async def test_a_list_after_an_expired_watch_reports_the_difference(
     await paint(server, "comes", "black")
     await settle()
     assert heard.take() == [("update", "comes", "white", "black")]
+    await server.delete(CONFIGMAPS, "comes", "default")
+    await settle()
+    assert is_unseen == [True, False], "nobody saw how an object left that a list lacks"
 
 
 async def test_a_restored_server_that_counts_again_is_believed_although_a_revision_is_the_same(

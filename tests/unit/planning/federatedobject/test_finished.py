@@ -6,16 +6,21 @@ from typing import Any
 import orjson
 import pytest
 
+from federation.api import names
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import Object
 from federation.planning.federatedobject.finished import (
+    _RULES,
     STATUS_BYTES_MAX,
+    end_told,
     evidence,
     evidence_by_cluster,
+    evidence_of_event,
     expires_at,
     has_finished_everywhere,
     has_succeeded,
     last_status,
+    may_finish,
     run_of,
 )
 
@@ -103,6 +108,56 @@ def test_evidence_of_another_run_does_not_count() -> None:
     assert evidence_by_cluster(_federated(_job(), uid="u2", east=ended)) == {}
     assert not has_finished_everywhere(_federated(_job(), east=ended))
     assert has_finished_everywhere(_federated(_job(), east=ended, north=ended))
+
+
+def test_a_new_value_of_the_annotation_is_another_run() -> None:
+    for template in (_job(), _workflow()):
+        plain, again, later = (_federated(template) for _ in range(3))
+        again["metadata"]["annotations"] = {names.RUN_AGAIN: "2026-01-01"}
+        later["metadata"]["annotations"] = {names.RUN_AGAIN: "2026-01-02"}
+        assert len({run_of(plain), run_of(again), run_of(later)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "expected"),
+    [
+        ("Job", "Completed", True),
+        ("Job", "BackoffLimitExceeded", False),
+        ("Job", "SuccessfulCreate", None),
+        ("Workflow", "WorkflowSucceeded", True),
+        ("Workflow", "WorkflowNodeSucceeded", None),
+        ("Workflow", "WorkflowFailed", False),
+        ("PipelineRun", "PipelineRunTimeout", False),
+        ("PyTorchJob", "PyTorchJobSucceeded", True),
+        ("SparkApplication", "SparkApplicationFailed", False),
+    ],
+)
+def test_an_event_tells_an_end_by_its_reason(kind: str, reason: str, expected: bool | None) -> None:
+    assert end_told(kind, reason) is expected
+
+
+@pytest.mark.parametrize(("group", "kind"), sorted(_RULES))
+@pytest.mark.parametrize("succeeded", [True, False])
+def test_the_evidence_of_an_event_is_a_status_of_the_kind(group: str, kind: str, succeeded: bool) -> None:
+    template = {"apiVersion": f"{group}/v1" if group else "v1", "kind": kind, "metadata": {"name": "x"}, "spec": {}}
+    told = evidence_of_event(_federated(template), succeeded=succeeded, time="2026-01-01T00:00:00Z")
+    assert has_succeeded((group, kind), told) is succeeded
+    assert evidence_by_cluster(_federated(template, east=told)) == {"east": told}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "expected"),
+    [
+        ("Pod", {}, False),
+        ("Pod", {"restartPolicy": "Always"}, False),
+        ("Pod", {"restartPolicy": "Never"}, True),
+        ("Pod", {"restartPolicy": "OnFailure"}, True),
+        ("ConfigMap", {}, False),
+    ],
+)
+def test_a_pod_that_always_restarts_does_not_finish(kind: str, spec: Object, expected: bool) -> None:
+    assert may_finish({"apiVersion": "v1", "kind": kind, "spec": spec}) is expected
+    assert may_finish(_workflow())
 
 
 def test_the_time_to_live_begins_with_the_last_end() -> None:
