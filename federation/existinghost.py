@@ -193,7 +193,7 @@ class ExistingHost:
         ]
         async with asyncio.TaskGroup() as group:
             group.create_task(supervised([*shared, *self._wiring.caches], self._clock)(), name="shared-loops")
-            group.create_task(self._leadership.run(supervised(led, self._clock), waits_for_host=True), name="led-loops")
+            group.create_task(self._leadership.run(supervised(led, self._clock)), name="led-loops")
             await serve(self._endpoint, host=settings.host, port=settings.port, tls=tls, on_started=started)
 
     async def _renew(self, certificate: SharedCertificate) -> None:

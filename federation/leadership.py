@@ -40,14 +40,14 @@ class Leadership:
         """Return whether this process leads for certain: members, and hosts that are not embedded, refuse no writes."""
         return self._elector.may_act
 
-    async def run(self, lead: Run, *, waits_for_host: bool = False) -> None:
+    async def run(self, lead: Run) -> None:
         """Run `lead` while this process leads; FederationError when it does not any more.
 
-        The process ends then, and its next start has no state of the time when it led. With `waits_for_host` a host
-        that does not answer ends nothing: the process writes nothing until it answers.
+        The process ends then, and its next start has no state of the time when it led. A host that does not answer, or
+        slowly, ends nothing: the process writes nothing until its Lease is renewed.
         """
         try:
-            await self._elector.run(lead, is_final=True, waits_for_server=waits_for_host)
+            await self._elector.run(lead, is_final=True)
         except LeadershipLost as lost:
             raise FederationError(f"{lost}; another process runs the controllers now: start this one again") from lost
 

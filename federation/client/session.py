@@ -344,7 +344,20 @@ async def _refuse_redirected_handshake(
     return response
 
 
-class _CheckedConnector(aiohttp.TCPConnector):
+class _LastUsedFirst(aiohttp.BaseConnector):
+    """Uses the connection again that was released last, so that those which only a burst needed expire.
+
+    aiohttp takes the one that is idle for the longest time: one request in some seconds keeps all of them open.
+    """
+
+    def _release(self, key: Any, protocol: Any, *, should_close: bool = False) -> None:
+        super()._release(key, protocol, should_close=should_close)
+        idle = self._conns.get(key)
+        if idle and idle[-1][0] is protocol:
+            idle.rotate(1)
+
+
+class _CheckedConnector(_LastUsedFirst, aiohttp.TCPConnector):
     """Awaits `check` after each new connection, and closes the connection if that raises."""
 
     def __init__(self, check: Callable[[], Awaitable[None]], **arguments: Any) -> None:
@@ -369,7 +382,7 @@ class _CheckedConnector(aiohttp.TCPConnector):
             await asyncio.wait(closing, timeout=_CLOSE_S)
 
 
-class _TunnelConnector(aiohttp.BaseConnector):
+class _TunnelConnector(_LastUsedFirst):
     """Connects through a tunnel; TLS is between us and the server behind it, and `check` as above."""
 
     def __init__(

@@ -3,6 +3,10 @@
 The rules are those of client-go: the holder renews before `renew_deadline_s`, others take the Lease only after they
 have watched it unchanged for its duration *by their own clock*, and every write carries the resourceVersion that was
 read, so of two candidates one loses. Clocks of two machines are never compared. `run` works until cancelled.
+
+Unlike client-go's, a holder whose server is away or slow keeps the Lease until another candidate has it: meanwhile
+`may_act` is False. The duration that it writes grows with the time that renewals take, so that candidates leave a slow
+leader its Lease. Decision: docs/decisions/0096-a-slow-database-ends-no-process.md
 """
 
 import asyncio
@@ -21,12 +25,13 @@ from federation.client.client import Client
 from federation.runtime.workqueue import Jitter
 
 _log = structlog.get_logger(__name__)
+_MARGIN = 1.2
 _is_leader = Gauge("federation_runtime_leader", "1 while this process holds the Lease", ["lease"])
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderOptions:
-    """client-go's usual times; duration > renew deadline > retry period."""
+    """client-go's usual times; maximum >= duration > renew deadline > retry period."""
 
     lease_duration_s: float = 15.0
     """How long other candidates wait after the last renewal that they observed."""
@@ -34,6 +39,24 @@ class LeaderOptions:
     """How long the holder may fail to renew before it stops."""
     retry_period_s: float = 2.0
     """Pause between renewals; candidates try twice as often."""
+    lease_duration_s_max: float = 120.0
+    """The duration while renewals are slow is at most this long."""
+
+    def duration_s(self, pace_s: float) -> float:
+        """Return the duration for renewals that take `pace_s`: between two of them it must not end.
+
+        A renewal is valid from its start, and the next one begins when it has ended. The renew deadline is the same
+        part of each duration.
+        """
+        between_s = 2 * pace_s + self.retry_period_s
+        needed_s = _MARGIN * between_s * self.lease_duration_s / self.renew_deadline_s
+        if _MARGIN * between_s <= self.renew_deadline_s:
+            return self.lease_duration_s
+        return max(self.lease_duration_s, min(needed_s, self.lease_duration_s_max))
+
+    def deadline_s(self, duration_s: float) -> float:
+        """Return how long after the start of a renewal with this duration its holder may act."""
+        return duration_s * self.renew_deadline_s / self.lease_duration_s
 
 
 class LeadershipLost(FederationError):
@@ -62,33 +85,32 @@ class LeaderElector:
         self._jitter = jitter
         self._observed: tuple[str, str] = ("", "")
         self._observed_at_s = 0.0
-        self._renewed_at_s = 0.0
+        self._may_act_until_s = 0.0
+        self._pace_s = 0.0
+        """How long renewals take; an estimate that falls by half when they are faster."""
         self._gauge = _is_leader.labels(name)
         self._gauge.set(0)
 
     @property
     def may_act(self) -> bool:
         """Whether this candidate leads for certain: after a pause of the process its renewal may be overdue."""
-        return self.is_leader and self._clock.monotonic() - self._renewed_at_s < self._options.renew_deadline_s
+        return self.is_leader and self._clock.monotonic() < self._may_act_until_s
 
-    async def run(
-        self, lead: Callable[[], Awaitable[None]], *, is_final: bool = False, waits_for_server: bool = False
-    ) -> None:
+    async def run(self, lead: Callable[[], Awaitable[None]], *, is_final: bool = False) -> None:
         """Wait for leadership, run `lead`, cancel it when leadership is lost; again until cancelled or `lead` ends.
 
         The Lease is released at the end, so that the next candidate need not wait. With `is_final` a lost leadership
-        ends the run with LeadershipLost. With `waits_for_server` leadership is only lost to another candidate: while
-        the server does not answer, `may_act` is False and `lead` goes on. Afterwards it may act again if no other
-        candidate has led.
+        ends the run with LeadershipLost. Leadership is only lost to another candidate: while the server does not
+        answer in time, `may_act` is False and `lead` goes on. Afterwards it may act again if no other candidate has
+        led.
         """
         while True:
             while not await self._attempt():
                 # Candidates look twice as often as the holder renews, so that a released Lease is soon taken.
                 await self._clock.sleep(self._options.retry_period_s / 2 * (1 + 0.2 * self._jitter()))
-            self._renewed_at_s = self._clock.monotonic()
             self._set_leader(leader=True)
             work = asyncio.ensure_future(lead())
-            renewal = asyncio.ensure_future(self._keep_renewing(waits_for_server=waits_for_server))
+            renewal = asyncio.ensure_future(self._keep_renewing())
             try:
                 await asyncio.wait((work, renewal), return_when=asyncio.FIRST_COMPLETED)
                 if work.done():
@@ -101,31 +123,29 @@ class LeaderElector:
                 self._set_leader(leader=False)
                 await self._within(self._release(), self._options.retry_period_s)
             if is_final:
-                raise LeadershipLost(f"the Lease {self._namespace}/{self._name} is not renewed in time")
+                raise LeadershipLost(f"another candidate took the Lease {self._namespace}/{self._name}")
 
-    async def _keep_renewing(self, *, waits_for_server: bool) -> None:
-        """Renew until another candidate leads or, unless `waits_for_server`, renewals failed for the renew deadline."""
+    async def _keep_renewing(self) -> None:
+        """Renew until another candidate leads."""
         is_overdue = False
-        while True:
+        while not self._has_lost():
             await self._clock.sleep(self._options.retry_period_s)
-            left_s = self._renewed_at_s + self._options.renew_deadline_s - self._clock.monotonic()
-            # An attempt that hangs must not outlive the deadline: others may take the Lease soon after it.
-            started_s = self._clock.monotonic()
-            is_renewed: bool | None = None
-            if left_s > 0:
-                is_renewed = await self._within(self._attempt(), left_s)
-            elif waits_for_server:
-                if not is_overdue:
-                    _log.warning("lease not renewed in time: nothing is written until it is", lease=self._name)
-                is_overdue = True
-                is_renewed = await self._within(self._attempt(), self._options.renew_deadline_s)
-            if is_renewed:
-                self._renewed_at_s = started_s
-                if is_overdue:
-                    _log.info("lease renewed again", lease=self._name)
-                is_overdue = False
-            elif (is_renewed is None and not waits_for_server) or self._has_lost():
-                return
+            if is_overdue := self._report_overdue(was_overdue=is_overdue):
+                limit_s = max(self._options.renew_deadline_s, 2 * self._pace_s)
+            else:
+                limit_s = self._may_act_until_s - self._clock.monotonic()
+            if await self._within(self._attempt(), limit_s) is None:
+                # It may still take effect; the next one gets more time.
+                self._pace_s = min(max(self._pace_s, limit_s), self._options.lease_duration_s_max / 2)
+
+    def _report_overdue(self, *, was_overdue: bool) -> bool:
+        """Return whether this candidate may not act until its next renewal; log when that changes."""
+        is_overdue = not self.may_act
+        if is_overdue and not was_overdue:
+            _log.warning("lease not renewed in time: nothing is written until it is", lease=self._name)
+        elif was_overdue and not is_overdue:
+            _log.info("lease renewed again", lease=self._name)
+        return is_overdue
 
     def _has_lost(self) -> bool:
         """Return whether the last Lease that was read is not this candidate's."""
@@ -133,6 +153,8 @@ class LeaderElector:
 
     async def _attempt(self) -> bool:
         """Acquire or renew the Lease; return False if another candidate holds it or the server does not answer."""
+        started_s = self._clock.monotonic()
+        duration_s = self._options.duration_s(self._pace_s)
         try:
             lease = await self._client.get(LEASES, self._name, self._namespace)
         except NotFound:
@@ -141,9 +163,13 @@ class LeaderElector:
             return self._fail(failure)
         try:
             if lease is None:
-                await self._client.create(LEASES, self._to_lease(None))
+                await self._client.create(LEASES, self._to_lease(None, duration_s))
             elif self._may_take(lease):
-                await self._client.update(LEASES, self._to_lease(lease))
+                if (
+                    self.is_leader
+                ):  # what is written now may take effect although its answer is lost, and may be shorter
+                    self._may_act_until_s = min(self._may_act_until_s, started_s + self._options.deadline_s(duration_s))
+                await self._client.update(LEASES, self._to_lease(lease, duration_s))
             else:
                 return False
         except (Conflict, AlreadyExists):
@@ -151,6 +177,9 @@ class LeaderElector:
         except (ApiError, ClusterError) as failure:
             return self._fail(failure)
         self._observed = (self._identity, "")
+        # Others may have seen the new Lease soon after the start of this attempt.
+        self._may_act_until_s = started_s + self._options.deadline_s(duration_s)
+        self._pace_s = max(self._clock.monotonic() - started_s, self._pace_s / 2)
         return True
 
     def _may_take(self, lease: Object) -> bool:
@@ -166,7 +195,7 @@ class LeaderElector:
         duration_s = float(spec.get("leaseDurationSeconds") or self._options.lease_duration_s)
         return self._clock.monotonic() - self._observed_at_s >= duration_s
 
-    def _to_lease(self, old: Object | None) -> Object:
+    def _to_lease(self, old: Object | None, duration_s: float) -> Object:
         now = to_rfc3339_micro(self._clock.now())
         before = (old.get("spec") or {}) if old is not None else {}
         is_mine = before.get("holderIdentity") == self._identity
@@ -177,7 +206,7 @@ class LeaderElector:
         spec = {
             **before,
             "holderIdentity": self._identity,
-            "leaseDurationSeconds": max(1, round(self._options.lease_duration_s)),
+            "leaseDurationSeconds": max(1, round(duration_s)),
             "acquireTime": before.get("acquireTime", now) if is_mine else now,
             "renewTime": now,
             "leaseTransitions": transitions,

@@ -28,11 +28,14 @@ from tests.support.leftsockets import collect_left_sockets
 from tests.support.postgres import PostgresServer
 from tests.support.registerload import KEYS, Change, Load, Watcher, to_changes
 from tests.support.replicas import Api, Replica, ReplicaSet, holder, is_ready, leads, until
+from tests.support.slowdatabase import SlowDatabase
 
 ROUNDS = int(os.environ.get("FAULT_ROUNDS", "1"))
 REPLICAS = int(os.environ.get("FAULT_REPLICAS", "2"))
 PAUSE_S = 30.0 if ROUNDS > 1 else 0.0
 """How long a paused leader sleeps at least; it always sleeps until another one leads and writes."""
+SLOW_S = 0.3
+"""How late each answer of a slow database is: a commit has about ten."""
 CLIENT_PAUSE_S = 0.0 if ROUNDS > 1 else 0.03
 LOST = "another process runs the controllers now: start this one again"
 pytestmark = [
@@ -61,6 +64,8 @@ class Site:
     """Replicas on one PostgreSQL, with one member."""
 
     postgres: PostgresServer
+    line: SlowDatabase
+    """The way of all replicas to the database."""
     database: str
     replicas: ReplicaSet
     member: Path
@@ -71,15 +76,18 @@ class Site:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("site")
-    with PostgresServer(wal_segment_mib=1) as postgres, free_clusters(folder / "clusters", 1) as clusters:
-        url = postgres.create_database()
-        with ReplicaSet(folder / "replicas", url, REPLICAS, SHORT_LEASE if ROUNDS == 1 else {}) as replicas:
-            kubectl = replicas.replicas[0].kubectl
-            fedctl("join", "frankfurt", "--kubeconfig", str(clusters[0]), KUBECONFIG=str(kubectl.kubeconfig))
-            selectors = [{"apiVersion": "v1", "kind": "ConfigMap"}]
-            kubectl.apply({**POLICY, "spec": {**POLICY["spec"], "resourceSelectors": selectors}})
-            kubectl.apply(*[a_config_map(name, 0) for name in PUSHED])
-            yield Site(postgres, urlsplit(url).path[1:], replicas, clusters[0])
+    with (
+        PostgresServer(wal_segment_mib=1) as postgres,
+        free_clusters(folder / "clusters", 1) as clusters,
+        SlowDatabase(url := postgres.create_database()) as line,
+        ReplicaSet(folder / "replicas", line.url, REPLICAS, SHORT_LEASE if ROUNDS == 1 else {}) as replicas,
+    ):
+        kubectl = replicas.replicas[0].kubectl
+        fedctl("join", "frankfurt", "--kubeconfig", str(clusters[0]), KUBECONFIG=str(kubectl.kubeconfig))
+        selectors = [{"apiVersion": "v1", "kind": "ConfigMap"}]
+        kubectl.apply({**POLICY, "spec": {**POLICY["spec"], "resourceSelectors": selectors}})
+        kubectl.apply(*[a_config_map(name, 0) for name in PUSHED])
+        yield Site(postgres, line, urlsplit(url).path[1:], replicas, clusters[0])
     collect_left_sockets()
 
 
@@ -313,6 +321,47 @@ async def refuses(trial: Trial, cause: Callable[[], None], message: str) -> None
     await until(is_refused, f"refusals with {message!r} in {refused}")
 
 
+async def slow_down_postgres(trial: Trial) -> None:
+    """Let each answer of the database take long for minutes of a Lease: no process ends for that."""
+    starts = [replica.starts for replica in trial.site.replicas.replicas]
+    trial.site.line.delay_s = SLOW_S
+    try:
+        await asyncio.sleep(max(20.0, PAUSE_S))
+    finally:
+        trial.site.line.delay_s = 0.0
+    await trial.load.progress(5)
+    assert [replica.starts for replica in trial.site.replicas.replicas] == starts
+
+
+async def pause_postgres(trial: Trial) -> None:
+    await asyncio.to_thread(trial.postgres.pause)
+    try:
+        await asyncio.sleep(max(12.0, PAUSE_S))
+    finally:
+        await asyncio.to_thread(trial.postgres.resume)
+
+
+async def pause_all(trial: Trial) -> None:
+    """Pause all processes for longer than a Lease, as when their machine is suspended."""
+    for replica in trial.site.replicas.replicas:
+        replica.send(signal.SIGSTOP)
+    try:
+        await asyncio.sleep(max(8.0, PAUSE_S))
+    finally:
+        for replica in trial.site.replicas.replicas:
+            replica.send(signal.SIGCONT)
+
+
+async def throttle_all(trial: Trial) -> None:
+    """Give all processes a fifth of the time, as a machine without CPU left does."""
+    ends_s = time.monotonic() + max(15.0, PAUSE_S)
+    while time.monotonic() < ends_s:
+        for number, pause_s in ((signal.SIGSTOP, 0.4), (signal.SIGCONT, 0.1)):
+            for replica in trial.site.replicas.replicas:
+                replica.send(number)
+            await asyncio.sleep(pause_s)
+
+
 async def kill_at_each_step_of_a_commit(trial: Trial) -> None:
     """Kill one replica after the other in the middle of a commit."""
     for number, step in enumerate(Step):
@@ -339,6 +388,10 @@ NIGHTLY: dict[str, Fault] = {
     "kill -9 at each step of a commit": kill_at_each_step_of_a_commit,
     "restart of PostgreSQL": restart_postgres,
     "PostgreSQL read-only": make_postgres_read_only,
+    "PostgreSQL slow": slow_down_postgres,
+    "PostgreSQL paused": pause_postgres,
+    "all processes paused": pause_all,
+    "all processes slow": throttle_all,
 }
 
 

@@ -116,6 +116,20 @@ class PostgresServer:
             arguments = ["prlimit", f"--pid={process.pid}", f"--fsize={'unlimited' if bytes_max < 0 else bytes_max}:"]
             subprocess.run(arguments, check=False, capture_output=True, timeout=10, cwd="/", **self._as_user())
 
+    def pause(self) -> None:
+        """Stop all processes of the server where they are, as on a machine that hangs, until `resume`."""
+        self._signal_all(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        server = psutil.Process(self._process.pid)
+        for process in [server, *server.children(recursive=True)]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+
     def _start(self) -> None:
         if self._user is not None:
             os.chown(self._folder, self._user, self._user)

@@ -79,11 +79,8 @@ class Admission:
 
     async def load(self) -> None:
         """Load the stored configurations."""
-        await self._mutating.load()
-        await self._validating.load()
-        await self._mutating_policies.load()
-        await self._policies.load()
-        await self._limit_ranges.load()
+        kinds = (self._mutating, self._validating, self._mutating_policies, self._policies, self._limit_ranges)
+        await asyncio.gather(*(kind.load() for kind in kinds))
 
     def loops(self) -> dict[str, Loop]:
         """Return the background loops by name; each runs until cancelled."""

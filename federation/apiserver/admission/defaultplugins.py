@@ -11,6 +11,7 @@ stored. Writes of the server itself and of its process are completed and never r
 Decision: docs/decisions/0095-admission-in-the-write-path.md
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -93,8 +94,7 @@ class DefaultPlugins:
 
     async def load(self) -> None:
         """Load the stored objects."""
-        for followed in self._followed.values():
-            await followed.load()
+        await asyncio.gather(*(followed.load() for followed in self._followed.values()))
 
     def loops(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """Return the background loops by name; each runs until cancelled."""

@@ -74,9 +74,8 @@ async def ensure_default_rbac(registry: Registry, options: RBACOptions | None = 
     await asyncio.gather(*(ensure(plural, obj) for plural, obj in default_objects(options)))
     if options.retired:
         # The aggregated roles hold copies of the rules, which are in force until the aggregation controller runs.
-        for name in _AGGREGATED:
-            await _remove_retired(registry, f"system:aggregate-to-{name}", options.retired)
-            await _remove_retired(registry, name, options.retired)
+        roles = [name for each in _AGGREGATED for name in (f"system:aggregate-to-{each}", each)]
+        await asyncio.gather(*(_remove_retired(registry, name, options.retired) for name in roles))
 
 
 async def _remove_retired(registry: Registry, name: str, retired: Collection[tuple[str, str]]) -> None:

@@ -40,6 +40,8 @@ from federation.apiserver.verbs.writes import Writer, without_finalizer
 
 _PREFIX = f"/{CRDS.group}/{CRDS.plural}/"
 _RETRY_S = 0.5
+_INSTALLS_MAX = 32
+"""Definitions of `install` that are written at the same time."""
 _ESTABLISHED = (
     ("True", "NoConflicts", "no conflicts found"),
     ("True", "InitialNamesAccepted", "the initial names have been accepted"),
@@ -116,26 +118,37 @@ class CRDController:
         await self.load()
 
     async def _install(self, manifests: Sequence[Object]) -> None:
+        """Write the definitions at the same time: reads and commits then share their round trips to a database."""
         info = self._context.kinds.lookup(CRDS.group, CRDS.version, CRDS.plural)
-        for manifest in manifests:
-            name = manifest["metadata"]["name"]
+        places = asyncio.Semaphore(_INSTALLS_MAX)
+
+        async def install(manifest: Object) -> None:
+            async with places:
+                await self._install_one(info, manifest)
+
+        await asyncio.gather(*(install(manifest) for manifest in manifests))
+
+    async def _install_one(self, info: KindInfo, manifest: Object) -> None:
+        name = manifest["metadata"]["name"]
+
+        def updated(live: Object) -> tuple[Object, bool]:
+            wanted = _copy(manifest)
+            held = live["metadata"].get("labels") or {}
+            if not (wanted["metadata"].get("labels") or {}).items() <= held.items():
+                return live, False
+            return {**live, "spec": wanted["spec"]}, False
+
+        try:
+            await self._writer.change(info, "", name, updated, WriteOptions())
+        except NotFound:
             try:
                 await self._writer.create(info, "", _copy(manifest), WriteOptions())
-            except AlreadyExists:
-                wanted = _copy(manifest)
-
-                def updated(live: Object, wanted: Object = wanted) -> tuple[Object, bool]:
-                    held = live["metadata"].get("labels") or {}
-                    if not (wanted["metadata"].get("labels") or {}).items() <= held.items():
-                        return live, False
-                    return {**live, "spec": wanted["spec"]}, False
-
-                try:
-                    await self._writer.change(info, "", name, updated, WriteOptions())
-                except ValueDamaged:
-                    # The manifest is the whole definition, so a damaged one is replaced.
-                    await self._deleter.delete(info, "", name, DeleteOptions())
-                    await self._writer.create(info, "", _copy(manifest), WriteOptions())
+            except AlreadyExists:  # by another process that starts, perhaps of another version
+                await self._writer.change(info, "", name, updated, WriteOptions())
+        except ValueDamaged:
+            # The manifest is the whole definition, so a damaged one is replaced.
+            await self._deleter.delete(info, "", name, DeleteOptions())
+            await self._writer.create(info, "", _copy(manifest), WriteOptions())
 
     async def before_create(self, obj: Object, *, dry_run: bool) -> None:
         del dry_run

@@ -6,6 +6,7 @@ The server's own objects are created at start and after a deletion. Objects with
 receives the objects after every change.
 """
 
+import asyncio
 import contextlib
 import json
 from collections.abc import Callable, Sequence
@@ -49,10 +50,8 @@ class FlowControlObjects:
 
     async def ensure(self) -> None:
         """Create or repair the server's own objects, and publish all."""
-        for kind, specs in self._specs.items():
-            info = self._info(kind)
-            for name, spec in specs.items():
-                await self._ensure_object(info, name, spec)
+        own = [(self._info(kind), name, spec) for kind, specs in self._specs.items() for name, spec in specs.items()]
+        await asyncio.gather(*(self._ensure_object(*each) for each in own))
         await self._publish()
 
     async def run(self) -> None:

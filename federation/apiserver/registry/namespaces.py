@@ -39,9 +39,12 @@ class NamespaceController:
     async def ensure_system_namespaces(self) -> None:
         """Create the namespaces that always exist."""
         info = self._context.kinds.lookup(NAMESPACES.group, NAMESPACES.version, NAMESPACES.plural)
-        for name in self._context.options.system_namespaces:
+
+        async def ensure(name: str) -> None:
             if not await self._has(info.key("", name)):
                 await self._create(info.resource.plural, "", {"metadata": {"name": name}})
+
+        await asyncio.gather(*(ensure(name) for name in self._context.options.system_namespaces))
 
     async def run(self) -> None:
         """Reconcile every namespace until cancelled."""

@@ -9,6 +9,7 @@ control. `controllers` act on it: namespaces, garbage collection, removed defini
 processes on one database all need the caches, and one runs the controllers.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -119,16 +120,19 @@ class Registry:
         await supervisor.run()
 
     async def start(self) -> None:
-        """Load custom kinds and admission, and create the system namespaces. May be repeated."""
+        """Load custom kinds and admission, and create the system namespaces. May be repeated.
+
+        What does not depend on each other is read at the same time: such reads share their round trips to a database.
+        """
         await self.store.ready()
-        await self._crds.load()
-        await self.apis.load()
-        await self._admission.load()
-        await self._defaults.load()
-        await self._quota.load()
-        await self._namespaces.ensure_system_namespaces()
-        await ensure_system_priorities(self._context, self._writer)
-        await self._flow_control.ensure()
+        await asyncio.gather(
+            self._crds.load(), self.apis.load(), self._admission.load(), self._defaults.load(), self._quota.load()
+        )
+        await asyncio.gather(
+            self._namespaces.ensure_system_namespaces(),
+            ensure_system_priorities(self._context, self._writer),
+            self._flow_control.ensure(),
+        )
 
     def is_full(self, namespace: str) -> bool:
         """Return True if a namespace stores more bytes than it may: users add nothing, and neither do overrides."""

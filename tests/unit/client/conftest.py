@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,8 @@ class TinyServer:
 
     requests: list[tuple[str, bytes]]
     connection: Connection
+    ports: list[int] = field(default_factory=list)
+    """The client's port of each request."""
 
 
 @pytest.fixture
@@ -69,6 +71,7 @@ async def serve(pki: PKI) -> AsyncIterator[Callable[..., Awaitable[TinyServer]]]
                     lengths = [line for line in head.lower().splitlines() if line.startswith("content-length:")]
                     body = await reader.readexactly(int(lengths[0].split(":")[1])) if lengths else b""
                     found.requests.append((head, body))
+                    found.ports.append(writer.get_extra_info("peername")[1])
                     data = answer(head)
                     if data is None:
                         continue

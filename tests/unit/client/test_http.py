@@ -78,6 +78,18 @@ async def test_the_deadline_includes_the_wait_for_a_connection(serve, connect) -
     assert len(server.requests) < 3
 
 
+async def test_connections_that_only_a_burst_needed_are_not_used_again_so_that_they_expire(
+    serve, connect, answered
+) -> None:
+    server = await serve(lambda head: answered(OBJECT))
+    client = connect(server.connection)
+    await asyncio.gather(*(client.get(NAMESPACES, "x") for _ in range(5)))
+    assert len(set(server.ports)) == 5
+    for _ in range(5):
+        await client.get(NAMESPACES, "x")
+    assert len(set(server.ports[5:])) == 1
+
+
 async def test_a_refused_connection_is_unreachable(serve, connect) -> None:
     with pytest.raises(ClusterUnreachable, match="no connection"):
         await connect(Connection("http://127.0.0.1:1")).get(NAMESPACES, "x")

@@ -36,11 +36,28 @@ class Candidate:
 
     async def lead_until_lost(self) -> None:
         with pytest.raises(LeadershipLost):
-            await self.elector.run(self.lead, is_final=True, waits_for_server=True)
+            await self.elector.run(self.lead, is_final=True)
 
     @property
     def is_leading(self) -> bool:
         return bool(self.led) and self.led[-1][1] is None
+
+
+class Slow:
+    """A transport whose server answers late, and has done what it was asked for at half of that time."""
+
+    def __init__(self, transport, clock, delay_s: float) -> None:
+        self.transport, self.clock, self.delay_s = transport, clock, delay_s
+
+    async def request(self, request):
+        # Cancelling a request does not cancel what the server does.
+        done = asyncio.ensure_future(self._done(request))
+        await self.clock.sleep(self.delay_s)
+        return await done
+
+    async def _done(self, request):
+        await self.clock.sleep(self.delay_s / 2)
+        return await self.transport.request(request)
 
 
 @pytest.fixture
@@ -105,17 +122,17 @@ async def test_a_renewal_that_takes_effect_late_does_not_keep_the_lease(one, ser
     assert (await holder(server))[0] == ""
 
 
-async def test_a_leader_without_its_server_stops_before_another_begins(one, two, clock, start, settle) -> None:
+async def test_a_leader_without_its_server_may_not_act_before_another_leads(one, two, clock, start, settle) -> None:
     start(one.elector.run(one.lead))
     await settle()
     start(two.elector.run(two.lead))
     await clock.advance(20)
     one.client.fail(ClusterUnreachable("no route"))
     await settle()
-    await clock.advance(60)
-    assert not one.is_leading
-    assert two.is_leading
-    assert one.led[-1][1] <= two.led[-1][0]
+    while not two.is_leading:
+        await clock.advance(1)
+        assert not (one.elector.may_act and two.elector.may_act)
+    assert not one.elector.may_act
     one.client.fail(None)
     await clock.advance(60)
     assert two.is_leading
@@ -132,10 +149,10 @@ async def test_a_short_outage_changes_nothing(one, clock, start, settle) -> None
     assert one.led == [(0, None)]
 
 
-async def test_a_renewal_that_hangs_ends_leadership_in_time(one, clock, start, settle) -> None:
+async def test_while_a_renewal_hangs_the_leader_may_not_act(one, clock, start, settle) -> None:
     start(one.elector.run(one.lead))
     await settle()
-    hanging = asyncio.Event()
+    transport, hanging = one.client.transport.transport, asyncio.Event()
 
     class Hanging:
         async def request(self, request) -> None:
@@ -143,8 +160,11 @@ async def test_a_renewal_that_hangs_ends_leadership_in_time(one, clock, start, s
 
     one.client.replace(Hanging())
     await clock.advance(10.5)
-    assert not one.is_leading
-    assert one.led[0][1] == pytest.approx(10.0)
+    assert one.is_leading
+    assert not one.elector.may_act
+    one.client.replace(transport)
+    await clock.advance(30)
+    assert one.elector.may_act, "the request that hangs was given up"
 
 
 async def test_a_lease_taken_by_force_ends_leadership(one, server, clock, start, settle) -> None:
@@ -187,7 +207,7 @@ async def test_an_error_of_the_work_is_raised(one, clock, settle) -> None:
 
 
 async def test_a_leader_that_waits_for_its_server_writes_nothing_meanwhile(one, server, clock, start, settle) -> None:
-    start(one.elector.run(one.lead, is_final=True, waits_for_server=True))
+    start(one.elector.run(one.lead, is_final=True))
     await settle()
     one.client.fail(ClusterUnreachable("no route"))
     await clock.advance(60)
@@ -227,3 +247,54 @@ async def test_a_lease_that_was_released_meanwhile_is_lost(one, two, clock, star
     one.client.fail(None)
     await clock.advance(12)
     assert leading.done()
+
+
+@pytest.mark.parametrize(("delay_s", "acted_s_min"), [(1.0, 590), (4.0, 550), (8.0, 550), (20.0, 200)])
+async def test_a_slow_server_neither_ends_leadership_nor_makes_two_leaders(
+    one, two, clock, start, settle, delay_s, acted_s_min
+) -> None:
+    leading = start(one.lead_until_lost())
+    await settle()
+    start(two.elector.run(two.lead))
+    await clock.advance(20)
+    fast = one.client.transport.transport
+    for candidate in (one, two):
+        candidate.client.replace(Slow(fast, clock, delay_s))
+    acted_s = 0
+    for second in range(1200):
+        await clock.advance(1)
+        assert not (one.elector.may_act and two.elector.may_act)
+        acted_s += second >= 600 and (one.elector.may_act or two.elector.may_act)
+    for candidate in (one, two):
+        candidate.client.replace(fast)
+    assert leading.done() is two.is_leading
+    assert acted_s > acted_s_min, "in time, the pace of the server is known"
+    assert len(one.led) + len(two.led) <= 2, "the Lease does not go back and forth"
+
+
+async def test_after_a_slow_time_a_dead_leader_is_followed_as_soon_as_before(
+    one, two, server, clock, start, settle
+) -> None:
+    start(one.elector.run(one.lead))
+    await settle()
+    slow = Slow(one.client.transport.transport, clock, 5.0)
+    one.client.replace(slow)
+    await clock.advance(200)
+    lease = await server.get(LEASES, "federation", "kube-system")
+    assert lease["spec"]["leaseDurationSeconds"] > 15
+    one.client.replace(slow.transport)
+    await clock.advance(60)
+    start(two.elector.run(two.lead))
+    await clock.advance(5)
+    one.client.fail(ClusterUnreachable("no route"))
+    await clock.advance(20)
+    assert two.is_leading
+
+
+@pytest.mark.parametrize("pace_s", [0, 0.01, 0.5, 2, 5, 12, 20])
+def test_a_duration_covers_two_renewals(pace_s) -> None:
+    for options in (LeaderOptions(), LeaderOptions(8, 5, 1), LeaderOptions(5, 4, 0.5)):
+        duration_s = options.duration_s(pace_s)
+        assert options.lease_duration_s <= duration_s <= options.lease_duration_s_max
+        assert options.deadline_s(duration_s) >= 2 * pace_s + options.retry_period_s
+        assert pace_s > 1 or duration_s == options.lease_duration_s
