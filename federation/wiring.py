@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable
 
 from federation import __version__
-from federation.admission.rolloutgates import compile_gate
 from federation.admission.statusrules import compile_status_rule
 from federation.api.federatedtype import from_config
 from federation.apimachinery.clock import Clock
@@ -28,8 +27,6 @@ from federation.controllers.leftovers.controller import LeftoverController
 from federation.controllers.nsautoprop.controller import NamespaceController, NamespaceOptions
 from federation.controllers.override.controller import OverrideController, OverrideOptions
 from federation.controllers.policystatus.controller import PolicyStatusController
-from federation.controllers.rollout.controller import RolloutController
-from federation.controllers.rollout.httpgate import GateTransport
 from federation.controllers.schedule.controller import ScheduleController
 from federation.controllers.statusaggregate.controller import StatusAggregateController
 from federation.controllers.statuscollect.controller import StatusCollectController
@@ -38,7 +35,7 @@ from federation.delivery.controller import SyncController
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.featureapi.feature import Loop
-from federation.featureapi.surroundings import Surroundings
+from federation.featureapi.surroundings import GateTransport, Surroundings
 from federation.features.catalogue import FEATURES, feature_holds, spread_compiler
 from federation.journal.decisions import Journal
 from federation.planning.clusters.clusterresources import Collectors
@@ -115,7 +112,6 @@ class Wiring:
             ("events", self.recorder.run),
             *self._controllers(journal, settings),
             *self._features(journal, settings),
-            ("rollout", RolloutController(self.host, compile_gate, self._gate_transport).run),
         ]
 
     def _scheduler(self, journal: Journal, settings: Settings) -> ScheduleController:
@@ -169,6 +165,7 @@ class Wiring:
             self.policy_usage,
             self._collectors,
             journal,
+            self._gate_transport,
             toleration_s=settings.failover_toleration_s,
             has_existing_host=settings.has_existing_host,
             preemption_interval_s=settings.preemption_interval_s,

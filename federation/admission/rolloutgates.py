@@ -1,6 +1,6 @@
 """The CEL engine for the gates of rollouts (`spec.rollout.waves[].gate.expression` of policies).
 
-`controllers/rollout` gets `compile_gate` from the assembly, and the admission of policies compiles with it, so an
+`features/waves` uses `compile_gate`, and the admission of policies compiles with it, so an
 expression that is accepted is one that runs. A gate is evaluated for each cluster on the control loop, so its limit is
 that of expressions of namespaces' users (`apiserver/semantics/cel/budget.py`).
 """

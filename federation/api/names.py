@@ -261,28 +261,8 @@ HEALTH_TAINTS = frozenset({TAINT_NOT_READY, TAINT_UNREACHABLE})
 TAINT_UNSCHEDULABLE = _OURS + "unschedulable"
 TAINT_DRAIN = _OURS + "drain"
 
-# Condition types and reasons of a FederatedRollout
-ROLLOUT_PROGRESSING = "Progressing"
-ROLLOUT_HEALTHY = "Healthy"
+# Condition types of a FederatedRollout that screens show
 ROLLOUT_PAUSED = "Paused"
-ROLLOUT_ROLLED_BACK = "RolledBack"
-REASON_GATES_HELD = "GatesHeld"
-REASON_GATE_NOT_HELD = "GateNotHeld"
-REASON_PAUSED_BY_USER = "PausedByUser"
-REASON_WAITING_FOR_APPROVAL = "WaitingForApproval"
-REASON_WAVE_IS_EMPTY = "WaveIsEmpty"
-REASON_NOT_PAUSED = "NotPaused"
-REASON_WAVE_FAILED = "WaveFailed"
-REASON_NOT_ROLLED_BACK = "NotRolledBack"
-
-# Event reasons of the rollout controller
-EVENT_ROLLOUT_STARTED = "RolloutStarted"
-EVENT_WAVE_STARTED = "WaveStarted"
-EVENT_WAVE_COMPLETE = "WaveComplete"
-EVENT_ROLLOUT_COMPLETE = "RolloutComplete"
-EVENT_ROLLOUT_STOPPED = "RolloutStopped"
-EVENT_ROLLING_BACK = "RollingBack"
-EVENT_ROLLED_BACK = "RolledBack"
 
 # Users under whose name the control plane submits overridden objects to the host's admission; they have no credentials
 OVERRIDE_POLICY_USER = "federation:override-policy"

@@ -12,9 +12,9 @@ from federation.apimachinery.errors import ApiError, ClusterError, Configuration
 from federation.apimachinery.resources import PODS, Object, Resource
 from federation.apimachinery.selectors import format_label_selector
 from federation.cli.whydelivery import read_delivery
-from federation.planning.rollout.strategy import is_paused as is_workload_paused
-from federation.planning.rollout.strategy import pause_patch
-from federation.planning.waves.podproblems import find_problem
+from federation.planning.status.podproblems import find_problem
+from federation.planning.steps.strategy import is_paused as is_workload_paused
+from federation.planning.steps.strategy import pause_patch
 from federation.planning.waves.waverules import has_waves
 from federation.terminal.plaintext import print_document
 from federation.terminal.printing import make_console, print_field, print_rows

@@ -17,9 +17,9 @@ from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object, Resource
 from federation.cli import plainrollouts
 from federation.client.client import PatchType
-from federation.planning.rollout.strategy import is_paused as is_workload_paused
-from federation.planning.waves.report import waiting_wave
-from federation.planning.waves.templatehistory import history_resource, number_of, template_of
+from federation.planning.federatedobject.templatehistory import history_resource, number_of, template_of
+from federation.planning.steps.strategy import is_paused as is_workload_paused
+from federation.planning.waves.rolloutstatus import waiting_wave
 from federation.planning.waves.waverecord import Phase
 from federation.plans.kinds import ServedKinds, split_target
 from federation.terminal import candidates, flags

@@ -16,7 +16,7 @@ from federation.delivery.rules.decision import Decision
 from federation.delivery.rules.facts import Facts
 from federation.delivery.rules.memberrecord import Sent, State
 from federation.delivery.rules.plan import ClusterState, Operation
-from federation.planning.rollout.memberstate import to_unobserved
+from federation.planning.steps.memberstate import to_unobserved
 from federation.runtime.events import WARNING, Recorder
 
 _AT_REST = frozenset(("as wanted", "nothing", "gone"))

@@ -1,4 +1,4 @@
-"""The steps of a divided workload: reads its clusters, asks `planning/rollout` for the next steps, and records waits.
+"""The steps of a divided workload: reads its clusters, asks `planning/steps` for the next steps, and records waits.
 
 Every reconcile plans again from the newest known member objects. In memory are the last plans of workloads that need
 further steps, and in the records of member objects the writes that members have not observed yet. When the status of a
@@ -23,16 +23,16 @@ from federation.delivery.rules.plan import is_management_disabled
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.failover.podbudgets import unavailable_max
 from federation.planning.rendering.memberobject import Rendered, RenderError
-from federation.planning.rollout.memberstate import (
+from federation.planning.steps.memberstate import (
     is_observed,
     is_status_change,
     replicas_of,
     to_target,
     with_status,
 )
-from federation.planning.rollout.steps import UNKNOWN_PODS, Step, Target, plan_steps
-from federation.planning.rollout.strategy import Strategy, strategy_of, within
-from federation.planning.rollout.waveapproval import approved_revisions
+from federation.planning.steps.steps import UNKNOWN_PODS, Step, Target, plan_steps
+from federation.planning.steps.strategy import Strategy, strategy_of, within
+from federation.planning.steps.waveapproval import approved_revisions
 from federation.planning.waves.waverules import is_approval_due
 from federation.runtime.controller import Key
 from federation.runtime.federatedobjects import FederatedObjects

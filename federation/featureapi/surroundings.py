@@ -1,11 +1,23 @@
 """The arguments of a feature's controllers: the host, and facts that only the composition root has."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.webhookclient import WebhookResponse
 from federation.journal.decisions import Journal
 from federation.planning.clusters.clusterresources import Collectors
 from federation.runtime.host import Host
 from federation.scheduling.policyusage import PolicyUsage
+
+
+class GateTransport(Protocol):
+    """The network: a `WebhookClient`, or a double in tests."""
+
+    async def get(self, connection: Connection, headers: Mapping[str, str], *, timeout_s: float) -> WebhookResponse:
+        """Return the response, or the reason why there is none; never raises."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +30,8 @@ class Surroundings:
     collectors: Collectors
     """The capacity of members, node by node."""
     journal: Journal
+    gate_transport: GateTransport
+    """Sends the requests of gates of rollouts, whose addresses users of namespaces choose."""
     toleration_s: float
     """Time after which an unreachable cluster counts as lost."""
     has_existing_host: bool

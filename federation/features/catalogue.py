@@ -14,6 +14,7 @@ from federation.features import (
     topologyspread,
     types,
     uniteddeployment,
+    waves,
     workloadspread,
 )
 
@@ -35,6 +36,7 @@ FEATURES: tuple[Feature, ...] = (
     topologyspread.FEATURE,
     types.FEATURE,
     uniteddeployment.FEATURE,
+    waves.FEATURE,
     workloadspread.FEATURE,
 )
 

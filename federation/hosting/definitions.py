@@ -19,7 +19,6 @@ from federation.api.v1alpha1.collectedstatus import ClusterCollectedStatus, Coll
 from federation.api.v1alpha1.federatedcluster import FederatedCluster
 from federation.api.v1alpha1.federatedobject import ClusterFederatedObject, FederatedObject
 from federation.api.v1alpha1.federatedresourcequota import FederatedResourceQuota
-from federation.api.v1alpha1.federatedrollout import FederatedRollout
 from federation.api.v1alpha1.federatedtypeconfig import FederatedTypeConfig
 from federation.api.v1alpha1.leftover import Leftover
 from federation.api.v1alpha1.overridepolicy import ClusterOverridePolicy, OverridePolicy
@@ -42,7 +41,6 @@ KINDS: tuple[type[Kind], ...] = (
     FederatedCluster,
     FederatedObject,
     FederatedResourceQuota,
-    FederatedRollout,
     FederatedTypeConfig,
     Leftover,
     PlacementHold,

@@ -10,7 +10,7 @@ from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.publicaddresses import is_public, parse_networks
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
-from federation.controllers.rollout.httpgate import HTTPGate
+from federation.features.waves.httpgate import HTTPGate
 from federation.planning.waves.waverules import HTTPCheck
 from federation.runtime.controller import Key
 from federation.settings import Settings

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.generated import examples
 
-from federation.planning.waves.report import record_of, to_status, waiting_wave
-from federation.planning.waves.waveplan import Control, Plan, plan_waves
+from federation.features.waves.rules.report import to_status
+from federation.features.waves.rules.waveplan import Control, Plan, plan_waves
+from federation.planning.waves.rolloutstatus import record_of, waiting_wave
 from federation.planning.waves.waverecord import Observed, Phase, Record, clusters_of_wave
 from federation.planning.waves.waverules import Gate, Rules, Wave
 

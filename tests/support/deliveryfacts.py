@@ -32,9 +32,9 @@ from federation.delivery.rules.plan import (
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.rendering.memberobject import Rendered
 from federation.planning.rendering.verdicts import Outcome, Verdict
-from federation.planning.rollout.steps import Step, Unobserved
-from federation.planning.rollout.strategy import Limits
 from federation.planning.status.delivery import Drift
+from federation.planning.steps.steps import Step, Unobserved
+from federation.planning.steps.strategy import Limits
 
 NOW = 1000.0
 KEY = MemberKey("m1", DEPLOYMENTS, "default", "web")

@@ -15,7 +15,7 @@ from typing import Any
 from federation.api import names
 from federation.apimachinery.resources import Object, Resource
 from federation.planning.rendering.memberobject import Rendered, finish, template_revision
-from federation.planning.rollout.memberstate import (
+from federation.planning.steps.memberstate import (
     is_observed,
     replicas_of,
     to_departing,
@@ -23,8 +23,8 @@ from federation.planning.rollout.memberstate import (
     to_target,
     to_unobserved,
 )
-from federation.planning.rollout.steps import UNKNOWN_PODS, Target, Unobserved, plan_steps
-from federation.planning.rollout.strategy import ORDERED, strategy_of
+from federation.planning.steps.steps import UNKNOWN_PODS, Target, Unobserved, plan_steps
+from federation.planning.steps.strategy import ORDERED, strategy_of
 
 
 class BudgetError(AssertionError):

@@ -3,7 +3,7 @@
 A Deployment that is updated and divided at the same time runs in several clusters, each with its own maxSurge and
 maxUnavailable. `plan_rollout` turns the budgets of the whole into those of each cluster for one round; the caller
 repeats it whenever a cluster has made progress. It is KubeAdmiral's planner of 2023, as a reference for
-tests: it trusts the last report of each member (docs/decisions/0034). Sync uses `planning/rollout/steps.py`.
+tests: it trusts the last report of each member (docs/decisions/0034). Sync uses `planning/steps/steps.py`.
 """
 
 from collections.abc import Iterable

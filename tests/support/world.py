@@ -43,7 +43,7 @@ from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool, PoolOptions
 from federation.client.retryingwebhookclient import WebhookTransport
 from federation.controllers.federate.controller import first_finalizers, host_effects
-from federation.controllers.rollout.httpgate import GateTransport
+from federation.featureapi.surroundings import GateTransport
 from federation.features.types.shippedtypes import ensure_types
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins

@@ -16,7 +16,7 @@ from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.planning.federatedobject.federatedtemplate import divide
 from federation.planning.federatedobject.placements import effective_placement
-from federation.planning.waves.templatehistory import history_resource, plan_history
+from federation.planning.federatedobject.templatehistory import history_resource, plan_history
 
 
 async def write_history(client: Client, type_: FederatedType, source: Object, federated: Object) -> None:

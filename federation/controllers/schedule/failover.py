@@ -39,7 +39,7 @@ from federation.planning.failover.tolerance import FailoverRules, Tolerance, fix
 from federation.planning.federatedobject.finished import evidence_by_cluster
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 from federation.planning.guard.losses import lost_clusters
-from federation.planning.rollout.strategy import can_surge
+from federation.planning.steps.strategy import can_surge
 from federation.runtime.controller import Key, key_of
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects

@@ -37,7 +37,6 @@ from federation.planning.aggregation.rules import Compile, Computed, apply_rules
 from federation.planning.federatedobject.finished import evidence_by_cluster
 from federation.planning.federatedobject.placements import current_clusters, effective_placement
 from federation.planning.federatedobject.provenance import is_from
-from federation.planning.rollout.waveapproval import failure_of
 from federation.planning.status.completeness import (
     has_first_status,
     is_complete,
@@ -54,6 +53,7 @@ from federation.planning.status.sourceconditions import (
     with_source_conditions,
 )
 from federation.planning.status.staleness import last_known, with_stale_condition, without_updated
+from federation.planning.steps.waveapproval import failure_of
 from federation.runtime.assumecache import AssumeCache
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.host import Host

@@ -25,7 +25,7 @@ from federation.planning.federatedobject.finished import (
     started_by_cluster,
 )
 from federation.planning.rendering.memberobject import Renderer
-from federation.planning.rollout.steps import Step
+from federation.planning.steps.steps import Step
 from federation.runtime.controller import Key
 
 BRIEF_S = 1.0

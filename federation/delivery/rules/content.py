@@ -24,8 +24,8 @@ from federation.planning.rendering.retention import (
     retain_for_apply,
     retain_replicas_for_apply,
 )
-from federation.planning.rollout.memberstate import replicas_of, to_departing, to_stepped
-from federation.planning.rollout.steps import Step
+from federation.planning.steps.memberstate import replicas_of, to_departing, to_stepped
+from federation.planning.steps.steps import Step
 
 _MISSED_CHANGES = "it has finished there, so changes of its spec are not delivered; create it again to run it again"
 

@@ -16,8 +16,8 @@ from federation.delivery.rules.plan import ABSENT_OBJECT, CLEAR_SIGHT, ClusterSt
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.rendering.retention import is_scaled
 from federation.planning.rendering.verdicts import Verdict
-from federation.planning.rollout.steps import Step
 from federation.planning.status.delivery import Drift
+from federation.planning.steps.steps import Step
 
 CONFIRMATION = "confirmation"
 """The name of the question whether the member has the object, in the place of a failure's hash."""

@@ -21,7 +21,7 @@ from federation.apimachinery.resources import Object, Resource
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.drift.fields import Author
 from federation.planning.drift.fights import Burst
-from federation.planning.rollout.steps import Unobserved
+from federation.planning.steps.steps import Unobserved
 
 _BACKOFF_S_MIN = 0.25
 _BACKOFF_S_MAX = 60.0

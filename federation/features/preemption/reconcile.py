@@ -25,7 +25,7 @@ from federation.features.preemption.rules.victims import (
 from federation.planning.failover.podbudgets import unavailable_max
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.rendering.memberobject import Renderer, RenderError
-from federation.planning.rollout.strategy import strategy_of
+from federation.planning.steps.strategy import strategy_of
 from federation.runtime.controller import DONE, Result, key_of
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informer import Informer

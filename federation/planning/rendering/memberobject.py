@@ -29,7 +29,7 @@ from federation.planning.rendering.memberowned import without_assumed_values, wi
 from federation.planning.rendering.repeatedkeys import without_repeated_keys
 
 _DIVIDED = frozenset((DEPLOYMENTS, STATEFUL_SETS, CLONE_SETS, ADVANCED_STATEFUL_SETS))
-"""The kinds whose changes share one budget over all clusters (planning/rollout)."""
+"""The kinds whose changes share one budget over all clusters (planning/steps)."""
 _WITH_WAVES = _DIVIDED | {DAEMON_SETS}
 _METADATA_KEPT = frozenset({"name", "namespace", "labels", "annotations", "finalizers", "ownerReferences"})
 _ANNOTATIONS_DROPPED = wellknown.OF_CONTROLLERS | {wellknown.LAST_APPLIED_CONFIGURATION}

@@ -9,9 +9,9 @@ from typing import Any
 
 from federation.api.federatedtype import FederatedType
 from federation.planning.rendering.memberobject import divided_replicas
-from federation.planning.rollout.memberstate import has_old_template, replicas_of
-from federation.planning.rollout.strategy import strategy_of
-from federation.planning.waves.readiness import assess_readiness, count_pods
+from federation.planning.status.readiness import assess_readiness, count_pods
+from federation.planning.steps.memberstate import has_old_template, replicas_of
+from federation.planning.steps.strategy import strategy_of
 from federation.planning.waves.waverules import has_waves
 
 

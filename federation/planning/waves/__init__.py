@@ -1,8 +1,5 @@
-"""Pod templates that go out in waves of clusters, and the history of pod templates. Pure.
+"""Pod templates that go out in waves of clusters, as far as the spine knows them. Pure.
 
-`waverules.py` reads the rules of policies. `waveplan.py` decides which clusters get a new pod template;
-`waverecord.py` is its state, which `report.py` keeps in the status of the FederatedRollout. `newcomers.py` knows
-clusters that come later, `readiness.py` judges a cluster, and `podproblems.py` says what is wrong with its pods.
-`templatehistory.py` plans what `kubectl rollout history` and `undo` read. `controllers/rollout` and
-`controllers/federate` act.
+`waverules.py` reads the rules that policies give and divides clusters into waves. `waverecord.py` is the state of a
+rollout, and `rolloutstatus.py` reads it from the status of a FederatedRollout. `features/waves` decides and writes.
 """

@@ -2,7 +2,7 @@
 
 The schedule and the override controller copy the rules of the policy in force into an annotation of the federated
 object, in the patch that makes the policy effective. So they are in force before the first template that they hold,
-and the rollout controller needs no policies. `waveplan.py` decides by them.
+and `features/waves`, which decides by them, needs no policies.
 
 Reference: docs/reference/rollout.md.
 """
@@ -145,6 +145,28 @@ def mark_change(federated: Mapping[str, Any]) -> dict[str, str | None]:
     With it, clusters that get the object before the rollout controller has seen the change wait for its approval.
     """
     return {} if find_rules(federated) is None or is_approval_due(federated) else {names.APPROVED_REVISIONS: "{}"}
+
+
+def divide_into_waves(
+    rules: Rules, clusters: Mapping[str, Mapping[str, str]], present: Mapping[str, Mapping[str, str]]
+) -> list[tuple[str, list[str]]]:
+    """Return the waves in order with their clusters.
+
+    `clusters` are the labels of the clusters that the change reaches, `present` of all that have the workload. A wave
+    takes its share of the clusters that match it and are in no earlier wave, by name. One without clusters is left out,
+    unless it holds later waves.
+    """
+    left, waves = sorted(clusters), []
+    for wave in rules.waves:
+        matched = [name for name in left if wave.matches(name, clusters[name])]
+        taken = matched[: -(-len(matched) * wave.share // 100)]
+        is_holding = not taken and bool(left) and wave.holds_empty(present)
+        if is_holding:
+            taken = list(wave.first_of(left))
+        left = [name for name in left if name not in taken]
+        if taken or is_holding:
+            waves.append((wave.name, taken))
+    return waves
 
 
 @lru_cache(512)

@@ -21,8 +21,7 @@ from federation.planning.rendering.memberobject import (
     template_revision,
 )
 from federation.planning.rendering.retention import retain_replicas
-from federation.planning.waves.waveplan import divide_into_waves
-from federation.planning.waves.waverules import find_rules
+from federation.planning.waves.waverules import divide_into_waves, find_rules
 from federation.scheduling.snapshot import to_cluster
 from federation.scheduling.whatif.planresult import MemberObject, MemberPlan
 

@@ -10,7 +10,7 @@ from typing import Any
 from federation.api.resources import FEDERATED_ROLLOUTS
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.nameformats import path_segment
-from federation.planning.waves.report import waiting_wave
+from federation.planning.waves.rolloutstatus import waiting_wave
 from federation.planning.waves.waverecord import Phase
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
 from federation.web.ui.usertransport import client_of

@@ -16,7 +16,7 @@ from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, REPLICA_S
 from federation.cli.main import app
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
-from federation.planning.waves.templatehistory import plan_history
+from federation.planning.federatedobject.templatehistory import plan_history
 
 NAME = "web-deployments.apps"
 

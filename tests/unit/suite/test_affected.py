@@ -84,7 +84,7 @@ def test_a_changed_package_reaches_the_tests_of_its_modules() -> None:
 
 @reads_all_files
 def test_a_unit_test_of_another_package_is_not_reached() -> None:
-    reached = graph().distances(["federation/controllers/rollout/reconcile.py"])
+    reached = graph().distances(["federation/features/waves/reconcile.py"])
     assert SCENARIO in reached
     assert UNIT not in reached
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from federation.api import names
-from federation.planning.rollout.waveapproval import approved_revisions, failure_of, to_annotation, to_failure
+from federation.planning.steps.waveapproval import approved_revisions, failure_of, to_annotation, to_failure
 
 
 def a_federated(**annotations: str) -> dict[str, Any]:

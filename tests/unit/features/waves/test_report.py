@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from federation.apimachinery import conditions
-from federation.planning.waves.readiness import Counts
-from federation.planning.waves.report import control_of, record_of, templates_of, to_status, waiting_wave
-from federation.planning.waves.waveplan import Control, plan_waves
+from federation.features.waves.rules.report import control_of, templates_of, to_status
+from federation.features.waves.rules.waveplan import Control, plan_waves
+from federation.planning.status.readiness import Counts
+from federation.planning.waves.rolloutstatus import record_of, waiting_wave
 from federation.planning.waves.waverecord import Observed, Phase, Record
 from federation.planning.waves.waverules import Gate, Rules, Wave
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from federation.planning.waves.podproblems import PodProblem, find_problem, problem_of
+from federation.planning.status.podproblems import PodProblem, find_problem, problem_of
 
 CRASHING = {
     "name": "web",

@@ -1,7 +1,7 @@
 """Which template revisions sync may deliver to clusters that have the object already, and why a rollout failed. Pure.
 
 A federated object whose policies have waves carries their rules in an annotation (`planning/waves/waverules.py`). Then
-a cluster keeps its pod template until `controllers/rollout` approves the new one.
+a cluster keeps its pod template until `features/waves` approves the new one.
 """
 
 from collections.abc import Mapping

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from federation.api import names
 from federation.apimachinery.resources import DEPLOYMENTS, STATEFUL_SETS, Object, Resource
 from federation.planning.rendering.memberobject import Rendered, finish, template_revision
-from federation.planning.rollout.memberstate import (
+from federation.planning.steps.memberstate import (
     is_status_change,
     to_departing,
     to_stepped,
@@ -17,8 +17,8 @@ from federation.planning.rollout.memberstate import (
     to_unobserved,
     with_status,
 )
-from federation.planning.rollout.steps import Step, Unobserved
-from federation.planning.rollout.strategy import Limits
+from federation.planning.steps.steps import Step, Unobserved
+from federation.planning.steps.strategy import Limits
 
 OBSERVED = {"observedGeneration": 1, "replicas": 4, "updatedReplicas": 4, "availableReplicas": 3}
 

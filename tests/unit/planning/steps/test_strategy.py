@@ -6,7 +6,7 @@ import pytest
 
 from federation.api.resources import ADVANCED_STATEFUL_SETS, CLONE_SETS
 from federation.apimachinery.resources import DEPLOYMENTS, STATEFUL_SETS, Object, Resource
-from federation.planning.rollout.strategy import (
+from federation.planning.steps.strategy import (
     Limits,
     is_paused,
     old_pods_kept,

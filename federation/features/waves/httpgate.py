@@ -1,24 +1,14 @@
 """The requests of gates: one per workload and interval, each answer counts until the next one."""
 
-from collections.abc import Mapping
-from typing import Protocol
-
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.webhookclient import WebhookResponse
-from federation.planning.waves.waveplan import HTTP_INTERVAL_S
+from federation.featureapi.surroundings import GateTransport
+from federation.features.waves.rules.waveplan import HTTP_INTERVAL_S
 from federation.planning.waves.waverules import HTTPCheck
 from federation.runtime.controller import Key
 
 _HEADERS = {"User-Agent": "federation-rollout"}
-
-
-class GateTransport(Protocol):
-    """The network: a `WebhookClient`, or a double in tests."""
-
-    async def get(self, connection: Connection, headers: Mapping[str, str], *, timeout_s: float) -> WebhookResponse:
-        """Return the response, or the reason why there is none; never raises."""
-        ...
 
 
 class HTTPGate:

@@ -12,8 +12,8 @@ from federation.apimachinery import dotpaths, wellknown
 from federation.apimachinery.resources import DAEMON_SETS, Resource
 from federation.planning.rendering.drift import is_subset
 from federation.planning.rendering.memberobject import Rendered, finish
-from federation.planning.rollout.steps import Step, Target, Unobserved
-from federation.planning.rollout.strategy import (
+from federation.planning.steps.steps import Step, Target, Unobserved
+from federation.planning.steps.strategy import (
     ORDERED,
     Limits,
     is_paused,

@@ -9,10 +9,12 @@ import pytest
 
 from federation.apimachinery import conditions
 from federation.apimachinery.errors import Bug
+from federation.features.waves.rules import waveplan
+from federation.features.waves.rules.report import to_status
+from federation.features.waves.rules.waveplan import Control, Plan, plan_waves
 from federation.planning.failover.clusterbudgets import BudgetedCluster, WaveBudgets
-from federation.planning.waves import waveplan, waverecord
-from federation.planning.waves.report import record_of, to_status, waiting_wave
-from federation.planning.waves.waveplan import Control, Plan, plan_waves
+from federation.planning.waves import waverecord
+from federation.planning.waves.rolloutstatus import record_of, waiting_wave
 from federation.planning.waves.waverecord import Observed, Phase, Record
 from federation.planning.waves.waverules import Gate, HTTPCheck, Rules, Wave, compile_rules, find_rules, to_annotation
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from federation.planning.waves.readiness import Counts, Readiness, assess_readiness, count_pods
+from federation.planning.status.readiness import Counts, Readiness, assess_readiness, count_pods
 
 READY = {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3, "availableReplicas": 3}
 

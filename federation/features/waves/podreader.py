@@ -12,7 +12,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, ClusterError
 from federation.apimachinery.resources import PODS, Object
 from federation.apimachinery.selectors import format_label_selector
-from federation.planning.waves.podproblems import PodProblem, find_problem
+from federation.planning.status.podproblems import PodProblem, find_problem
 from federation.runtime.controller import Key
 from federation.runtime.members import Members
 

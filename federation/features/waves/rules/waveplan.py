@@ -16,8 +16,8 @@ from datetime import datetime, timedelta
 from federation.apimachinery.amounts import first_of
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import Bug
+from federation.features.waves.rules.newcomers import approve, remember_replaced, track
 from federation.planning.failover.clusterbudgets import Blocked, WaveBudgets
-from federation.planning.waves.newcomers import approve, remember_replaced, track
 from federation.planning.waves.waverecord import (
     PHASES,
     ClusterRecord,
@@ -31,7 +31,7 @@ from federation.planning.waves.waverecord import (
     disrupted_clusters,
     following_wave,
 )
-from federation.planning.waves.waverules import HTTPCheck, Rules, Wave
+from federation.planning.waves.waverules import HTTPCheck, Rules, Wave, divide_into_waves
 
 HTTP_INTERVAL_S = 10.0
 """Interval of the requests of a gate."""
@@ -84,28 +84,6 @@ def http_check_due(record: Record, rules: Rules, observed: Mapping[str, Observed
     if any(True for _ in _problems(record, observed, current.name)):
         return None
     return next((wave.gate.http for wave in rules.waves if wave.name == current.name), None)
-
-
-def divide_into_waves(
-    rules: Rules, clusters: Mapping[str, Mapping[str, str]], present: Mapping[str, Mapping[str, str]]
-) -> list[tuple[str, list[str]]]:
-    """Return the waves in order with their clusters.
-
-    `clusters` are the labels of the clusters that the change reaches, `present` of all that have the workload. A wave
-    takes its share of the clusters that match it and are in no earlier wave, by name. One without clusters is left out,
-    unless it holds later waves.
-    """
-    left, waves = sorted(clusters), []
-    for wave in rules.waves:
-        matched = [name for name in left if wave.matches(name, clusters[name])]
-        taken = matched[: -(-len(matched) * wave.share // 100)]
-        is_holding = not taken and bool(left) and wave.holds_empty(present)
-        if is_holding:
-            taken = list(wave.first_of(left))
-        left = [name for name in left if name not in taken]
-        if taken or is_holding:
-            waves.append((wave.name, taken))
-    return waves
 
 
 def plan_waves(

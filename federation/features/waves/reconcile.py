@@ -15,16 +15,18 @@ from federation.apimachinery.errors import AlreadyExists
 from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object
-from federation.controllers.rollout.clusterobservation import Observation, Observer, revision_of
-from federation.controllers.rollout.httpgate import HTTPGate
-from federation.controllers.rollout.podreader import INTERVAL_S, PodReader
-from federation.controllers.rollout.waitingforbudgets import WaitingForBudgets
+from federation.features.waves import names as wavenames
+from federation.features.waves.clusterobservation import Observation, Observer, revision_of
+from federation.features.waves.httpgate import HTTPGate
+from federation.features.waves.podreader import INTERVAL_S, PodReader
+from federation.features.waves.rules.report import control_of, settled_of, templates_of, to_status
+from federation.features.waves.rules.waveplan import Plan, http_check_due, plan_waves
+from federation.features.waves.waitingforbudgets import WaitingForBudgets
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import to_merge_patch, with_annotations, with_overrides
-from federation.planning.rollout.strategy import is_paused
-from federation.planning.rollout.waveapproval import to_annotation, to_failure
-from federation.planning.waves.report import control_of, record_of, settled_of, templates_of, to_status
-from federation.planning.waves.waveplan import Plan, http_check_due, plan_waves
+from federation.planning.steps.strategy import is_paused
+from federation.planning.steps.waveapproval import to_annotation, to_failure
+from federation.planning.waves.rolloutstatus import record_of
 from federation.planning.waves.waverecord import Phase, Record
 from federation.planning.waves.waverules import Rules, find_rules, is_approval_due
 from federation.runtime.assumecache import AssumeCache
@@ -38,11 +40,11 @@ _EXPLAINED_MAX = 10
 """Clusters of a workload that are asked for their pods; messages name fewer."""
 _ANNOTATIONS = (names.APPROVED_REVISIONS, names.ROLLOUT_FAILURE)
 _EVENTS = {
-    Phase.COMPLETE: (NORMAL, names.EVENT_ROLLOUT_COMPLETE),
-    Phase.PROGRESSING: (NORMAL, names.EVENT_ROLLOUT_STARTED),
-    Phase.STOPPED: (WARNING, names.EVENT_ROLLOUT_STOPPED),
-    Phase.ROLLING_BACK: (WARNING, names.EVENT_ROLLING_BACK),
-    Phase.ROLLED_BACK: (WARNING, names.EVENT_ROLLED_BACK),
+    Phase.COMPLETE: (NORMAL, wavenames.EVENT_ROLLOUT_COMPLETE),
+    Phase.PROGRESSING: (NORMAL, wavenames.EVENT_ROLLOUT_STARTED),
+    Phase.STOPPED: (WARNING, wavenames.EVENT_ROLLOUT_STOPPED),
+    Phase.ROLLING_BACK: (WARNING, wavenames.EVENT_ROLLING_BACK),
+    Phase.ROLLED_BACK: (WARNING, wavenames.EVENT_ROLLED_BACK),
 }
 
 
@@ -247,9 +249,9 @@ class Reconciler:
         for wave in record.waves:
             known = earlier.get(wave.name)
             if wave.started_at is not None and (known is None or known.started_at is None):
-                self._recorder.event(federated, NORMAL, names.EVENT_WAVE_STARTED, f"wave {wave.name} has started")
+                self._recorder.event(federated, NORMAL, wavenames.EVENT_WAVE_STARTED, f"wave {wave.name} has started")
             if wave.is_done and (known is None or not known.is_done):
-                self._recorder.event(federated, NORMAL, names.EVENT_WAVE_COMPLETE, f"wave {wave.name} is complete")
+                self._recorder.event(federated, NORMAL, wavenames.EVENT_WAVE_COMPLETE, f"wave {wave.name} is complete")
 
 
 def _changed_and_unready(record: Record, observation: Observation) -> list[str]:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_ROLLOUTS
 from federation.apimachinery.resources import Object, Resource
-from federation.controllers.rollout.clusterobservation import CompileGate, Observer
-from federation.controllers.rollout.httpgate import GateTransport, HTTPGate
-from federation.controllers.rollout.podreader import PodReader
-from federation.controllers.rollout.reconcile import WRITER, Reconciler
-from federation.controllers.rollout.waitingforbudgets import WaitingForBudgets
+from federation.featureapi.surroundings import GateTransport
+from federation.features.waves.clusterobservation import CompileGate, Observer
+from federation.features.waves.httpgate import HTTPGate
+from federation.features.waves.podreader import PodReader
+from federation.features.waves.reconcile import WRITER, Reconciler
+from federation.features.waves.waitingforbudgets import WaitingForBudgets
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.waves.waverules import find_rules, has_waves
 from federation.runtime.controller import Controller, Key, key_of

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from federation.planning.rollout.steps import UNKNOWN_PODS, Step, Target, Unobserved, plan_steps
-from federation.planning.rollout.strategy import Limits, Strategy
+from federation.planning.steps.steps import UNKNOWN_PODS, Step, Target, Unobserved, plan_steps
+from federation.planning.steps.strategy import Limits, Strategy
 
 DEFAULT = Strategy("25%", "25%")
 SURGE = Strategy(1, 0)

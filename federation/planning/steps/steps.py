@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from federation.planning.rollout.strategy import Limits, Strategy
+from federation.planning.steps.strategy import Limits, Strategy
 
 UNKNOWN_PODS = 1_000_000_000
 """Pods of a workload in a cluster whose cache is not complete: until it is, no cluster gets more."""

@@ -11,8 +11,8 @@ from federation.apimachinery.resources import Object
 from federation.planning.aggregation.rules import RuleError
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.rendering.memberobject import Renderer, RenderError, template_revision
-from federation.planning.rollout.memberstate import has_old_template
-from federation.planning.waves.readiness import Counts, Readiness, assess_readiness, count_pods
+from federation.planning.status.readiness import Counts, Readiness, assess_readiness, count_pods
+from federation.planning.steps.memberstate import has_old_template
 from federation.planning.waves.waverecord import Observed, Record
 from federation.planning.waves.waverules import Gate, Rules
 from federation.runtime.members import Members

@@ -16,7 +16,7 @@ from federation.apimachinery.resources import (
     Object,
     Resource,
 )
-from federation.planning.waves.templatehistory import HistoryPlan, history_resource, plan_history, template_of
+from federation.planning.federatedobject.templatehistory import HistoryPlan, history_resource, plan_history, template_of
 
 
 def a_template(image: str) -> Object:

@@ -1,6 +1,6 @@
-"""The state of a rollout as the status of its FederatedRollout, and back. Pure.
+"""The status of a FederatedRollout from a plan, and the wishes in its spec. Pure.
 
-The status is the only memory of a rollout (`waveplan.Record`), so that a restart continues it.
+The status is the only memory of a rollout, so that a restart continues it. `planning/waves/rolloutstatus.py` reads it.
 """
 
 from collections.abc import Mapping
@@ -9,9 +9,10 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import from_rfc3339, is_ahead, to_rfc3339_micro
-from federation.planning.waves.readiness import Counts
-from federation.planning.waves.waveplan import Control, Plan
+from federation.apimachinery.clock import to_rfc3339_micro
+from federation.features.waves import names as wavenames
+from federation.features.waves.rules.waveplan import Control, Plan
+from federation.planning.status.readiness import Counts
 from federation.planning.waves.waverecord import (
     ClusterRecord,
     Observed,
@@ -27,33 +28,6 @@ Templates = Mapping[str, Mapping[str, Any]]
 """Pod templates by template revision."""
 _PROBLEMS_MAX = 5
 _ROLLED_BACK = (Phase.ROLLING_BACK, Phase.ROLLED_BACK)
-
-
-def record_of(status: Mapping[str, Any] | None, now: datetime | None = None) -> Record:
-    """Return the state that a status describes; the initial state without one.
-
-    With `now`, a time that a process with a wrong clock wrote in the future is `now`: pauses would not end before it.
-    """
-    held = status or {}
-    return Record(
-        int(held.get("revision") or 0),
-        Phase(held.get("state") or Phase.COMPLETE),
-        {
-            entry["name"]: ClusterRecord(
-                entry.get("wave") or "",
-                entry["target"],
-                entry["good"],
-                is_changed=bool(entry.get("changed")),
-                started_at=_time(entry.get("startedAt"), now),
-                disrupted_since=_time(entry.get("disruptedSince"), now),
-            )
-            for entry in held.get("clusters") or ()
-        },
-        tuple(_wave_record(entry, now) for entry in held.get("waves") or ()),
-        held.get("failure") or "",
-        _time(held.get("pausedSince"), now),
-        {entry["revision"]: entry["earlier"] for entry in held.get("replaced") or ()},
-    )
 
 
 def templates_of(status: Mapping[str, Any] | None) -> dict[str, Mapping[str, Any]]:
@@ -120,15 +94,6 @@ def to_status(
     return {key: value for key, value in status.items() if value not in ("", None, [])}
 
 
-def _wave_record(entry: Mapping[str, Any], now: datetime | None) -> WaveRecord:
-    return WaveRecord(
-        entry["name"],
-        _time(entry.get("startedAt"), now),
-        _time(entry.get("gateHeldSince"), now),
-        is_done=entry.get("state") == "Complete",
-    )
-
-
 def _wave(plan: Plan, wave: WaveRecord) -> dict[str, Any]:
     entry = {
         "name": wave.name,
@@ -186,10 +151,10 @@ def _conditions(
     held: list[conditions.Condition] | None, plan: Plan, observed: Mapping[str, Observed], now: datetime
 ) -> list[conditions.Condition]:
     for type_, (is_true, reason, message) in {
-        names.ROLLOUT_PROGRESSING: _progressing(plan),
-        names.ROLLOUT_HEALTHY: _healthy(plan, observed),
+        wavenames.ROLLOUT_PROGRESSING: _progressing(plan),
+        wavenames.ROLLOUT_HEALTHY: _healthy(plan, observed),
         names.ROLLOUT_PAUSED: _paused(plan),
-        names.ROLLOUT_ROLLED_BACK: _rolled_back(plan.record),
+        wavenames.ROLLOUT_ROLLED_BACK: _rolled_back(plan.record),
     }.items():
         status = "True" if is_true else "False"
         held = conditions.set_condition(held, type_=type_, status=status, reason=reason, message=message, now=now)
@@ -207,48 +172,27 @@ def _healthy(plan: Plan, observed: Mapping[str, Observed]) -> tuple[bool, str, s
         f"{name}: {observed[name].problem}" for name in plan.approved if name in observed and observed[name].problem
     ]
     if problems:
-        return False, names.REASON_GATE_NOT_HELD, "; ".join(problems[:_PROBLEMS_MAX])
-    return True, names.REASON_GATES_HELD, "the gates hold in all changed clusters"
+        return False, wavenames.REASON_GATE_NOT_HELD, "; ".join(problems[:_PROBLEMS_MAX])
+    return True, wavenames.REASON_GATES_HELD, "the gates hold in all changed clusters"
 
 
 def _paused(plan: Plan) -> tuple[bool, str, str]:
     if plan.record.paused_since is not None:
-        return True, names.REASON_PAUSED_BY_USER, "a user has paused the rollout or the workload"
+        return True, wavenames.REASON_PAUSED_BY_USER, "a user has paused the rollout or the workload"
     if plan.is_approval_needed:
         current = current_wave(plan.record)
         is_empty = current is not None and following_wave(plan.record, current.name) is not None
         if is_empty and plan.record.phase is Phase.PROGRESSING:
-            return True, names.REASON_WAVE_IS_EMPTY, plan.waits
-        return True, names.REASON_WAITING_FOR_APPROVAL, plan.waits
-    return False, names.REASON_NOT_PAUSED, "waves start when the gate of the wave before has held"
+            return True, wavenames.REASON_WAVE_IS_EMPTY, plan.waits
+        return True, wavenames.REASON_WAITING_FOR_APPROVAL, plan.waits
+    return False, wavenames.REASON_NOT_PAUSED, "waves start when the gate of the wave before has held"
 
 
 def _rolled_back(record: Record) -> tuple[bool, str, str]:
     if record.phase in _ROLLED_BACK:
-        return True, names.REASON_WAVE_FAILED, record.reason
-    return False, names.REASON_NOT_ROLLED_BACK, "no cluster was returned to its earlier template"
-
-
-def _time(text: str | None, now: datetime | None) -> datetime | None:
-    moment = from_rfc3339(text) if text else None
-    return now if moment is not None and now is not None and is_ahead(moment, now) else moment
+        return True, wavenames.REASON_WAVE_FAILED, record.reason
+    return False, wavenames.REASON_NOT_ROLLED_BACK, "no cluster was returned to its earlier template"
 
 
 def _text(moment: datetime | None) -> str | None:
     return to_rfc3339_micro(moment) if moment is not None else None
-
-
-def waiting_wave(state: Mapping[str, Any]) -> str | None:
-    """Return the wave that an approval lets start, None if none waits for one."""
-    record = record_of(state)
-    current = current_wave(record)
-    if current is None:
-        return None
-    if record.phase is Phase.STOPPED:
-        order = [wave.name for wave in record.waves]
-        following = order[order.index(current.name) + (current.started_at is not None) :]
-        return following[0] if following else None
-    waits = {wave["name"] for wave in state.get("waves") or () if wave["state"] == "WaitingForApproval"}
-    if current.name not in waits:
-        return None
-    return following_wave(record, current.name) or current.name

@@ -7,7 +7,7 @@ import pytest
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.webhookclient import WebhookResponse
-from federation.controllers.rollout.httpgate import HTTPGate
+from federation.features.waves.httpgate import HTTPGate
 from federation.planning.waves.waverules import HTTPCheck
 from federation.runtime.controller import Key
 
