@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from federation.api import names
 from federation.scheduling.framework.testing import NOW, a_cluster, a_unit, run_filter
 from federation.scheduling.framework.types import Cluster, Code, Taint, Toleration
+from federation.scheduling.policyspec import to_tolerations
 from federation.scheduling.tolerations import ended_tolerations, toleration_end, with_defaults
 from federation_plugins.taint_toleration import TaintToleration
 
@@ -102,3 +103,11 @@ def test_a_toleration_has_ended_exactly_from_its_end_on(tolerations: list[Tolera
     end = toleration_end(tolerations, cluster)
     now = NOW + timedelta(seconds=after_s)
     assert bool(ended_tolerations(tolerations, [cluster], now)) == (end is not None and end[0] <= now)
+
+
+def test_all_fields_of_a_toleration_are_read() -> None:
+    entry = {"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute", "tolerationSeconds": 5}
+    assert to_tolerations([entry, {}]) == (
+        Toleration("k", "Equal", "v", "NoExecute", 5),
+        Toleration("", "", "", "", None),
+    )

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,3 +106,23 @@ VALUES = st.dictionaries(
 def test_the_value_at_a_differing_field_differs(wanted: dict[str, Any], live: dict[str, Any]) -> None:
     for field in drifted_fields(wanted, live):
         assert value_at(wanted, field.steps) != value_at(live, field.steps)
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "is_hidden"),
+    [
+        ("Secret", "data", True),
+        ("Secret", "stringData", True),
+        ("Secret", "type", False),
+        ("ConfigMap", "data", False),
+    ],
+)
+def test_only_the_data_of_secrets_is_hidden(kind: str, field: str, is_hidden: bool) -> None:
+    def a_manifest_with(value: str) -> dict[str, Any]:
+        content = {"key": value} if field.lower().endswith("data") else value
+        return {"apiVersion": "v1", "kind": kind, "metadata": {"name": "s"}, field: content}
+
+    wanted, live = a_manifest_with("b25l"), a_manifest_with("dHdv")
+    (difference,) = compare_live(wanted, wanted, live).different
+    assert ("b25l" in difference.wanted, "dHdv" in difference.live) == (not is_hidden, not is_hidden)
+    assert difference.wanted != difference.live

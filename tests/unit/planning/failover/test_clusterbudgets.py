@@ -192,3 +192,10 @@ def test_one_open_window_is_enough() -> None:
     is_now, is_tomorrow = ({"schedule": f"0 22 * * {day}", "duration": "2h"} for day in (5, 6))
     assert _is_allowed("a", THREE, _budget(1, windows=[is_now, is_tomorrow]))
     assert not _is_allowed("a", THREE, _budget(1, windows=[is_tomorrow, is_tomorrow]))
+
+
+def test_of_several_budgets_the_first_by_name_is_the_reason() -> None:
+    budgets = [{**_budget(0), "metadata": {"name": name}} for name in ("late", "early")]
+    blocked = find_blocked("a", THREE, budgets, NOW)
+    assert blocked is not None
+    assert blocked.budget == "early"

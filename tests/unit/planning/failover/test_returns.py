@@ -2,7 +2,7 @@
 
 import pytest
 
-from federation.planning.failover.eviction import Placement, without_returns
+from federation.planning.failover.eviction import Placement, return_batch, without_returns
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,17 @@ def test_new_replicas_and_those_of_rejected_clusters_are_no_returns() -> None:
     assert without_returns({"west": 6}, {"east": 2, "west": 6}, {"east": 0}) == {"east": 2, "west": 6}
     assert without_returns({"west": 6}, {"east": 6}, {"east": 0}, ("west",)) == {"east": 6}
     assert without_returns({"west": None}, {"east": None}, {"east": 0}) == {"east": None}
+
+
+@pytest.mark.parametrize(
+    ("before", "ideal", "expected"),
+    [
+        pytest.param({"east": 2}, {"west": 2}, {"west": 2}, id="an emptied cluster leaves"),
+        pytest.param({"east": 2}, {"west": 2, "east": 0}, {"west": 2, "east": 0}, id="an ideal one stays without any"),
+        pytest.param({"east": 3}, {"west": 3}, {"east": 1, "west": 2}, id="no more than allowed"),
+    ],
+)
+def test_a_batch_returns_and_leaves_nothing_behind(
+    before: dict[str, int], ideal: dict[str, int], expected: dict[str, int]
+) -> None:
+    assert return_batch(before, ideal, {"west": 2}) == expected

@@ -194,3 +194,13 @@ def test_evidence_keeps_what_a_merge_needs_and_is_small() -> None:
     assert kept["succeeded"] == 3
     assert kept["conditions"] == [{key: value for key, value in condition.items() if key != "message"}]
     assert len(orjson.dumps(kept)) <= STATUS_BYTES_MAX + 2
+
+
+def test_conditions_are_kept_before_other_fields() -> None:
+    conditions = [{"type": "Complete", "status": "True", "reason": "Done"}]
+    large = "x" * (STATUS_BYTES_MAX - 40)
+    assert last_status({"a": large, "conditions": conditions, "succeeded": 1}) == {
+        "conditions": conditions,
+        "succeeded": 1,
+    }
+    assert last_status({"a": large}) == {"a": large}

@@ -11,6 +11,7 @@ from federation.apimachinery.resources import Resource
 from federation.planning.followers.leaderplan import (
     FindType,
     LeaderPlan,
+    is_leader,
     is_leader_type,
     may_follow,
     plan_leader,
@@ -287,3 +288,17 @@ def test_a_listed_ingress_takes_the_secrets_of_its_certificates_along(spec: Any,
     ingress = {"metadata": {"name": "web-ingresses", "namespace": "default"}, "spec": {"template": template}}
     lead = plan_leader(_leader(**{names.FOLLOWERS: listed}), DEPLOYMENT, _find_type, lambda _: ingress)
     assert set(lead.followers) == {SETTINGS, Reference("networking.k8s.io", "Ingress", "web"), *_secrets(*expected)}
+
+
+@pytest.mark.parametrize(
+    ("containers", "expected"),
+    [([{"name": "a"}], True), ([], False), (None, False), ({"a": 1}, False), ("abc", False), (["a"], False)],
+    ids=str,
+)
+def test_an_unknown_kind_has_pods_if_its_template_has_containers(containers: Any, expected: bool) -> None:
+    template = {
+        "apiVersion": "example.com/v1",
+        "kind": "Odd",
+        "spec": {"template": {"spec": {"containers": containers}}},
+    }
+    assert is_leader(template, None) is expected
