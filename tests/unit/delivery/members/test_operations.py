@@ -3,15 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
+import orjson
 import pytest
 from tests.support.member_world import Line
 
 from federation.api import names
 from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.errors import Conflict
 from federation.apimachinery.resources import CONFIGMAPS, NAMESPACES, Object, Resource
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
-from federation.client.client import Client, PatchType
+from federation.client.client import Client, PatchType, Request
 from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool
 from federation.delivery.members.operations import MemberWriter, Outcome
@@ -54,10 +56,10 @@ async def test_a_process_that_wakes_within_a_write_does_not_undo_what_another_le
 class Member:
     """A member with its administrator, and a client of the federation whose line can fail."""
 
-    def __init__(self) -> None:
+    def __init__(self, line: type[Line] = Line) -> None:
         self.clock = ManualClock()
         registry = Registry(MemoryStore(clock=self.clock), clock=self.clock)
-        self.admin, self.line = LocalClient(registry, user_agent="admin"), Line(registry, self.clock)
+        self.admin, self.line = LocalClient(registry, user_agent="admin"), line(registry, self.clock)
         self.client, self.writer = Client(self.line), MemberWriter()
 
     async def begin(self, **metadata: Any) -> Object:
@@ -250,3 +252,32 @@ async def test_an_object_with_a_finalizer_that_is_deleted_already_needs_no_secon
     for _ in range(2):
         assert (await member.writer.remove(member.client, KEY, uid)).status is WAITING
     assert (await member.live())["metadata"]["deletionTimestamp"]
+
+
+class Unpinned(Line):
+    """A line to a server that creates no object with a resourceVersion."""
+
+    async def request(self, request: Request) -> Object:
+        if request.verb == "apply" and request.body and orjson.loads(request.body)["metadata"].get("resourceVersion"):
+            await self._pass("patch", request.resource.plural, request.name)
+            raise Conflict("an object that does not exist has no resourceVersion")
+        return await super().request(request)
+
+
+@pytest.mark.parametrize(
+    ("line", "first", "second"),
+    [
+        pytest.param(Line, ["patch"], ["patch"], id="a usual server"),
+        pytest.param(Unpinned, ["patch", "get", "patch", "get", "patch"], ["get", "patch"], id="one that refuses pins"),
+    ],
+)
+async def test_a_creation_asks_first_only_where_a_server_refuses_a_pinned_revision(
+    line: type[Line], first: list[str], second: list[str]
+) -> None:
+    member = Member(line)
+    await member.admin.create(NAMESPACES, {"metadata": {"name": KEY.namespace}})
+    for expected in (first, second):
+        member.line.calls.clear()
+        assert (await member.ensure()).status is ClusterStatus.OK
+        assert [verb for verb, _, _ in member.line.calls] == expected
+        await member.admin.delete(CONFIGMAPS, KEY.name, KEY.namespace)
