@@ -16,6 +16,7 @@ ANNOTATIONS_BYTES_MAX = 256 * 1024
 MANAGER_BYTES_MAX, SUBRESOURCE_BYTES_MAX = 128, 256
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 STANDARD_FINALIZERS = frozenset({ORPHAN, FOREGROUND, "kubernetes"})
+_FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 NameRule = Callable[[str], list[str]]
 
 
@@ -28,10 +29,7 @@ def validate_metadata(
     """
     causes: Causes = []
     name, prefix = metadata.get("name", ""), metadata.get("generateName")
-    if prefix:
-        # A trailing hyphen is allowed: the name continues after it.
-        whole = f"{prefix[:-1]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
-        causes += [invalid("metadata.generateName", prefix, text) for text in name_rule(whole)]
+    causes += _validate_prefix(prefix, name_rule)
     if not name:
         causes.append(required("metadata.name", "name or generateName is required"))
     else:
@@ -42,10 +40,19 @@ def validate_metadata(
 
 
 def validate_metadata_update(
-    new: Mapping[str, Any], old: Mapping[str, Any], *, are_known_finalizers: bool = False
+    new: Mapping[str, Any],
+    old: Mapping[str, Any],
+    *,
+    are_known_finalizers: bool = False,
+    name_rule: NameRule | None = None,
 ) -> Causes:
-    """Check an update of metadata; `new` includes the fields that the server sets."""
+    """Check an update of metadata; `new` includes the fields that the server sets.
+
+    With a `name_rule` a changed generateName has to follow it.
+    """
     causes: Causes = []
+    if name_rule is not None and new.get("generateName") != old.get("generateName"):
+        causes += _validate_prefix(new.get("generateName"), name_rule)
     if old.get("deletionTimestamp"):
         added = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
         if added:
@@ -57,10 +64,18 @@ def validate_metadata_update(
                     f" []string{{{listed}}}",
                 )
             )
-    for field in ("name", "namespace", "uid", "creationTimestamp"):
+    for field in _FIXED:
         if new.get(field) != old.get(field):
             causes.append(invalid(f"metadata.{field}", new.get(field), "field is immutable"))
     return causes + _validate_mutable(new, old, are_known_finalizers=are_known_finalizers)
+
+
+def _validate_prefix(prefix: str | None, name_rule: NameRule) -> Causes:
+    if not prefix:
+        return []
+    # A trailing hyphen is allowed: the name continues after it.
+    whole = f"{prefix[:-1]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+    return [invalid("metadata.generateName", prefix, text) for text in name_rule(whole)]
 
 
 def validate_labels(labels: Mapping[str, Any] | None, field: str) -> Causes:

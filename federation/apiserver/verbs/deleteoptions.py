@@ -46,7 +46,10 @@ def read_delete_options(
         user,
         {} if annotations is None else annotations,
     )
-    validate_delete_options(options, check_dry_run(dry_run or []))
+    causes = check_dry_run(dry_run or [])
+    if given.get("propagationPolicy") == "":
+        causes.append(unsupported("propagationPolicy", "", (*_PROPAGATION_POLICIES, "nil")))
+    validate_delete_options(options, causes)
     return options
 
 

@@ -22,6 +22,9 @@ from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.fieldownership.managedfields import Entry, track_update
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.semantics.schema.goform import add_zeros
+from federation.apiserver.semantics.strategies.base import Strategy
+from federation.apiserver.semantics.validation.addressvalidation import is_legacy
+from federation.apiserver.semantics.validation.fieldrules import validate_rules
 from federation.apiserver.verbs.context import DefaultAdmission, status_details
 from federation.apiserver.verbs.decoding import check_fields
 from federation.apiserver.verbs.requestoptions import WriteOptions, own_user
@@ -35,7 +38,6 @@ _DROPPED_ON_CREATE = (
 _SYSTEM_FIELDS = ("uid", "creationTimestamp", "generation", "generateName")
 _TEXTS = ("name", "generateName", "namespace", "uid", "resourceVersion")
 _TEXT = frozenset({str, type(None)})
-_DELETION_FIELDS = ("deletionTimestamp", "deletionGracePeriodSeconds")
 _OMITTED_EMPTY = frozenset({"labels", "annotations", "ownerReferences", "finalizers", "managedFields"})
 STATUS_PARTS = frozenset({"status", "approval"})
 """Subresources that write parts of the status."""
@@ -156,6 +158,7 @@ def prepare_create(
         )
         + validate_managed_fields(entries)
         + causes
+        + validate_rules(strategy.rules, obj)
         + strategy.validate(obj)
     )
     if causes:
@@ -237,7 +240,8 @@ def prepare_update(
 
     Changes `new` in place. The caller has checked its metadata.resourceVersion.
     """
-    _check_identity(info, new, old)
+    if not options.is_patch:
+        _check_identity(info, new, old)
     if "ownerReferences" in new["metadata"]:
         _drop_repeated_owners(new["metadata"], options, is_patched=options.is_patch)
     if subresource in STATUS_PARTS:
@@ -266,7 +270,12 @@ def prepare_update(
     if strategy.has_generation and subresource in _GENERATED and strategy.has_spec_changed(new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     metadata = new["metadata"]
-    known = validate_metadata_update(metadata, old["metadata"], are_known_finalizers=strategy.knows_finalizers)
+    known = validate_metadata_update(
+        metadata,
+        old["metadata"],
+        are_known_finalizers=strategy.knows_finalizers,
+        name_rule=None if info.is_custom or not strategy.names_again else strategy.name_problems,
+    )
     causes = known + validate_managed_fields(metadata.get("managedFields") or []) + causes
     if subresource == "status":
         causes += strategy.validate_status_update(new, old)
@@ -275,7 +284,8 @@ def prepare_update(
     elif subresource in _SPEC_PARTS:
         causes += strategy.validate_part(subresource, new, old)
     elif subresource in _MAIN:
-        causes += strategy.validate_update(new, old)
+        causes += validate_rules(strategy.rules, new) + strategy.validate_update(new, old)
+        causes = _without_legacy(strategy, causes, old)
     if causes:
         raise _invalid(info, new["metadata"].get("name", ""), causes)
     if subresource in _MAIN:
@@ -283,6 +293,14 @@ def prepare_update(
     if is_apply or not (options.field_manager or "managedFields" in new["metadata"]):
         return new
     return _track(info, new, old, manager=_manager_of(options), now=now, subresource=subresource)
+
+
+def _without_legacy(strategy: Strategy, causes: Causes, old: Object) -> Causes:
+    """Return the causes without those of addresses that are stored already, from a time when they were valid."""
+    if not any(is_legacy(cause["message"]) for cause in causes):
+        return causes
+    stored = validate_rules(strategy.rules, old) + strategy.validate(old)
+    return [cause for cause in causes if not is_legacy(cause["message"]) or cause not in stored]
 
 
 def must_be_removed(info: KindInfo, obj: Object) -> bool:
@@ -334,8 +352,10 @@ def _copy_system_fields(info: KindInfo, new: Object, old: Object, subresource: s
             metadata[field] = live[field]
     metadata["creationTimestamp"] = live.get("creationTimestamp")
     metadata["generation"] = live.get("generation")
-    for field in _DELETION_FIELDS:
-        metadata[field] = live.get(field)
+    if live.get("deletionTimestamp"):
+        metadata["deletionTimestamp"] = live["deletionTimestamp"]
+    if metadata.get("deletionGracePeriodSeconds") is None:
+        metadata["deletionGracePeriodSeconds"] = live.get("deletionGracePeriodSeconds")
     metadata["resourceVersion"] = live["resourceVersion"]
     if not is_apply:
         if not metadata.get("managedFields"):

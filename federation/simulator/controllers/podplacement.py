@@ -1,9 +1,9 @@
 """Select a node for a pod: the pure part of the simulated kube-scheduler, over a cache of nodes and assigned pods.
 
 The cache keeps integer sums (millicores, bytes, counts), so that scheduling a pod costs one pass over the nodes.
-Filters: unschedulable, taints, node selector, required node affinity, resources, pod count, and topology spread and
-anti-affinity of pods (`podspread.py`). The score is the mean free share of CPU, memory and pods, after the soft spread
-constraints; among equal scores the smallest node name wins.
+Filters: unschedulable, taints, node selector, required node affinity, resources, pod count, and topology spread,
+affinity and anti-affinity of pods (`podspread.py`). The score is the mean free share of CPU, memory and pods, after the
+soft spread constraints; among equal scores the smallest node name wins.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from typing import Any
 from federation.api.selectors import ClusterTerms, compile_cluster_terms, tolerates
 from federation.apimachinery.quantity import to_int_ceil, to_milli
 from federation.simulator.controllers import podspread
-from federation.simulator.controllers.podspread import AssignedPods
+from federation.simulator.controllers.podspread import AssignedPods, NewPod, SpreadNode
 
 _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 Amounts = dict[str, int]
@@ -96,12 +96,19 @@ class SchedulerCache:
         """Remove a node."""
         self._nodes.pop(name, None)
 
-    def add_pod(self, uid: str, node_name: str, request: Amounts, metadata: Mapping[str, Any] | None = None) -> None:
-        """Count a pod on a node, once per uid; `metadata` has its namespace and labels."""
+    def add_pod(
+        self,
+        uid: str,
+        node_name: str,
+        request: Amounts,
+        metadata: Mapping[str, Any] | None = None,
+        spec: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Count a pod on a node, once per uid; `metadata` has its namespace and labels, `spec` its anti-affinity."""
         if uid in self._assigned:
             return
         self._assigned[uid] = (node_name, request)
-        self._pods.add(uid, node_name, metadata or {})
+        self._pods.add(uid, node_name, metadata or {}, spec)
         if (node := self._nodes.get(node_name)) is not None:
             node.add(request)
 
@@ -118,8 +125,17 @@ class SchedulerCache:
                 node.used[key] -= amount
         return True
 
-    def select_node(self, spec: Mapping[str, Any], request: Amounts, namespace: str = "") -> tuple[str, str]:
-        """Return (node name, "") or ("", the reason in kube-scheduler's words)."""
+    def select_node(
+        self,
+        spec: Mapping[str, Any],
+        request: Amounts,
+        namespace: str = "",
+        labels: Mapping[str, str] | None = None,
+    ) -> tuple[str, str]:
+        """Return (node name, "") or ("", the reason in kube-scheduler's words).
+
+        Without its `labels` a pod is one that its own spread constraints count.
+        """
         reasons: Counter[str] = Counter()
         best, best_score = "", (0, -1.0)
         required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
@@ -128,10 +144,14 @@ class SchedulerCache:
         terms = compile_cluster_terms(required.get("nodeSelectorTerms")) if required else None
         blocked: dict[str, str] = {}
         soft: Counter[str] = Counter()
-        if podspread.has_rules(spec):
-            nodes = {name: node.labels for name, node in self._nodes.items() if _is_selected(name, node, spec, terms)}
-            blocked = podspread.blocked_nodes(spec, namespace, nodes, self._pods)
-            soft = podspread.soft_counts(spec, namespace, nodes, self._pods)
+        if podspread.has_rules(spec, self._pods):
+            pod = NewPod(spec, namespace, labels)
+            nodes = {
+                name: SpreadNode(node.labels, _is_selected(name, node, spec, terms), _untolerated(node, spec) is None)
+                for name, node in self._nodes.items()
+            }
+            blocked = podspread.blocked_nodes(pod, nodes, self._pods)
+            soft = podspread.soft_counts(pod, nodes, self._pods)
         for name, node in self._nodes.items():
             rejections = _filter_node(name, node, spec, terms, request) or ([blocked[name]] if name in blocked else [])
             if rejections:
@@ -153,17 +173,24 @@ def _is_selected(name: str, node: _NodeInfo, spec: Mapping[str, Any], terms: Clu
     return is_selected and (terms is None or terms.matches(name, node.labels))
 
 
+def _untolerated(node: _NodeInfo, spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the first taint that keeps the pod away."""
+    tolerations = spec.get("tolerations") or ()
+    for taint in node.taints:
+        is_hard = taint.get("effect") in ("NoSchedule", "NoExecute")
+        if is_hard and not any(tolerates(toleration, taint) for toleration in tolerations):
+            return taint
+    return None
+
+
 def _filter_node(
     name: str, node: _NodeInfo, spec: Mapping[str, Any], terms: ClusterTerms | None, request: Amounts
 ) -> list[str]:
     """Return the reasons why the node cannot run the pod, [] when it can."""
     if node.unschedulable and not any(tolerates(each, _CORDON) for each in spec.get("tolerations") or ()):
         return ["node(s) were unschedulable"]
-    for taint in node.taints:
-        if taint.get("effect") in ("NoSchedule", "NoExecute") and not any(
-            tolerates(toleration, taint) for toleration in spec.get("tolerations") or ()
-        ):
-            return [f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"]
+    if (taint := _untolerated(node, spec)) is not None:
+        return [f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"]
     if not _is_selected(name, node, spec, terms):
         return ["node(s) didn't match Pod's node affinity/selector"]
     rejections = [

@@ -71,7 +71,7 @@ class PodScheduler:
             if self._cache.remove_pod(meta["uid"]):
                 self._retry_unschedulable()
         elif node := new["spec"].get("nodeName"):
-            self._cache.add_pod(meta["uid"], node, compute_pod_request(new["spec"]), meta)
+            self._cache.add_pod(meta["uid"], node, compute_pod_request(new["spec"]), meta, new["spec"])
         elif old is None or (old["spec"].get("schedulingGates") and not new["spec"].get("schedulingGates")):
             self.controller.enqueue(Key(meta["namespace"], meta["name"]))
 
@@ -93,14 +93,14 @@ class PodScheduler:
         if (result := await self._wait_for_claims(key, pod)) is not None:
             return result
         request = compute_pod_request(pod["spec"])
-        node, reason = self._cache.select_node(pod["spec"], request, key.namespace)
+        node, reason = self._cache.select_node(pod["spec"], request, key.namespace, pod["metadata"].get("labels") or {})
         if not node:
             self._unschedulable.add(key)
             await self._report_unschedulable(pod, reason)
             return _DONE
         uid = pod["metadata"]["uid"]
         # Assume the pod before the binding is in the informer.
-        self._cache.add_pod(uid, node, request, pod["metadata"])
+        self._cache.add_pod(uid, node, request, pod["metadata"], pod["spec"])
         try:
             await self._bind(key.namespace, key.name, node)
         except ApiError as error:

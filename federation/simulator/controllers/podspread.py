@@ -1,13 +1,13 @@
-"""Topology spread and pod anti-affinity in the simulated kube-scheduler, over the labels of assigned pods. Pure.
+"""Topology spread and pod (anti-)affinity in the simulated kube-scheduler, over the labels of assigned pods. Pure.
 
 `blocked_nodes` gives the nodes that hard constraints exclude, `soft_counts` the pods that soft constraints count in a
-node's domains. Only required pod anti-affinity of the new pod itself is considered, with label selectors in its own
-namespace, and no `minDomains`. A domain counts nodes that match the pod's node affinity and carry the keys of all
-constraints, whether or not they are schedulable: Kubernetes' defaults of the node inclusion policies.
+node's domains. Only required affinity and anti-affinity are considered, those of pods that run too. A domain counts
+nodes that carry the keys of all hard constraints and that the node inclusion policies include. The API server has
+merged `matchLabelKeys` and `mismatchLabelKeys` into the selectors.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,52 @@ from federation.apimachinery.selectors import Selector, compile_label_selector
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _SPREAD = "node(s) didn't match pod topology spread constraints"
 _APART = "node(s) didn't satisfy anti-affinity rules"
-NodeLabels = Mapping[str, Mapping[str, str]]
-"""Labels by node name."""
+_APART_FROM_OTHERS = "node(s) didn't satisfy existing pods anti-affinity rules"
+_NOT_TOGETHER = "node(s) didn't match pod affinity rules"
+_AFFINITY, _ANTI_AFFINITY = "podAffinity", "podAntiAffinity"
+_NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadNode:
+    """What spread constraints read of a node."""
+
+    labels: Mapping[str, str]
+    is_selected: bool = True
+    """Whether it matches the pod's node selector and required node affinity."""
+    is_tolerated: bool = True
+    """Whether the pod tolerates its taints."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewPod:
+    """The pod to place."""
+
+    spec: Mapping[str, Any]
+    namespace: str = ""
+    labels: Mapping[str, str] | None = None
+    """None for a pod that its own constraints count."""
+
+    def matches(self, selector: Selector) -> bool:
+        """Return whether a constraint of the pod counts the pod itself."""
+        return self.labels is None or selector.matches(self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A required term of pod (anti-)affinity. Of namespaces it reads the label with their name only."""
+
+    key: str
+    selector: Selector
+    names: frozenset[str]
+    namespaces: Selector | None
+
+    def accepts(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Return whether the term is about a pod."""
+        is_near = namespace in self.names or (
+            self.namespaces is not None and self.namespaces.matches({_NAMESPACE_LABEL: namespace})
+        )
+        return is_near and self.selector.matches(labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,61 +70,104 @@ class _Constraint:
     max_skew: int
     is_hard: bool
     selector: Selector
+    min_domains: int
+    heeds_affinity: bool
+    heeds_taints: bool
+
+    def includes(self, node: SpreadNode) -> bool:
+        """Return whether the node inclusion policies count the node."""
+        return (node.is_selected or not self.heeds_affinity) and (node.is_tolerated or not self.heeds_taints)
 
 
 class AssignedPods:
-    """Namespace and labels of the assigned pods by node."""
+    """Namespace, labels and required anti-affinity of the assigned pods by node."""
 
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, tuple[str, Mapping[str, str]]]] = {}
+        self.apart: dict[tuple[str, int], tuple[str, str, Term]] = {}
+        """uid, node and term of pods with required anti-affinity."""
 
-    def add(self, uid: str, node: str, metadata: Mapping[str, Any]) -> None:
+    def add(self, uid: str, node: str, metadata: Mapping[str, Any], spec: Mapping[str, Any] | None = None) -> None:
         """Record a pod on a node."""
-        self._by_node.setdefault(node, {})[uid] = (metadata.get("namespace", ""), metadata.get("labels") or {})
+        namespace = metadata.get("namespace", "")
+        self._by_node.setdefault(node, {})[uid] = (namespace, metadata.get("labels") or {})
+        for index, term in enumerate(_terms(spec or {}, _ANTI_AFFINITY)):
+            self.apart[uid, index] = (uid, node, to_term(term, namespace))
 
     def remove(self, uid: str, node: str) -> None:
         """Remove a pod."""
         self._by_node.get(node, {}).pop(uid, None)
+        index = 0
+        while self.apart.pop((uid, index), None) is not None:
+            index += 1
 
     def count(self, node: str, namespace: str, selector: Selector) -> int:
-        """Return the number of matching pods on the node."""
+        """Return the number of matching pods of a namespace on the node."""
         pods = self._by_node.get(node, {}).values()
         return sum(own == namespace and selector.matches(labels) for own, labels in pods)
 
+    def count_of(self, node: str, term: Term) -> int:
+        """Return the number of pods on the node that a term is about."""
+        return sum(term.accepts(namespace, labels) for namespace, labels in self._by_node.get(node, {}).values())
 
-def has_rules(spec: Mapping[str, Any]) -> bool:
-    """Return whether a pod has topology spread constraints or required anti-affinity."""
-    return bool(spec.get("topologySpreadConstraints") or _anti_affinity(spec))
+
+def has_rules(spec: Mapping[str, Any], pods: AssignedPods) -> bool:
+    """Return whether topology spread or required pod (anti-)affinity, also of pods that run, concern a pod."""
+    rules = spec.get("topologySpreadConstraints") or _terms(spec, _AFFINITY) or _terms(spec, _ANTI_AFFINITY)
+    return bool(rules or pods.apart)
 
 
-def blocked_nodes(spec: Mapping[str, Any], namespace: str, nodes: NodeLabels, pods: AssignedPods) -> dict[str, str]:
-    """Return the reason by node that cannot run the pod; `nodes` match its node affinity."""
+def blocked_nodes(pod: NewPod, nodes: Mapping[str, SpreadNode], pods: AssignedPods) -> dict[str, str]:
+    """Return the reason by node that cannot run the pod."""
     blocked: dict[str, str] = {}
-    hard = [constraint for constraint in _constraints(spec) if constraint.is_hard]
-    eligible = [name for name, labels in nodes.items() if all(constraint.key in labels for constraint in hard)]
+    hard = [constraint for constraint in _constraints(pod.spec) if constraint.is_hard]
+    keys = [constraint.key for constraint in hard]
     for constraint in hard:
-        counts = _domain_counts(constraint, namespace, eligible, nodes, pods)
-        floor = min(counts.values(), default=0)
-        for name, labels in nodes.items():
-            value = labels.get(constraint.key)
-            if value not in counts or counts[value] + 1 - floor > constraint.max_skew:
+        counts = _domain_counts(constraint, keys, pod.namespace, nodes, pods)
+        floor = min(counts.values(), default=0) if len(counts) >= constraint.min_domains else 0
+        more = pod.matches(constraint.selector)
+        for name, node in nodes.items():
+            value = node.labels.get(constraint.key)
+            if value not in counts or counts[value] + more - floor > constraint.max_skew:
                 blocked[name] = _SPREAD
-    for term in _anti_affinity(spec):
-        selector, key = compile_label_selector(term.get("labelSelector")), str(term.get("topologyKey"))
-        used = {labels.get(key) for name, labels in nodes.items() if pods.count(name, namespace, selector)}
-        blocked |= {name: _APART for name, labels in nodes.items() if key in labels and labels[key] in used}
+    return blocked | _unfriendly_nodes(pod, nodes, pods)
+
+
+def _unfriendly_nodes(pod: NewPod, nodes: Mapping[str, SpreadNode], pods: AssignedPods) -> dict[str, str]:
+    """Return the reason by node that required affinity and anti-affinity between pods exclude, in their order."""
+    blocked: dict[str, str] = {}
+    for _, place, apart in pods.apart.values():
+        if apart.accepts(pod.namespace, pod.labels or {}) and place in nodes:
+            value = nodes[place].labels.get(apart.key)
+            same = {name for name, node in nodes.items() if value is not None and node.labels.get(apart.key) == value}
+            blocked |= dict.fromkeys(same, _APART_FROM_OTHERS)
+    for term in _terms(pod.spec, _ANTI_AFFINITY):
+        found = to_term(term, pod.namespace)
+        used = {nodes[name].labels.get(found.key) for name in nodes if pods.count_of(name, found)}
+        near = {name for name, node in nodes.items() if found.key in node.labels and node.labels[found.key] in used}
+        blocked |= dict.fromkeys(near, _APART)
+    together = [to_term(term, pod.namespace) for term in _terms(pod.spec, _AFFINITY)]
+    # The first pod of a group finds no other and may run anywhere.
+    is_first = not any(pods.count_of(name, term) for term in together for name in nodes) and all(
+        term.accepts(pod.namespace, pod.labels or {}) for term in together
+    )
+    for group in together:
+        used = {nodes[name].labels.get(group.key) for name in nodes if pods.count_of(name, group)}
+        for name, node in nodes.items():
+            if group.key not in node.labels or not (is_first or node.labels[group.key] in used):
+                blocked[name] = _NOT_TOGETHER
     return blocked
 
 
-def soft_counts(spec: Mapping[str, Any], namespace: str, nodes: NodeLabels, pods: AssignedPods) -> Counter[str]:
+def soft_counts(pod: NewPod, nodes: Mapping[str, SpreadNode], pods: AssignedPods) -> Counter[str]:
     """Return by node the sum of the pods in its domains, over the soft constraints; fewer are better."""
     found: Counter[str] = Counter()
-    for constraint in _constraints(spec):
+    for constraint in _constraints(pod.spec):
         if constraint.is_hard:
             continue
-        counts = _domain_counts(constraint, namespace, list(nodes), nodes, pods)
-        for name, labels in nodes.items():
-            found[name] += counts.get(labels.get(constraint.key, ""), 0)
+        counts = _domain_counts(constraint, [], pod.namespace, nodes, pods)
+        for name, node in nodes.items():
+            found[name] += counts.get(node.labels.get(constraint.key, ""), 0)
     return found
 
 
@@ -91,21 +178,39 @@ def _constraints(spec: Mapping[str, Any]) -> list[_Constraint]:
             int(each.get("maxSkew") or 1),
             each.get("whenUnsatisfiable") != "ScheduleAnyway",
             compile_label_selector(each.get("labelSelector")),
+            int(each.get("minDomains") or 1),
+            heeds_affinity=each.get("nodeAffinityPolicy") != "Ignore",
+            heeds_taints=each.get("nodeTaintsPolicy") == "Honor",
         )
         for each in spec.get("topologySpreadConstraints") or ()
     ]
 
 
-def _anti_affinity(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    rules = (spec.get("affinity") or {}).get("podAntiAffinity") or {}
+def _terms(spec: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
+    rules = (spec.get("affinity") or {}).get(kind) or {}
     return list(rules.get(_REQUIRED) or ())
 
 
+def to_term(term: Mapping[str, Any], namespace: str) -> Term:
+    """Return a term of a pod in this namespace."""
+    given, names = term.get("namespaceSelector"), term.get("namespaces") or ()
+    namespaces = compile_label_selector(given) if given is not None else None
+    only = frozenset(names) if names or given is not None else frozenset({namespace})
+    return Term(str(term.get("topologyKey")), compile_label_selector(term.get("labelSelector")), only, namespaces)
+
+
 def _domain_counts(
-    constraint: _Constraint, namespace: str, names: list[str], nodes: NodeLabels, pods: AssignedPods
+    constraint: _Constraint,
+    keys: Sequence[str],
+    namespace: str,
+    nodes: Mapping[str, SpreadNode],
+    pods: AssignedPods,
 ) -> dict[str, int]:
+    """Return the matching pods by domain, over the nodes that have all `keys` and that the policies include."""
     counts: dict[str, int] = {}
-    for name in names:
-        if (value := nodes[name].get(constraint.key)) is not None:
-            counts[value] = counts.get(value, 0) + pods.count(name, namespace, constraint.selector)
+    for name, node in nodes.items():
+        value = node.labels.get(constraint.key)
+        if value is None or not all(key in node.labels for key in keys) or not constraint.includes(node):
+            continue
+        counts[value] = counts.get(value, 0) + pods.count(name, namespace, constraint.selector)
     return counts

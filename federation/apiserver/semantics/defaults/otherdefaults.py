@@ -130,12 +130,12 @@ def default_autoscaler(obj: Fields) -> None:
         up, down = behavior.setdefault("scaleUp", {}), behavior.setdefault("scaleDown", {})
         fill(up, stabilizationWindowSeconds=0, selectPolicy="Max")
         fill(down, selectPolicy="Max")
-        if not up.get("policies"):
+        if up.get("policies") is None:
             up["policies"] = [
                 {"type": "Pods", "value": 4, "periodSeconds": 15},
                 {"type": "Percent", "value": 100, "periodSeconds": 15},
             ]
-        if not down.get("policies"):
+        if down.get("policies") is None:
             down["policies"] = [{"type": "Percent", "value": 100, "periodSeconds": 15}]
 
 

@@ -18,9 +18,7 @@ from federation.apiserver.semantics.fieldownership.fielddiff import (
 from federation.apiserver.semantics.fieldownership.fieldset import SELF, WHOLE, FieldSet, is_member
 from federation.apiserver.semantics.schema.model import ANYTHING, LIST, Schema
 
-_SET_BY_SERVER: Final = frozenset(
-    {"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields", "selfLink"}
-)
+_SET_BY_SERVER: Final = frozenset({"creationTimestamp", "generation", "managedFields", "selfLink"})
 
 
 _Removal = tuple[FieldSet, list[FieldSet]] | None

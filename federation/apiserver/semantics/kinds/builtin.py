@@ -155,10 +155,10 @@ _TABLE: dict[tuple[str, str], list[_Row]] = {
     ],
     ("storage.k8s.io", "v1"): [
         ("CSIDriver", False, "", "", NONE, storage.CSIDriverStrategy()),
-        ("CSINode", False, "", "", NONE, storage.ReturnedStorageStrategy()),
+        ("CSINode", False, "", "", NONE, storage.CSINodeStrategy()),
         ("CSIStorageCapacity", True, "", "", NONE, storage.CSIStorageCapacityStrategy()),
         ("StorageClass", False, "sc", "", NONE, storage.StorageClassStrategy()),
-        ("VolumeAttachment", False, "", "", STATUS, storage.ReturnedStorageStrategy()),
+        ("VolumeAttachment", False, "", "", STATUS, storage.VolumeAttachmentStrategy()),
         ("VolumeAttributesClass", False, "vac", "", NONE, volumeattributes.VolumeAttributesClassStrategy()),
     ],
 }

@@ -21,6 +21,7 @@ _ONE_PER_FAMILY = "may specify no more than one IP for each IP family, i.e 192.1
 class ServiceCIDRStrategy(Strategy):
     """networking.k8s.io/v1 ServiceCIDR: one CIDR, or one of each family."""
 
+    names_again = False
     status_always: ClassVar[StatusFields] = {}
     status_resets = USER_METADATA
 

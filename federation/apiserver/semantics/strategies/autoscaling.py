@@ -22,6 +22,7 @@ from federation.apiserver.semantics.validation.autoscalervalidation import (
 class HorizontalPodAutoscalerStrategy(Strategy):
     """autoscaling/v2 HorizontalPodAutoscaler."""
 
+    names_again = False
     status_always: ClassVar[StatusFields] = {"currentMetrics": None, "desiredReplicas": 0}
 
     default = staticmethod(defaults.default_autoscaler)
@@ -36,6 +37,7 @@ class HorizontalPodAutoscalerStrategy(Strategy):
 class HorizontalPodAutoscalerV1Strategy(Strategy):
     """autoscaling/v1 HorizontalPodAutoscaler."""
 
+    names_again = False
     status_always: ClassVar[StatusFields] = {"currentReplicas": 0, "desiredReplicas": 0}
 
     def default(self, obj: Object) -> None:

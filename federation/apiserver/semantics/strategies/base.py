@@ -13,6 +13,7 @@ from federation.apimachinery import nameformats
 from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.fielderrors import Causes, immutable
 from federation.apimachinery.resources import Object
+from federation.apiserver.semantics.validation.fieldrules import Rule
 from federation.apiserver.semantics.validation.kindwarnings import pod_name_warnings
 from federation.apiserver.semantics.validation.podwarnings import pod_warnings
 
@@ -52,6 +53,10 @@ class Strategy:
     kind: they tell what a user wrote from what the server allocated."""
     knows_finalizers: ClassVar[bool] = True
     """True if a finalizer without a domain must be one of Kubernetes' own."""
+    rules: ClassVar[Sequence[Rule]] = ()
+    """What single fields may be; `validate` checks what concerns several."""
+    names_again: ClassVar[bool] = True
+    """False if an update may set any generateName."""
     immutable_fields: ClassVar[Sequence[str]] = ()
     """Dotted paths of immutable fields."""
 

@@ -73,6 +73,7 @@ class JobStrategy(PodOwnerStrategy):
 class CronJobStrategy(PodOwnerStrategy):
     """batch/v1 CronJob."""
 
+    names_again = False
     pod_spec = "spec.jobTemplate.spec.template.spec"
     status_always: ClassVar[StatusFields] = {}
 

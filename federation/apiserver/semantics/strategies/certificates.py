@@ -24,6 +24,7 @@ _REQUESTER = ("username", "uid", "groups", "extra")
 class CertificateSigningRequestStrategy(Strategy):
     """certificates.k8s.io/v1 CertificateSigningRequest."""
 
+    names_again = False
     status_always: ClassVar[StatusFields] = {}
     records_requester = True
 

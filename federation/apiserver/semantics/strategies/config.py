@@ -2,7 +2,9 @@
 
 import base64
 import binascii
+import json
 import re
+from collections.abc import Mapping
 from typing import ClassVar
 
 from federation.apimachinery.clock import to_rfc3339_micro
@@ -16,6 +18,8 @@ _KEY_TEXT = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or"
     " 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
+_ACCOUNT = "kubernetes.io/service-account.name"
+_JSON_KEYS = {"kubernetes.io/dockerconfigjson": ".dockerconfigjson", "kubernetes.io/dockercfg": ".dockercfg"}
 DATA_BYTES_MAX = 1024 * 1024
 
 
@@ -77,6 +81,7 @@ class SecretStrategy(ImmutableDataStrategy):
                 base64.b64decode(value, validate=True)
             except (binascii.Error, ValueError):
                 causes.append(invalid(f"data[{key}]", "<redacted>", "illegal base64 data"))
+        causes += _validate_contents(obj, data)
         causes += [
             required(f"data[{key}]") for key in self._REQUIRED_KEYS.get(obj.get("type", ""), ()) if key not in data
         ]
@@ -86,9 +91,27 @@ class SecretStrategy(ImmutableDataStrategy):
         return super().validate_update(new, old) + immutable("type", new.get("type"), old.get("type"))
 
 
+def _validate_contents(obj: Object, data: Mapping[str, str]) -> Causes:
+    """Validate what a Secret's type says about its content."""
+    kind = obj.get("type", "")
+    if kind == "kubernetes.io/service-account-token" and not (obj["metadata"].get("annotations") or {}).get(_ACCOUNT):
+        return [required(f"metadata.annotations[{_ACCOUNT}]")]
+    if kind == "kubernetes.io/basic-auth" and not {"username", "password"} & data.keys():
+        return [required("data[username]"), required("data[password]")]
+    key = _JSON_KEYS.get(kind)
+    if key is None or key not in data:
+        return []
+    try:
+        json.loads(base64.b64decode(data[key]))
+    except ValueError as error:
+        return [invalid(f"data[{key}]", "<secret contents redacted>", f"invalid JSON: {type(error).__name__}")]
+    return []
+
+
 class LeaseStrategy(Strategy):
     """coordination.k8s.io/v1 Lease: a lock, so updates need a resourceVersion."""
 
+    names_again = False
     knows_finalizers = False
     allow_create_on_update = True
     allow_unconditional_update = False

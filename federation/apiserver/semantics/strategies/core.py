@@ -6,15 +6,23 @@ from typing import ClassVar
 from federation.apimachinery import nameformats
 from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.fielderrors import Causes, forbidden, immutable, invalid, required
+from federation.apimachinery.objectmeta import validate_labels
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.strategies.base import StatusFields, Strategy
+from federation.apiserver.semantics.validation.fieldrules import Rule, has_known_finalizers
 from federation.apiserver.semantics.validation.kindwarnings import (
     node_warnings,
     quota_warnings,
     runtime_class_warnings,
     service_account_warnings,
 )
-from federation.apiserver.semantics.validation.quantityvalidation import validate_quantity
+from federation.apiserver.semantics.validation.nodevalidation import (
+    has_amounts,
+    has_overhead,
+    has_pod_ranges,
+    has_tolerations,
+)
+from federation.apiserver.semantics.validation.quantityvalidation import is_counted, validate_amount
 from federation.apiserver.semantics.validation.quotavalidation import validate_scopes
 from federation.apiserver.semantics.validation.selectorvalidation import validate_taints
 
@@ -25,6 +33,8 @@ _NAME_LABEL = "kubernetes.io/metadata.name"
 
 class NamespaceStrategy(Strategy):
     """v1 Namespace: Terminating until `registry/namespaces.py` has deleted its objects."""
+
+    rules = (Rule("spec.finalizers", has_known_finalizers),)
 
     name_problems = staticmethod(nameformats.dns1123_label)
 
@@ -65,6 +75,11 @@ class NodeStrategy(Strategy):
     """v1 Node: a kubelet creates its node with a status."""
 
     keeps_status_on_create = True
+    rules = (
+        Rule("spec.podCIDRs", has_pod_ranges),
+        Rule("status.capacity", has_amounts),
+        Rule("status.allocatable", has_amounts),
+    )
 
     def default(self, obj: Object) -> None:
         spec = obj.get("spec") or {}
@@ -111,12 +126,15 @@ class ResourceQuotaStrategy(Strategy):
 
     status_always: ClassVar[StatusFields] = {}
     returns_deleted_object = True
+    names_again = False
 
     def validate(self, obj: Object) -> Causes:
         spec = obj.get("spec") or {}
         amounts = spec.get("hard") or {}
         causes = [
-            found for name, amount in amounts.items() for found in validate_quantity(amount, f"spec.hard[{name}]")
+            found
+            for name, amount in amounts.items()
+            for found in validate_amount(name, amount, f"spec.hard[{name}]", is_count=is_counted(name))
         ]
         return causes + validate_scopes(spec)
 
@@ -136,6 +154,11 @@ class RuntimeClassStrategy(Strategy):
     allow_create_on_update = True
     allow_unconditional_update = False
     immutable_fields = ("handler",)
+    rules = (
+        Rule("overhead.podFixed", has_overhead),
+        Rule("scheduling.nodeSelector", validate_labels),
+        Rule("scheduling.tolerations", has_tolerations),
+    )
 
     def validate(self, obj: Object) -> Causes:
         handler = obj.get("handler") or ""

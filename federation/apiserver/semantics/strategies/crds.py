@@ -12,6 +12,7 @@ CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 class CustomResourceDefinitionStrategy(GenerationStrategy):
     """apiextensions.k8s.io/v1 CustomResourceDefinition; `registry/crdcontroller.py` validates it."""
 
+    names_again = False
     knows_finalizers = False
     allow_unconditional_update = False
 

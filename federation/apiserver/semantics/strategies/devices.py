@@ -19,6 +19,8 @@ _LIST_VALUES = ("bools", "ints", "strings", "versions")
 class DeviceClassStrategy(GenerationStrategy):
     """resource.k8s.io/v1 DeviceClass."""
 
+    names_again = False
+
     def default(self, obj: Object) -> None:
         obj.setdefault("spec", {})
 
@@ -74,6 +76,8 @@ class ResourceClaimTemplateStrategy(Strategy):
 
 class ResourceSliceStrategy(GenerationStrategy):
     """resource.k8s.io/v1 ResourceSlice."""
+
+    names_again = False
 
     def set_times(self, new: Object, old: Object | None, now: datetime) -> None:
         del old

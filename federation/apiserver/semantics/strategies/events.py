@@ -39,6 +39,7 @@ class EventStrategy(Strategy):
 
     knows_finalizers = False
     allow_create_on_update = True
+    names_again = False
 
     def default(self, obj: Object) -> None:
         _complete(obj)
@@ -52,6 +53,7 @@ class EventsV1Strategy(Strategy):
 
     knows_finalizers = False
     allow_create_on_update = True
+    names_again = False
 
     def default(self, obj: Object) -> None:
         event = to_core(obj)

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from federation.apimachinery.fielderrors import Causes, duplicate, forbidden, invalid, required
+from federation.apimachinery import nameformats
+from federation.apimachinery.fielderrors import Causes, duplicate, forbidden, invalid, problems_of, required
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.quota.limitranges import CLAIM, POD, complete_entry, contradictions
 from federation.apiserver.semantics.strategies.base import Strategy
@@ -29,11 +30,21 @@ class LimitRangeStrategy(Strategy):
             type_ = entry.get("type") or ""
             if not type_:
                 causes.append(required(f"{at}.type"))
+            elif problems := _type_problems(type_):
+                causes += problems_of(f"{at}.type", type_, problems)
             elif type_ in types:
                 causes.append(duplicate(f"{at}.type", type_))
             types.add(type_)
             causes += _validate_entry(entry, type_, at)
         return causes
+
+
+def _type_problems(type_: str) -> list[str]:
+    """Return the problems of the type of a limit: a standard one, or one with a domain."""
+    if problems := nameformats.qualified_name(type_):
+        return problems
+    is_known = "/" in type_ or type_ in {POD, CLAIM, "Container"}
+    return [] if is_known else ["must be a standard limit type or fully qualified"]
 
 
 def _validate_entry(entry: dict[str, Any], type_: str, at: str) -> Iterator[dict[str, str]]:

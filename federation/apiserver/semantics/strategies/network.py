@@ -9,7 +9,9 @@ from federation.apimachinery.fielderrors import Causes, invalid, one_of, require
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
 from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields, Strategy, has_changed
+from federation.apiserver.semantics.validation.addressvalidation import validate_address
 from federation.apiserver.semantics.validation.endpointvalidation import validate_endpoints, validate_slice_content
+from federation.apiserver.semantics.validation.fieldrules import Rule, has_format, is_one_of
 from federation.apiserver.semantics.validation.kindwarnings import (
     endpoint_slice_warnings,
     ingress_warnings,
@@ -17,6 +19,9 @@ from federation.apiserver.semantics.validation.kindwarnings import (
     service_warnings,
 )
 from federation.apiserver.semantics.validation.networkvalidation import (
+    has_fitting_type,
+    has_host,
+    has_parameters,
     validate_controller,
     validate_ingress,
     validate_network_policy,
@@ -28,7 +33,16 @@ class ServiceStrategy(Strategy):
     """v1 Service; `registry/serviceaddresses.py` allocates addresses and node ports."""
 
     allow_create_on_update = True
+    names_again = False
     records_every_creator = True
+    rules = (
+        Rule("spec.internalTrafficPolicy", is_one_of("Cluster", "Local")),
+        Rule("spec.externalTrafficPolicy", is_one_of("Cluster", "Local", "")),
+        Rule("spec.trafficDistribution", is_one_of("PreferClose", "PreferSameZone", "PreferSameNode")),
+        Rule("spec.ports[].appProtocol", has_format(nameformats.qualified_name, may_be_empty=False)),
+        Rule("spec.externalIPs[]", lambda value, field: validate_address(value or "", field)),
+        Rule("spec", has_fitting_type),
+    )
     status_always: ClassVar[StatusFields] = {"loadBalancer": {}}
     returns_deleted_object = True
 
@@ -112,6 +126,11 @@ class EndpointSliceStrategy(GenerationStrategy):
 class IngressStrategy(GenerationStrategy):
     """networking.k8s.io/v1 Ingress."""
 
+    rules = (
+        Rule("spec.tls[].hosts[]", has_host),
+        Rule("spec.tls[].secretName", has_format(nameformats.dns1123_subdomain)),
+        Rule("spec.ingressClassName", has_format(nameformats.dns1123_subdomain, may_be_empty=False)),
+    )
     status_always: ClassVar[StatusFields] = {"loadBalancer": {}}
 
     validate = staticmethod(validate_ingress)
@@ -124,6 +143,7 @@ class IngressClassStrategy(GenerationStrategy):
     """networking.k8s.io/v1 IngressClass."""
 
     immutable_fields = ("spec.controller",)
+    rules = (Rule("spec.parameters", has_parameters),)
 
     def validate(self, obj: Object) -> Causes:
         return validate_controller(value_at(obj, "spec.controller"), "spec.controller")
@@ -131,6 +151,8 @@ class IngressClassStrategy(GenerationStrategy):
 
 class NetworkPolicyStrategy(GenerationStrategy):
     """networking.k8s.io/v1 NetworkPolicy."""
+
+    names_again = False
 
     default = staticmethod(defaults.default_network_policy)
     validate = staticmethod(validate_network_policy)

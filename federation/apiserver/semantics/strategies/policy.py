@@ -7,6 +7,7 @@ from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
 from federation.apiserver.semantics.podclasses import system_class_problem
 from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields
+from federation.apiserver.semantics.validation.fieldrules import Rule, is_one_of, is_present
 from federation.apiserver.semantics.validation.selectorvalidation import validate_label_selector
 from federation.apiserver.semantics.validation.workloadvalidation import validate_int_or_percent
 
@@ -16,6 +17,7 @@ class PodDisruptionBudgetStrategy(GenerationStrategy):
 
     knows_finalizers = False
     allow_unconditional_update = False
+    rules = (Rule("spec.unhealthyPodEvictionPolicy", is_one_of("AlwaysAllow", "IfHealthyBudget")),)
     status_always: ClassVar[StatusFields] = {
         "disruptionsAllowed": 0,
         "currentHealthy": 0,
@@ -37,6 +39,11 @@ class PriorityClassStrategy(GenerationStrategy):
     """scheduling.k8s.io/v1 PriorityClass."""
 
     immutable_fields = ("value", "preemptionPolicy")
+    names_again = False
+    rules = (
+        Rule("preemptionPolicy", is_present),
+        Rule("preemptionPolicy", is_one_of("Never", "PreemptLowerPriority", "")),
+    )
     highest_user_value = 1_000_000_000
 
     def has_spec_changed(self, new: Object, old: Object) -> bool:

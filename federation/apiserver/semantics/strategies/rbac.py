@@ -1,18 +1,50 @@
 """Strategies of RBAC roles and bindings; `auth/escalation.py` prevents privilege escalation."""
 
+from typing import Any
+
 from federation.apimachinery import nameformats
-from federation.apimachinery.fielderrors import Causes, immutable, not_supported, required
+from federation.apimachinery.fielderrors import Causes, immutable, not_supported, problems_of, required
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults.otherdefaults import default_role_binding
 from federation.apiserver.semantics.strategies.base import Strategy
+from federation.apiserver.semantics.validation.fieldrules import Rule, is_one_of
+from federation.apiserver.semantics.validation.selectorvalidation import validate_label_selector
 
+_GROUP = "rbac.authorization.k8s.io"
 _SUBJECTS = ("Group", "ServiceAccount", "User")
+
+
+def has_role_selectors(rule: Any, field: str) -> Causes:
+    """Check the selectors of an aggregated ClusterRole."""
+    if rule is None:
+        return []
+    at, selectors = f"{field}.clusterRoleSelectors", rule.get("clusterRoleSelectors") or ()
+    if not selectors:
+        return [required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil")]
+    return [
+        found
+        for index, selector in enumerate(selectors)
+        for found in validate_label_selector(selector or {}, f"{at}[{index}]")
+    ]
+
+
+def has_subject(subject: Any, field: str) -> Causes:
+    """Check the group of a subject, and the name of a ServiceAccount."""
+    kind, group, name = ((subject or {}).get(part) or "" for part in ("kind", "apiGroup", "name"))
+    if kind == "ServiceAccount":
+        causes = problems_of(f"{field}.name", name, nameformats.dns1123_subdomain(name) if name else ())
+        return causes + ([not_supported(f"{field}.apiGroup", group, ("",))] if group else [])
+    if kind in {"User", "Group"} and group != _GROUP:
+        return [not_supported(f"{field}.apiGroup", group, (_GROUP,))]
+    return []
 
 
 class RoleStrategy(Strategy):
     """rbac.authorization.k8s.io/v1 Role and ClusterRole."""
 
     allow_create_on_update = True
+    names_again = False
+    rules = (Rule("aggregationRule", has_role_selectors),)
 
     name_problems = staticmethod(nameformats.path_segment)
 
@@ -35,6 +67,11 @@ class RoleBindingStrategy(Strategy):
     """rbac.authorization.k8s.io/v1 RoleBinding and ClusterRoleBinding: roleRef is immutable."""
 
     allow_create_on_update = True
+    names_again = False
+    rules = (
+        Rule("roleRef.apiGroup", is_one_of("rbac.authorization.k8s.io")),
+        Rule("subjects[]", has_subject),
+    )
 
     name_problems = staticmethod(nameformats.path_segment)
     default = staticmethod(default_role_binding)

@@ -9,6 +9,7 @@ from federation.apimachinery.fielderrors import (
     Causes,
     forbidden,
     immutable,
+    invalid,
     not_supported,
     one_of,
     problems_of,
@@ -17,6 +18,14 @@ from federation.apimachinery.fielderrors import (
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
 from federation.apiserver.semantics.strategies.base import USER_METADATA, GenerationStrategy, Strategy
+from federation.apiserver.semantics.validation.fieldrules import (
+    Rule,
+    has_format,
+    has_unique,
+    is_between,
+    is_one_of,
+    is_present,
+)
 from federation.apiserver.semantics.validation.kindwarnings import (
     driver_warnings,
     storage_capacity_warnings,
@@ -25,7 +34,13 @@ from federation.apiserver.semantics.validation.kindwarnings import (
     volume_warnings,
 )
 from federation.apiserver.semantics.validation.quantityvalidation import validate_positive_quantity
-from federation.apiserver.semantics.validation.selectorvalidation import validate_node_selector
+from federation.apiserver.semantics.validation.selectorvalidation import validate_label_selector, validate_node_selector
+from federation.apiserver.semantics.validation.storagevalidation import (
+    has_attached_source,
+    has_lifecycle_modes,
+    has_topologies,
+    has_topology_keys,
+)
 from federation.apiserver.semantics.validation.volumevalidation import (
     validate_access_modes,
     validate_claim_spec,
@@ -123,6 +138,10 @@ class PersistentVolumeStrategy(Strategy):
 
     def validate_update(self, new: Object, old: Object) -> Causes:
         causes = super().validate_update(new, old)
+        before = value_at(old, "spec.nodeAffinity")
+        if before and value_at(new, "spec.nodeAffinity") != before:
+            text = "field is immutable, except for updating from beta label to GA"
+            causes.append(invalid("nodeAffinity", value_at(new, "spec.nodeAffinity"), text))
         if _source(new["spec"]) != _source(old["spec"]):
             field = "spec.persistentvolumesource"
             causes.append(forbidden(field, f"{field} is immutable after creation"))
@@ -138,6 +157,12 @@ class StorageClassStrategy(Strategy):
 
     returns_deleted_object = True
     immutable_fields = ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode")
+    rules = (
+        Rule("provisioner", has_format(lambda name: nameformats.qualified_name(name.lower()))),
+        Rule("reclaimPolicy", is_one_of("Delete", "Retain")),
+        Rule("volumeBindingMode", is_one_of("Immediate", "WaitForFirstConsumer")),
+        Rule("allowedTopologies", has_topologies),
+    )
 
     default = staticmethod(defaults.default_storage_class)
 
@@ -149,21 +174,45 @@ class StorageClassStrategy(Strategy):
         return storage_class_warnings(obj)
 
 
-class VersionedStorageStrategy(Strategy):
-    """storage.k8s.io/v1 CSIStorageCapacity."""
+class ReturnedStorageStrategy(Strategy):
+    """What CSINode and VolumeAttachment have in common."""
 
     allow_unconditional_update = False
-
-
-class ReturnedStorageStrategy(VersionedStorageStrategy):
-    """storage.k8s.io/v1 CSINode and VolumeAttachment."""
-
     status_resets = USER_METADATA
     returns_deleted_object = True
 
 
-class CSIStorageCapacityStrategy(VersionedStorageStrategy):
+class CSINodeStrategy(ReturnedStorageStrategy):
+    """storage.k8s.io/v1 CSINode."""
+
+    rules = (
+        Rule("spec.drivers[].name", is_present),
+        Rule("spec.drivers[].name", has_format(nameformats.dns1123_subdomain)),
+        Rule("spec.drivers", has_unique("name")),
+        Rule("spec.drivers[].nodeID", is_present),
+        Rule("spec.drivers[]", has_topology_keys),
+    )
+
+
+class VolumeAttachmentStrategy(ReturnedStorageStrategy):
+    """storage.k8s.io/v1 VolumeAttachment."""
+
+    rules = (
+        Rule("spec.attacher", is_present),
+        Rule("spec.attacher", has_format(nameformats.dns1123_subdomain)),
+        Rule("spec.source", has_attached_source),
+        Rule("spec.nodeName", has_format(nameformats.dns1123_subdomain, may_be_empty=False)),
+    )
+
+
+class CSIStorageCapacityStrategy(Strategy):
     """storage.k8s.io/v1 CSIStorageCapacity."""
+
+    allow_unconditional_update = False
+    rules = (
+        Rule("storageClassName", has_format(nameformats.dns1123_subdomain, may_be_empty=False)),
+        Rule("nodeTopology", lambda value, field: validate_label_selector(value or {}, field)),
+    )
 
     def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
         del old
@@ -177,6 +226,21 @@ class CSIDriverStrategy(GenerationStrategy):
     allow_unconditional_update = False
     returns_deleted_object = True
     immutable_fields = ("spec.volumeLifecycleModes",)
+    names_again = False
+    rules = (
+        Rule("spec.fsGroupPolicy", is_one_of("File", "None", "ReadWriteOnceWithFSType")),
+        Rule("spec.volumeLifecycleModes", has_lifecycle_modes),
+        Rule("spec.tokenRequests", has_unique("audience")),
+        Rule(
+            "spec.tokenRequests[].expirationSeconds",
+            is_between(
+                600,
+                1 << 32,
+                "may not specify a duration less than 10 minutes",
+                "may not specify a duration larger than 2^32 seconds",
+            ),
+        ),
+    )
 
     default = staticmethod(defaults.default_driver)
 

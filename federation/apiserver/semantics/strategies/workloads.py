@@ -3,17 +3,20 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
-from federation.apimachinery.fielderrors import Causes, forbidden, immutable
+from federation.apimachinery import nameformats
+from federation.apimachinery.fielderrors import Causes, forbidden, immutable, problems_of, required
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import workloaddefaults as defaults
 from federation.apiserver.semantics.strategies.base import PodOwnerStrategy, StatusFields, Strategy, has_changed
 from federation.apiserver.semantics.validation import workloadvalidation as validation
+from federation.apiserver.semantics.validation.fieldrules import Rule, is_not_negative, is_one_of
 from federation.apiserver.semantics.validation.podwarnings import claim_warnings
 
 
 class DeploymentStrategy(PodOwnerStrategy):
     """apps/v1 Deployment."""
 
+    names_again = False
     status_always: ClassVar[StatusFields] = {}
     status_resets = ("labels",)
     immutable_fields = ("spec.selector",)
@@ -30,6 +33,7 @@ class DeploymentStrategy(PodOwnerStrategy):
 class ReplicaSetStrategy(PodOwnerStrategy):
     """apps/v1 ReplicaSet."""
 
+    names_again = False
     status_always: ClassVar[StatusFields] = {"replicas": 0}
     immutable_fields = ("spec.selector",)
 
@@ -40,6 +44,8 @@ class ReplicaSetStrategy(PodOwnerStrategy):
 class ReplicationControllerStrategy(PodOwnerStrategy):
     """v1 ReplicationController."""
 
+    names_again = False
+    rules = (Rule("spec.minReadySeconds", is_not_negative),)
     status_always: ClassVar[StatusFields] = {"replicas": 0}
     default_propagation = "Orphan"
 
@@ -51,7 +57,13 @@ class StatefulSetStrategy(PodOwnerStrategy):
     """apps/v1 StatefulSet: most of its spec is immutable."""
 
     names_pods = False
+    names_again = False
     status_always: ClassVar[StatusFields] = {"replicas": 0, "availableReplicas": 0}
+    rules = (
+        Rule("spec.ordinals.start", is_not_negative),
+        Rule("spec.persistentVolumeClaimRetentionPolicy.whenDeleted", is_one_of("Delete", "Retain")),
+        Rule("spec.persistentVolumeClaimRetentionPolicy.whenScaled", is_one_of("Delete", "Retain")),
+    )
 
     _MUTABLE = frozenset(
         {
@@ -68,7 +80,9 @@ class StatefulSetStrategy(PodOwnerStrategy):
     default = staticmethod(defaults.default_stateful_set)
 
     def validate(self, obj: Object) -> Causes:
-        return validation.validate_stateful_set(obj) + validation.validate_claim_templates(obj)
+        service = obj["spec"].get("serviceName") or ""
+        causes = problems_of("spec.serviceName", service, nameformats.dns1123_label(service) if service else ())
+        return causes + validation.validate_stateful_set(obj) + validation.validate_claim_templates(obj)
 
     def validate_update(self, new: Object, old: Object) -> Causes:
         causes = validation.validate_stateful_set(new)
@@ -104,6 +118,8 @@ class DaemonSetStrategy(PodOwnerStrategy):
     """apps/v1 DaemonSet."""
 
     names_pods = False
+    names_again = False
+    rules = (Rule("spec.revisionHistoryLimit", is_not_negative),)
     status_always: ClassVar[StatusFields] = {
         "currentNumberScheduled": 0,
         "numberMisscheduled": 0,
@@ -118,6 +134,14 @@ class DaemonSetStrategy(PodOwnerStrategy):
 
 class ControllerRevisionStrategy(Strategy):
     """apps/v1 ControllerRevision: its data is immutable."""
+
+    rules = (Rule("revision", is_not_negative),)
+
+    def validate(self, obj: Object) -> Causes:
+        data = obj.get("data")
+        if data is None:
+            return [required("data", "data is mandatory")]
+        return [] if isinstance(data, dict) else [required("data", "data must be a valid JSON object")]
 
     def validate_update(self, new: Object, old: Object) -> Causes:
         return immutable("data", new.get("data"), old.get("data"))

@@ -7,9 +7,19 @@ import ipaddress
 import re
 from typing import Final
 
+from federation.apimachinery.fielderrors import Causes, problems_of
+
 _NOT_AN_IP: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _NOT_A_CIDR: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 _NOT_AN_INTERFACE: Final = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
+_CANONICAL: Final = "must be in canonical form"
+_LEGACY: Final = (
+    "must not have leading 0s",
+    "must not be an IPv4-mapped IPv6 address",
+    "must not have leading 0s in IP or prefix length",
+    "must not have an IPv4-mapped IPv6 address",
+    "must not have bits set beyond the prefix length",
+)
 _LEADING_ZEROS: Final = re.compile(r"(?<![0-9])0+(?=[0-9])")
 _Interface = ipaddress.IPv4Interface | ipaddress.IPv6Interface
 
@@ -49,6 +59,25 @@ def interface_problems(value: str) -> list[str]:
     return [_NOT_AN_INTERFACE] if interface is None else _canonical_problems(value, interface.with_prefixlen)
 
 
+def validate_address(address: str, field: str) -> Causes:
+    """Validate an IP address of an older kind, which may be in another form than the canonical one."""
+    return problems_of(field, address, _uncanonical(ip_problems(address)))
+
+
+def validate_network(network: str, field: str) -> Causes:
+    """Validate a network of an older kind, which may be in another form than the canonical one."""
+    return problems_of(field, network, _uncanonical(cidr_problems(network)))
+
+
+def is_legacy(message: str) -> bool:
+    """Return True for a problem that a stored address may keep: it was valid once."""
+    return message.endswith(_LEGACY)
+
+
+def _uncanonical(problems: list[str]) -> list[str]:
+    return [text for text in problems if not text.startswith(_CANONICAL)]
+
+
 def cidr_family(value: str) -> int:
     """Return 4 or 6, or 0 for a text that is no CIDR."""
     interface = _parse(value)
@@ -71,4 +100,4 @@ def _without_zeros(value: str) -> str:
 
 
 def _canonical_problems(value: str, canonical: str) -> list[str]:
-    return [] if value == canonical else [f'must be in canonical form ("{canonical}")']
+    return [] if value == canonical else [f'{_CANONICAL} ("{canonical}")']

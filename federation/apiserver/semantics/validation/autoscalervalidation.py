@@ -21,6 +21,9 @@ _ONE_SOURCE: Final = "must populate the given metric source only"
 Fields = Mapping[str, Any]
 
 
+_CONTAINER_RESOURCES: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
+
+
 def validate_autoscaler(obj: Object, old: Object | None = None) -> Causes:
     """Validate a HorizontalPodAutoscaler with defaults; the apiVersion of an unchanged target may be anything."""
     spec = obj.get("spec") or {}
@@ -153,6 +156,11 @@ def _validate_container_resource(source: Fields, field: str) -> Causes:
     causes = [invalid(f"{field}.container", container, text) for text in problems]
     if not container:
         causes.append(required(f"{field}.container", "must specify a container"))
+    name = source.get("name") or ""
+    if name and "/" not in name:
+        causes += [invalid(f"{field}.name", name, text) for text in nameformats.qualified_name(name)]
+        if name not in _CONTAINER_RESOURCES and not name.startswith("hugepages-"):
+            causes.append(invalid(f"{field}.name", name, "must be a standard resource for containers"))
     return causes + _validate_resource(source, field)
 
 

@@ -18,6 +18,7 @@ from federation.apimachinery.fielderrors import (
     problems_of,
     required,
 )
+from federation.apiserver.semantics.validation.podplatform import validate_huge_pages
 from federation.apiserver.semantics.validation.probevalidation import validate_handler, validate_port, validate_probe
 from federation.apiserver.semantics.validation.quantityvalidation import is_overcommittable, validate_amount
 from federation.apiserver.semantics.validation.securityvalidation import validate_security_context
@@ -124,11 +125,8 @@ def validate_container(container: Fields, field: str, pod: PodContext) -> Causes
     causes = (
         problems_of(f"{field}.name", name, nameformats.dns1123_label(name)) if name else [required(f"{field}.name")]
     )
-    image = container.get("image") or ""
-    if not image:
+    if not container.get("image"):
         causes.append(required(f"{field}.image"))
-    elif image != image.strip():
-        causes.append(invalid(f"{field}.image", image, "must not have leading or trailing whitespace"))
     causes += one_of(f"{field}.terminationMessagePolicy", container.get("terminationMessagePolicy"), _MESSAGE_POLICIES)
     if ports := container.get("ports"):
         causes += _validate_ports(ports, f"{field}.ports")
@@ -345,6 +343,7 @@ def validate_resources(resources: Fields, field: str) -> Causes:
             if name not in _COMPUTE:
                 causes += _validate_resource_name(name, f"{field}.{kind}[{name}]")
             causes += validate_amount(name, quantity, f"{field}.{kind}[{name}]")
+    causes += validate_huge_pages(resources, field)
     for name, quantity in requests.items():
         causes += _validate_request(name, quantity, limits.get(name), field)
     return causes

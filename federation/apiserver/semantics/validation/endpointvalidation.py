@@ -16,7 +16,8 @@ from federation.apimachinery.fielderrors import (
     problems_of,
     required,
 )
-from federation.apiserver.semantics.validation.podvalidation import validate_address
+from federation.apiserver.semantics.validation.addressvalidation import ip_problems, validate_address, validate_network
+from federation.apiserver.semantics.validation.containervalidation import validate_unique
 from federation.apiserver.semantics.validation.probevalidation import validate_port, validate_port_or_name
 from federation.apiserver.semantics.validation.selectorvalidation import validate_label_selector
 
@@ -24,7 +25,6 @@ Fields = Mapping[str, Any]
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _ENDPOINTS_MAX, _ADDRESSES_MAX, _PORTS_MAX = 1000, 100, 20000
-_NETWORK_TEXT = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 
 def validate_endpoints(obj: Fields) -> Causes:
@@ -130,14 +130,18 @@ def _validate_slice_endpoint(endpoint: Fields, field: str, kind: str) -> Causes:
         at = f"{field}.addresses[{index}]"
         if kind == "FQDN":
             causes += problems_of(at, address, nameformats.dns1123_subdomain(address.removesuffix(".")))
-        elif found := validate_address(address, at):
-            causes += found
+        elif problems := ip_problems(address):
+            causes += problems_of(at, address, problems)
         elif (":" in address) is not (kind == "IPv6"):
             causes.append(invalid(f"{field}.addresses", address, f"must be an {kind} address"))
         else:
             causes += _validate_use(address, at)
     if (node := endpoint.get("nodeName")) is not None:
         causes += problems_of(f"{field}.nodeName", node, nameformats.dns1123_subdomain(node))
+    zones: set[str] = set()
+    for index, zone in enumerate((endpoint.get("hints") or {}).get("forZones") or ()):
+        name = zone.get("name") or ""
+        causes += validate_unique(f"{field}.hints.forZones[{index}].name", name, nameformats.label_value(name), zones)
     if (hostname := endpoint.get("hostname")) is not None:
         causes += problems_of(f"{field}.hostname", hostname, nameformats.dns1123_label(hostname))
     return causes
@@ -192,14 +196,13 @@ def _validate_block(block: Fields, field: str) -> Causes:
     if not text:
         return [required(f"{field}.cidr")]
     whole = _network(text)
+    causes = validate_network(text, f"{field}.cidr")
     if whole is None:
-        return [invalid(f"{field}.cidr", text, _NETWORK_TEXT)]
-    causes: Causes = []
+        return causes
     for index, excepted in enumerate(block.get("except") or ()):
         part = _network(excepted)
-        if part is None:
-            causes.append(invalid(f"{field}.except[{index}]", excepted, _NETWORK_TEXT))
-        elif part.version != whole.version or part == whole or not part.subnet_of(whole):
+        causes += validate_network(excepted, f"{field}.except[{index}]")
+        if part is not None and (part.version != whole.version or part == whole or not part.subnet_of(whole)):
             causes.append(invalid(f"{field}.except[{index}]", excepted, "must be a strict subset of `cidr`"))
     return causes
 

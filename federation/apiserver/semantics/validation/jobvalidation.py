@@ -125,6 +125,7 @@ def _validate_success_policy(spec: Fields, policy: Fields, field: str) -> Causes
     causes = _too_many(rules, _RULES_MAX, f"{field}.rules")
     for index, rule in enumerate(rules):
         at, count = f"{field}.rules[{index}]", rule.get("succeededCount")
+        causes += _validate_indexes(rule.get("succeededIndexes"), completions, f"{at}.succeededIndexes")
         if count is None and rule.get("succeededIndexes") is None:
             causes.append(required(at, "at least one of succeededCount or succeededIndexes must be specified"))
         causes += non_negative(f"{at}.succeededCount", count)
@@ -132,3 +133,25 @@ def _validate_success_policy(spec: Fields, policy: Fields, field: str) -> Causes
             text = f"must be less than or equal to {completions} (the number of specified completions)"
             causes.append(invalid(f"{at}.succeededCount", count, text))
     return causes
+
+
+def _validate_indexes(text: str | None, completions: int | None, field: str) -> Causes:
+    """Validate a list of indexes and ranges in ascending order, such as 0,2-4."""
+    if text is None:
+        return []
+    last = -1
+    for part in text.split(",") if text else ():
+        first, dash, end = part.partition("-")
+        for number in (first, end) if dash else (first,):
+            if not (number.isascii() and number.isdigit()):
+                problem = f'error parsing succeededIndexes: cannot convert string to integer for index: "{number}"'
+                return [invalid(field, text, problem)]
+        low, high = int(first), int(end or first)
+        if low <= last or high < low + bool(dash):
+            problem = f"error parsing succeededIndexes: non-increasing order, previous: {last}, current: {low}"
+            return [invalid(field, text, problem)]
+        if completions is not None and high >= completions:
+            problem = f'error parsing succeededIndexes: too large index: "{high}"'
+            return [invalid(field, text, problem)]
+        last = high
+    return []

@@ -6,6 +6,7 @@ from typing import Any
 from federation.apimachinery import nameformats
 from federation.apimachinery.fielderrors import Causes, duplicate, forbidden, invalid, not_supported, one_of, required
 from federation.apimachinery.objectmeta import validate_labels
+from federation.apiserver.semantics.validation.addressvalidation import validate_network
 from federation.apiserver.semantics.validation.containervalidation import validate_unique
 from federation.apiserver.semantics.validation.endpointvalidation import validate_policy_rules
 from federation.apiserver.semantics.validation.probevalidation import validate_port
@@ -14,6 +15,7 @@ from federation.apiserver.semantics.validation.selectorvalidation import validat
 Fields = Mapping[str, Any]
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_AFFINITY_S_MAX = 86_400
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 
 
@@ -42,6 +44,35 @@ def validate_service(obj: Fields) -> Causes:
         if kind != "LoadBalancer":
             causes.append(forbidden(field, "may only be used when `type` is 'LoadBalancer'"))
     return causes + _validate_ports(ports)
+
+
+def has_fitting_type(spec: Any, field: str) -> Causes:
+    """Check the fields of a Service that only some types have."""
+    spec = spec or {}
+    kind, policy = spec.get("type"), spec.get("externalTrafficPolicy")
+    is_balancer = kind == "LoadBalancer"
+    causes: Causes = []
+    if is_balancer and spec.get("clusterIP") == "None":
+        causes.append(invalid(f"{field}.clusterIPs[0]", "None", "may not be set to 'None' for LoadBalancer services"))
+    if kind == "ClusterIP":
+        text = "may not be used when `type` is 'ClusterIP'"
+        ports = enumerate(spec.get("ports") or ())
+        causes += [forbidden(f"{field}.ports[{i}].nodePort", text) for i, port in ports if port.get("nodePort")]
+    if policy and kind not in {"NodePort", "LoadBalancer"} and not (kind == "ClusterIP" and spec.get("externalIPs")):
+        text = "may only be set for externally-accessible services"
+        causes.append(invalid(f"{field}.externalTrafficPolicy", policy, text))
+    if spec.get("allocateLoadBalancerNodePorts") is not None and not is_balancer:
+        text = "may only be used when `type` is 'LoadBalancer'"
+        causes.append(forbidden(f"{field}.allocateLoadBalancerNodePorts", text))
+    # The path has a capital letter, as in kube-apiserver.
+    for index, source in enumerate(spec.get("loadBalancerSourceRanges") or ()):
+        causes += validate_network((source or "").strip(), f"{field}.LoadBalancerSourceRanges[{index}]")
+    if spec.get("sessionAffinity") == "ClientIP":
+        timeout_s = ((spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}).get("timeoutSeconds")
+        if timeout_s is not None and not 0 < timeout_s <= _AFFINITY_S_MAX:
+            text = f"must be greater than 0 and less than {_AFFINITY_S_MAX}"
+            causes.append(invalid(f"{field}.sessionAffinityConfig.clientIP.timeoutSeconds", timeout_s, text))
+    return causes
 
 
 def _validate_families(spec: Fields) -> Causes:
@@ -85,8 +116,41 @@ def _validate_ports(ports: Any) -> Causes:
 
 def validate_controller(controller: Any, field: str) -> Causes:
     """Validate a controller name: a domain and a path."""
-    if not controller:
-        return [required(field)]
+    return validate_domain_path(controller, field) if controller else [required(field)]
+
+
+def has_host(host: Any, field: str) -> Causes:
+    """Check a host of an Ingress's certificates, which may be a wildcard."""
+    name = (host or "").removeprefix("*.")
+    return [invalid(field, host or "", text) for text in nameformats.dns1123_subdomain(name)]
+
+
+def has_parameters(parameters: Any, field: str) -> Causes:
+    """Check the reference to the parameters of an IngressClass."""
+    if parameters is None:
+        return []
+    group, kind, name = (parameters.get(part) for part in ("apiGroup", "kind", "name"))
+    scope, namespace = parameters.get("scope"), parameters.get("namespace")
+    causes: Causes = []
+    if group is not None:
+        causes += [invalid(f"{field}.apiGroup", group, text) for text in nameformats.dns1123_subdomain(group)]
+    for part, value in (("kind", kind), ("name", name)):
+        if not value:
+            causes.append(required(f"{field}.{part}"))
+        else:
+            causes += [invalid(f"{field}.{part}", value, text) for text in nameformats.path_segment(value)]
+    if scope not in {"Cluster", "Namespace"}:
+        return [*causes, not_supported(f"{field}.scope", scope or "", ("Cluster", "Namespace"))]
+    at = f"{field}.namespace"
+    if scope == "Cluster":
+        return causes if namespace is None else [*causes, forbidden(at, "`parameters.scope` is set to 'Cluster'")]
+    if namespace is None:
+        return [*causes, required(at, "`parameters.scope` is set to 'Namespace'")]
+    return causes + [invalid(at, namespace, text) for text in nameformats.dns1123_label(namespace)]
+
+
+def validate_domain_path(controller: Any, field: str) -> Causes:
+    """Validate a name of the form domain/path."""
     domain, _, path = str(controller).partition("/")
     if not domain or not path:
         return [invalid(field, controller, 'must be a domain-prefixed path (such as "acme.io/foo")')]
@@ -99,7 +163,7 @@ def validate_ingress(obj: Fields) -> Causes:
     causes: Causes = []
     if not spec.get("rules") and spec.get("defaultBackend") is None:
         causes.append(invalid("spec", spec, "either `defaultBackend` or `rules` must be specified"))
-    if backend := spec.get("defaultBackend"):
+    if (backend := spec.get("defaultBackend")) is not None:
         causes += _validate_backend(backend, "spec.defaultBackend")
     for number, rule in enumerate(spec.get("rules") or ()):
         host = rule.get("host") or ""
@@ -133,11 +197,11 @@ def _validate_path(path: Fields, field: str) -> Causes:
 def _validate_backend(backend: Fields, field: str) -> Causes:
     service, resource = backend.get("service"), backend.get("resource")
     if service is None and resource is None:
-        return [required(field, "port name or number is required")] if backend else [required(field, "cannot be empty")]
+        return [invalid(field, "", "resource or service backend is required")]
     if service is not None and resource is not None:
         return [invalid(field, "", "cannot set both resource and service backends")]
     if service is None:
-        return []
+        return _validate_resource(resource, f"{field}.resource")
     causes: Causes = []
     name = service.get("name") or ""
     causes += (
@@ -148,8 +212,25 @@ def _validate_backend(backend: Fields, field: str) -> Causes:
     port = service.get("port") or {}
     if not port.get("name") and not port.get("number"):
         causes.append(required(field, "port name or number is required"))
+    elif port.get("name"):
+        text = port["name"]
+        causes += [invalid(f"{field}.service.port.name", text, problem) for problem in nameformats.port_name(text)]
     elif port.get("number"):
         causes += validate_port(port["number"], f"{field}.service.port.number")
+    return causes
+
+
+def _validate_resource(resource: Any, field: str) -> Causes:
+    """Validate the reference to an object that answers requests."""
+    group, kind, name = (resource.get(part) for part in ("apiGroup", "kind", "name"))
+    causes: Causes = []
+    if group is not None:
+        causes += [invalid(f"{field}.apiGroup", group, text) for text in nameformats.dns1123_subdomain(group)]
+    for part, value in (("kind", kind), ("name", name)):
+        if not value:
+            causes.append(required(f"{field}.{part}"))
+        else:
+            causes += [invalid(f"{field}.{part}", value, text) for text in nameformats.path_segment(value)]
     return causes
 
 

@@ -3,7 +3,6 @@
 `containervalidation`, `volumevalidation`, `securityvalidation` and `selectorvalidation` check the parts of a pod.
 """
 
-import ipaddress
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -19,11 +18,20 @@ from federation.apimachinery.fielderrors import (
     required,
 )
 from federation.apimachinery.objectmeta import validate_labels
+from federation.apiserver.semantics.validation.addressvalidation import validate_address
 from federation.apiserver.semantics.validation.containervalidation import (
     PodContext,
     validate_containers,
     validate_ephemeral_containers,
     validate_init_containers,
+    validate_resources,
+)
+from federation.apiserver.semantics.validation.podannotations import validate_pod_annotations
+from federation.apiserver.semantics.validation.podplatform import (
+    validate_aggregate,
+    validate_host_ports,
+    validate_platform,
+    validate_pod_claims,
 )
 from federation.apiserver.semantics.validation.securityvalidation import validate_pod_security
 from federation.apiserver.semantics.validation.selectorvalidation import (
@@ -44,8 +52,6 @@ _SEARCH_TEXT = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start"
     " and end with an alphanumeric character"
 )
-_ADDRESS_TEXT = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-_LEADING_ZEROS = re.compile(r"\b0+(?=\d)")
 
 
 def validate_template(template: Fields, field: str, *, claims: Iterable[str] = ()) -> Causes:
@@ -54,6 +60,7 @@ def validate_template(template: Fields, field: str, *, claims: Iterable[str] = (
     causes = validate_labels(metadata.get("labels"), f"{field}.labels")
     for key in metadata.get("annotations") or ():
         causes += problems_of(f"{field}.annotations", key, nameformats.qualified_name(key.lower()))
+    causes += validate_pod_annotations(metadata.get("annotations") or {}, spec, f"{field}.annotations")
     causes += validate_pod_spec(spec, f"{field}.spec", claims=claims)
     if spec.get("ephemeralContainers"):
         text = "ephemeral containers not allowed in pod template"
@@ -105,7 +112,11 @@ def validate_pod_spec(spec: Fields, field: str, *, claims: Iterable[str] = ()) -
     for index, alias in enumerate(spec.get("hostAliases") or ()):
         causes += _validate_alias(alias, f"{field}.hostAliases[{index}]")
     causes += one_of(f"{field}.preemptionPolicy", spec.get("preemptionPolicy"), ("Never", "PreemptLowerPriority"))
-    return causes + _validate_os(spec.get("os"), f"{field}.os")
+    if resources := spec.get("resources"):
+        causes += validate_resources(resources, f"{field}.resources") + validate_aggregate(spec, field)
+    causes += validate_host_ports(spec, field)
+    causes += validate_pod_claims(spec.get("resourceClaims") or (), f"{field}.resourceClaims")
+    return causes + _validate_os(spec.get("os"), f"{field}.os") + validate_platform(spec, field)
 
 
 def _validate_gates(spec: Fields, field: str) -> Causes:
@@ -147,15 +158,6 @@ def _validate_alias(alias: Fields, field: str) -> Causes:
     for index, name in enumerate(alias.get("hostnames") or ()):
         causes += problems_of(f"{field}.hostnames[{index}]", name, nameformats.dns1123_subdomain(name))
     return causes
-
-
-def validate_address(address: str, field: str) -> Causes:
-    """Validate an IP address; leading zeros are allowed, as in old manifests."""
-    try:
-        ipaddress.ip_address(_LEADING_ZEROS.sub("", address) if "." in address else address)
-    except ValueError:
-        return [invalid(field, address, _ADDRESS_TEXT)]
-    return []
 
 
 def _validate_dns(spec: Fields, field: str) -> Causes:

@@ -8,6 +8,21 @@ from federation.apiserver.semantics.schema.formats import QUANTITY_ERROR
 
 _NATIVE_DOMAIN = "kubernetes.io/"
 _HUGE_PAGES = "hugepages-"
+_INT64_MAX = 2**63 - 1
+_COUNTED = frozenset(
+    {
+        "pods",
+        "services",
+        "replicationcontrollers",
+        "resourcequotas",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+    }
+)
+"""Native resources that are whole numbers."""
 
 
 def validate_quantity(quantity: Any, field: str) -> Causes:
@@ -33,9 +48,14 @@ def validate_amount(name: str, quantity: Any, field: str, *, is_count: bool = Fa
     causes = validate_quantity(quantity, field)
     if (is_count or is_extended(name)) and (not causes or causes[0]["message"].endswith("equal to 0")):
         amount = quantities.parse(quantity)
-        if amount.milli % 1000:
+        if min(amount.milli, _INT64_MAX) % 1000:
             causes.append(invalid(field, quantity, "must be an integer"))
     return causes
+
+
+def is_counted(name: str) -> bool:
+    """Return True for a native resource that counts objects."""
+    return name in _COUNTED
 
 
 def is_negative(quantity: Any) -> bool:

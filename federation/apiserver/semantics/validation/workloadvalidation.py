@@ -18,6 +18,7 @@ from federation.apimachinery.fielderrors import (
 )
 from federation.apimachinery.selectors import compile_label_selector
 from federation.apiserver.semantics.validation.jobvalidation import validate_job_policies
+from federation.apiserver.semantics.validation.networkvalidation import validate_domain_path
 from federation.apiserver.semantics.validation.podvalidation import validate_template
 from federation.apiserver.semantics.validation.selectorvalidation import validate_label_selector
 from federation.apiserver.semantics.validation.volumevalidation import validate_claim_spec
@@ -116,7 +117,20 @@ def validate_daemon_set(obj: Fields) -> Causes:
     at = "spec.updateStrategy.rollingUpdate"
     causes += validate_int_or_percent(rolling.get("maxUnavailable"), f"{at}.maxUnavailable")
     causes += validate_int_or_percent(rolling.get("maxSurge"), f"{at}.maxSurge")
+    if strategy.get("type") == "RollingUpdate" and rolling:
+        causes += _validate_daemons(rolling, at)
     return causes + non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+
+
+def _validate_daemons(rolling: Fields, field: str) -> Causes:
+    """Require that either surplus or missing pods of a DaemonSet make room for new ones."""
+    unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
+    has_surge = surge is not None and not _is_zero(surge)
+    if unavailable is not None and not _is_zero(unavailable) and has_surge:
+        return [invalid(f"{field}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")]
+    if not has_surge and (unavailable is None or _is_zero(unavailable)):
+        return [required(f"{field}.maxUnavailable", "cannot be 0 when maxSurge is 0")]
+    return []
 
 
 def validate_job_spec(spec: Fields, field: str) -> Causes:
@@ -128,6 +142,10 @@ def validate_job_spec(spec: Fields, field: str) -> Causes:
     if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
         causes.append(required(f"{field}.completions", "when completion mode is Indexed"))
     causes += validate_job_policies(spec, field)
+    if (manager := spec.get("managedBy")) is not None:
+        causes += validate_domain_path(manager, f"{field}.managedBy")
+    if (failed := spec.get("maxFailedIndexes")) is not None and failed > (spec.get("completions") or 0) >= 0:
+        causes.append(invalid(f"{field}.maxFailedIndexes", failed, "must be less than or equal to completions"))
     template = spec.get("template") or {}
     causes += validate_template(template, f"{field}.template")
     at, policy = f"{field}.template.spec.restartPolicy", (template.get("spec") or {}).get("restartPolicy") or ""

@@ -115,7 +115,7 @@ def test_an_absent_selector_matches_no_template() -> None:
 
 def test_resources_of_containers_have_qualified_names() -> None:
     obj: Object = {"spec": {"selector": {"matchLabels": {"app": "web"}}, "template": a_template()}}
-    limits = {"cpu": "1", "hugepages-2Mi": "1", "example.com/gpu": "1", "gpu": "1", "example.com/{{x}}": "1"}
+    limits = {"cpu": "1", "hugepages-2Mi": "2Mi", "example.com/gpu": "1", "gpu": "1", "example.com/{{x}}": "1"}
     obj["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": limits}
     strategy = DeploymentStrategy()
     strategy.default(obj)

@@ -93,3 +93,85 @@ def test_a_removed_pod_frees_its_domain() -> None:
     assert cache.select_node(a_spec(apart=ZONE), {})[0] == "b0"
     cache.remove_pod("one")
     assert cache.select_node(a_spec(apart=ZONE), {})[0] == "a0"
+
+
+def test_with_fewer_domains_than_min_domains_the_fewest_counts_as_none() -> None:
+    cache = a_cache({"a": 1, "b": 1})
+    put(cache, "a0", "b0")
+    spec = a_spec((ZONE, 1, HARD))
+    assert cache.select_node(spec, {})[0]
+    spec["topologySpreadConstraints"][0]["minDomains"] = 3
+    assert cache.select_node(spec, {})[0] == ""
+    cache.set_node({"metadata": {"name": "c0", "labels": {ZONE: "c", HOST: "c0"}}})
+    assert cache.select_node(spec, {})[0] == "c0"
+
+
+@pytest.mark.parametrize(("policy", "chosen"), [("Ignore", "b0"), ("Honor", "a0"), ("", "b0")])
+def test_the_taints_policy_says_whether_nodes_with_taints_are_domains(policy: str, chosen: str) -> None:
+    """Zone c is empty, so that it is the fewest if it counts; but nothing can run there."""
+    cache = a_cache({"a": 1, "b": 1})
+    taints = [{"key": "t", "effect": "NoSchedule"}]
+    cache.set_node({"metadata": {"name": "c0", "labels": {ZONE: "c", HOST: "c0"}}, "spec": {"taints": taints}})
+    put(cache, "a0", "b0" if policy == "Honor" else "a0")
+    spec = a_spec((ZONE, 1, HARD))
+    if policy:
+        spec["topologySpreadConstraints"][0]["nodeTaintsPolicy"] = policy
+    assert cache.select_node(spec, {})[0] == chosen
+    if policy == "Ignore":
+        put(cache, "b0")
+        assert cache.select_node(spec, {})[0] == ""
+
+
+def test_the_affinity_policy_says_whether_other_nodes_are_domains() -> None:
+    cache = a_cache({"a": 1, "b": 1})
+    put(cache, "a0")
+    spec = a_spec((ZONE, 1, HARD))
+    spec["nodeSelector"] = {ZONE: "a"}
+    assert cache.select_node(spec, {})[0] == "a0"
+    spec["topologySpreadConstraints"][0]["nodeAffinityPolicy"] = "Ignore"
+    assert cache.select_node(spec, {})[0] == ""
+
+
+def test_a_pod_that_its_constraint_does_not_count_changes_no_skew() -> None:
+    cache = a_cache({"a": 1, "b": 1})
+    put(cache, "a0")
+    spec = a_spec((ZONE, 1, HARD))
+    spec["nodeSelector"] = {ZONE: "a"}
+    spec["topologySpreadConstraints"][0]["nodeAffinityPolicy"] = "Ignore"
+    assert cache.select_node(spec, {}, labels={"app": "other"})[0] == "a0"
+
+
+def affine(kind: str, **term: Any) -> dict[str, Any]:
+    selector = {"labelSelector": {"matchLabels": LABELS}, "topologyKey": ZONE, **term}
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [selector]}}}
+
+
+def test_required_affinity_follows_the_first_pod_of_the_group() -> None:
+    cache = a_cache({"a": 1, "b": 1})
+    spec = affine("podAffinity")
+    assert cache.select_node(spec, {}, labels={"app": "other"})[1].endswith(
+        "2 node(s) didn't match pod affinity rules."
+    )
+    assert cache.select_node(spec, {}, labels=LABELS)[0] == "a0"
+    put(cache, "b0")
+    assert cache.select_node(spec, {}, labels=LABELS)[0] == "b0"
+    assert cache.select_node(spec, {}, labels={"app": "other"})[0] == "b0"
+
+
+def test_terms_are_about_the_namespaces_that_they_name() -> None:
+    cache = a_cache({"a": 1, "b": 1})
+    put(cache, "a0", namespace="one")
+    put(cache, "b0", "b0", app="fuller")
+    assert cache.select_node(affine("podAntiAffinity"), {}, "two")[0] == "a0"
+    assert cache.select_node(affine("podAntiAffinity", namespaces=["one"]), {}, "two")[0] == "b0"
+    assert cache.select_node(affine("podAntiAffinity", namespaceSelector={}), {}, "two")[0] == "b0"
+
+
+def test_pods_that_run_keep_others_away_until_they_go() -> None:
+    cache = a_cache({"a": 1, "b": 1})
+    cache.add_pod("one", "a0", {}, {"labels": {}}, affine("podAntiAffinity"))
+    put(cache, "b0", "b0", app="fuller")
+    assert cache.select_node({}, {}, labels=LABELS)[0] == "b0"
+    assert cache.select_node({}, {}, labels={})[0] == "a0"
+    cache.remove_pod("one")
+    assert cache.select_node({}, {}, labels=LABELS)[0] == "a0"
