@@ -2,7 +2,8 @@
 
 Propagates, scales, overrides and deletes some Deployments with simulated members, in half a minute, and makes some
 scheduling decisions. Times are not checked: they depend on the machine. Exit code 1 names what exceeds its limit. The
-limits are about one and a half times what is needed, because a slow machine sees more intermediate states.
+limits leave room for a slow machine, which sees more intermediate states: up to twice as many reconciles, and three
+times as many for an image. `tests/scenarios/test_reconciles_per_object.py` has the exact counts, on a virtual clock.
 
     python benchmarks/quick.py                        `make bench-quick`
     python benchmarks/quick.py --limits FILE          other limits

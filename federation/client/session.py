@@ -3,6 +3,8 @@
 It owns sockets and headers and does not know Kubernetes' paths. It opens at the first request, and again when a
 credential plugin returns another client certificate. Deadlines use real time, as networks do. This is the only module
 of the client that sees aiohttp's exceptions.
+
+Decision: docs/decisions/0097-members-are-reached-through-aiohttp.md
 """
 
 import asyncio
