@@ -61,6 +61,9 @@ class Line(LocalTransport):
         self.calls: list[tuple[str, str, str]] = []
         """Verb, plural and name of every call."""
         self.delays_s: dict[str, float] = {}
+        """How long a call of a verb takes to reach the server."""
+        self.answer_delays_s: dict[str, float] = {}
+        """How long its answer takes to come back: watches are faster then."""
         self.loses_answers: frozenset[str] = frozenset()
         self.failing: set[tuple[str, str]] = set()
         """Verb and plural of calls that the server answers with an error."""
@@ -104,6 +107,8 @@ class Line(LocalTransport):
         name = request.name or (json.loads(request.body)["metadata"]["name"] if request.verb == "create" else "")
         await self._pass(logged(request.verb), request.resource.plural, name)
         answer = await super().request(request)
+        if delay_s := self.answer_delays_s.get(logged(request.verb)):
+            await self._clock.sleep(delay_s)
         if logged(request.verb) in self.loses_answers:
             raise RequestTimeout("the answer was lost")
         return answer

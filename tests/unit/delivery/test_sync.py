@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 import pytest
 from tests.support.member_world import World, a_deployment, member_world, placed
+from tests.support.reconciles import reconciles
 
 from federation.api import names
 from federation.api.resources import FEDERATED_OBJECTS, LEFTOVERS
@@ -125,6 +126,34 @@ async def test_a_slow_or_failing_member_gets_few_look_ups_while_its_lists_are_in
         line.failing.clear()
         for number in range(40):
             await world.until_statuses({"m1": "OK"}, f"new-{number}")
+
+
+@pytest.mark.parametrize("is_foreign", [False, True], ids=["the status", "a foreign change"])
+async def test_a_change_before_the_answer_to_our_write_is_corrected_and_a_status_wakes_nobody(
+    is_foreign: bool,
+) -> None:
+    async with member_world(1) as world:
+        await _converged(world, {"m1": 2})
+        member, before = world.members["m1"], reconciles(controller="sync")
+        member.line.calls.clear()
+        member.line.answer_delays_s["patch"] = 0.5
+        await world.patch({"spec": placed({"m1": 3})})
+        await world.until(lambda: _has_replicas(world, 3), "the write, whose answer is under way")
+        await member.report(replicas=3)
+        if is_foreign:
+            await _admin_patch(world, "m1", {"spec": {"replicas": 7}})
+        await world.pass_time(0.2)
+        assert len(member.line.writes()) == 1
+        await world.pass_time(5)
+        assert await _has_replicas(world, 3)
+        assert len(member.line.writes()) == (2 if is_foreign else 1)
+        if not is_foreign:
+            assert reconciles(controller="sync") - before == 1
+
+
+async def _has_replicas(world: World, replicas: int) -> bool:
+    deployment = await world.members["m1"].deployment()
+    return deployment is not None and deployment["spec"]["replicas"] == replicas
 
 
 async def test_an_object_waits_for_its_pipeline() -> None:
