@@ -40,6 +40,22 @@ def split_words(words: Sequence[str]) -> tuple[str, str]:
     return parts[0], parts[1] if len(parts) == 2 else ""
 
 
+def split_targets(words: Sequence[str]) -> dict[str, list[str]]:
+    """Return names by kind, as kubectl reads `KIND,… [NAME …]` or `KIND/NAME …`; no names are all objects of a kind."""
+    wanted: dict[str, list[str]] = {}
+    is_mixed = any("/" in word for word in words)
+    first, *names = words
+    pairs = [word.partition("/") for word in words] if is_mixed else [(kind, "/", "") for kind in first.split(",")]
+    for kind, separator, name in pairs:
+        if not (kind and separator) or (is_mixed and (not name or "/" in name)):
+            raise ConfigurationError(
+                f"{' '.join(words)!r}: write KIND, KIND,KIND, KIND NAME or KIND/NAME, such as deployment/nginx"
+            )
+        listed = wanted.setdefault(kind, [])
+        listed += [name] if is_mixed else names
+    return {kind: list(dict.fromkeys(listed)) for kind, listed in wanted.items()}
+
+
 async def find_kind(host: "HTTPClient", members: Sequence[Member], text: str) -> Resource:
     """Return the kind with this name on the host, else on the first member that has it."""
     try:

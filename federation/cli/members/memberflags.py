@@ -46,9 +46,9 @@ def to_pods(target: str) -> tuple[str, str]:
 
 
 def to_scope(
-    namespace: str, clusters: list[str] | None, selector: str, timeout: float, name: str, *, everywhere: bool
+    namespace: str, clusters: list[str] | None, selector: str, timeout: float, name: object, *, everywhere: bool
 ) -> Scope:
-
+    """Return the scope of the options; `name` is true if objects are named."""
     if name and (selector or everywhere):
         raise typer.BadParameter("NAME excludes --selector and --all-namespaces")
     return Scope("" if everywhere else namespace, clusters or (), selector, timeout)

@@ -5,11 +5,11 @@ which they appear, and `<none>` where a member has no such column.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from federation.api import names
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import Object, Resource
 
 ACCEPT = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 """Asks a server for a Table; the object itself from one that cannot."""
@@ -62,6 +62,12 @@ def to_lines(rows: Iterable[Row], headings: Sequence[str], *, has_namespace: boo
         [row.cluster, *([row.namespace] if has_namespace else []), *(row.cells.get(each, _ABSENT) for each in headings)]
         for row in rows
     ]
+
+
+def with_kind(row: Row, resource: Resource) -> Row:
+    """Return the row with `deployment.apps/nginx` as its name."""
+    group = f".{resource.group}" if resource.group else ""
+    return replace(row, cells={**row.cells, "NAME": f"{resource.kind.lower()}{group}/{row.name}"})
 
 
 def with_cluster(cluster: str, obj: Object) -> Object:

@@ -14,7 +14,7 @@ from prometheus_client import Gauge, Histogram, Info
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery import conditions
+from federation.apimachinery import conditions, interpreter
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.metrics import DELIVERY_BUCKETS_S, LATENCY_BUCKETS_S
 from federation.apimachinery.resources import Object
@@ -26,7 +26,7 @@ from federation.runtime.informers import Informers
 from federation.runtime.sourceinformers import SourceInformers
 
 _log = structlog.get_logger(__name__)
-_build = Info("federation_build", "The version of the control plane")
+_build = Info("federation_build", "The version of the control plane, and of its Python if that is a slow build")
 _cluster_ready = Gauge("federation_cluster_ready", "1 while the member is ready, else 0", ["cluster"])
 _objects = Gauge("federation_objects", "Federated objects by the stage of their delivery", ["state"])
 _unplaced = Gauge("federation_replicas_unplaced", "Replicas that no cluster could take at their last decision")
@@ -73,7 +73,7 @@ class FleetMetrics:
     """Follows clusters, federated objects and workloads."""
 
     def __init__(self, objects: FederatedObjects, informers: Informers, clock: Clock, *, version: str) -> None:
-        _build.info({"version": version})
+        _build.info({"version": version, "slow_python": interpreter.slow_build()})
         self._objects = objects
         self._clock = clock
         self._stages: dict[Key, tuple[Stage, int]] = {}

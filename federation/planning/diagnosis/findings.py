@@ -291,6 +291,10 @@ def _versions(facts: Facts) -> _Problems:
         if (version := sample.labels.get("version", "")) != facts.client_version:
             text = f"fedctl is {facts.client_version}, the control plane {version}"
             yield Level.WARNING, text, "install the same version here"
+        if slow := sample.labels.get("slow_python", ""):
+            text = f"the control plane runs on a Python {slow} that was built without profile-guided optimisation"
+            remedy = "run it on a distribution's or uv's Python, or on one built with --enable-optimizations --with-lto"
+            yield Level.WARNING, f"{text}: it needs up to half more CPU", remedy
     found: dict[tuple[int, int], str] = {}
     for cluster in facts.clusters:
         name, text = cluster["metadata"]["name"], (cluster.get("status") or {}).get("kubernetesVersion", "")

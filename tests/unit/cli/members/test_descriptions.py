@@ -10,7 +10,7 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.cli.members import channels
 from federation.cli.members.description import describe, to_words
 from federation.cli.members.fanout import Answers, describe_problem, group_problems
-from federation.cli.members.lookup import split_words
+from federation.cli.members.lookup import split_targets, split_words
 from federation.cli.members.tables import Row, columns_of, headings_of, to_lines, to_rows
 from federation.cli.members.top import to_use
 
@@ -152,3 +152,24 @@ def test_the_use_of_a_pod_is_the_sum_of_its_containers() -> None:
 def test_the_use_of_a_node_has_its_total() -> None:
     node = to_use("east", {"metadata": {"name": "n"}, "usage": {"cpu": "1"}}, {"cpu": "4", "memory": "8Gi"})
     assert node == ("east", "", "n", 1000, -1, 4000, 8 * 2**30 * 1000)
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("pods", {"pods": []}),
+        ("pods,rs", {"pods": [], "rs": []}),
+        ("pod a b a", {"pod": ["a", "b"]}),
+        ("deploy,svc web", {"deploy": ["web"], "svc": ["web"]}),
+        ("deploy/web svc/web deploy/api", {"deploy": ["web", "api"], "svc": ["web"]}),
+        ("deployments.apps/web", {"deployments.apps": ["web"]}),
+    ],
+)
+def test_kinds_and_names_are_read_as_kubectl_reads_them(words: str, wanted: dict[str, list[str]]) -> None:
+    assert split_targets(words.split()) == wanted
+
+
+@pytest.mark.parametrize("words", ["pods,", ",", "pods,,rs", "pod/a b", "a pod/b", "pod/", "/a", "pod/a/b"])
+def test_kinds_and_names_that_kubectl_refuses_are_refused(words: str) -> None:
+    with pytest.raises(ConfigurationError, match="write KIND"):
+        split_targets(words.split())

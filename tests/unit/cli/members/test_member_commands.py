@@ -147,6 +147,37 @@ def test_a_name_is_listed_where_it_exists(kubeconfig: Path) -> None:
     assert (missing.exit_code, missing.stderr) == (1, "fedctl: no deployments.apps 'none' in 2 clusters\n")
 
 
+def test_several_kinds_are_a_table_each_and_names_have_their_kind(kubeconfig: Path) -> None:
+    pods, deployments = both(kubeconfig, "get", "pods,deploy").split("\n\n")
+    assert [line.split()[:2] for line in pods.splitlines()] == [
+        ["CLUSTER", "NAME"],
+        ["east", "pod/web-1"],
+        ["east", "pod/web-2"],
+        ["west", "pod/web-1"],
+    ]
+    assert [line.split()[:2] for line in deployments.splitlines()[1:]] == [
+        ["east", "deployment.apps/web"],
+        ["west", "deployment.apps/web"],
+    ]
+    named = both(kubeconfig, "get", "deploy/web", "pod/web-2", "-o", "name")
+    assert named == "east deployment.apps/web\nwest deployment.apps/web\neast pod/web-2\n"
+    assert len(yaml.safe_load(both(kubeconfig, "get", "pods,deploy", "-o", "yaml"))["items"]) == 5
+
+
+def test_a_kind_without_objects_is_left_out_and_a_missing_name_is_an_error(kubeconfig: Path) -> None:
+    assert both(kubeconfig, "get", "jobs,deploy").splitlines()[1].split()[:2] == ["east", "deployment.apps/web"]
+    nothing = fedctl(kubeconfig, "get", "jobs,cronjobs", "-C", "east,west")
+    assert (nothing.exit_code, nothing.stderr) == (
+        0,
+        "fedctl: no jobs, cronjobs in namespace default in 2 clusters\n",
+    )
+    missing = fedctl(kubeconfig, "get", "pod", "web-1", "none", "-C", "east,west")
+    assert (missing.exit_code, missing.stderr) == (1, "fedctl: no pods 'none' in 2 clusters\n")
+    assert "web-1" in missing.stdout
+    watched = fedctl(kubeconfig, "get", "pods,jobs", "-w")
+    assert watched.exit_code == 2
+
+
 def test_documents_say_which_member_has_each_object(kubeconfig: Path) -> None:
     found = orjson.loads(both(kubeconfig, "get", "pods", "-l", "app=web", "-o", "json"))
     assert [item["metadata"]["annotations"][names.MEMBER_CLUSTER] for item in found["items"]] == [

@@ -49,6 +49,15 @@ def with_sample(metric: str, value: float, **labels: str) -> Facts:
     return replace(HEALTHY, samples={**HEALTHY.samples, metric: [Sample(labels, value)]})
 
 
+def test_a_slow_interpreter_of_the_control_plane_is_named_with_the_remedy() -> None:
+    facts = with_sample("federation_build_info", 1, version="1.0", slow_python="3.11.7")
+    (finding,) = [each for each in diagnose(facts) if each.level is not Level.OK]
+    assert (finding.level, finding.area) == (Level.WARNING, "versions")
+    assert "Python 3.11.7 that was built without" in finding.text
+    assert "--enable-optimizations --with-lto" in finding.remedy
+    assert problems(with_sample("federation_build_info", 1, version="1.0", slow_python="")) == []
+
+
 def test_a_healthy_federation_has_one_line_per_area() -> None:
     findings = diagnose(HEALTHY)
     assert [finding.level for finding in findings] == [Level.OK] * 9
