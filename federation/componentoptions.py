@@ -1,5 +1,6 @@
 """From the settings to the options of controllers and connections that both composition roots need. Pure."""
 
+from federation import __version__
 from federation.apimachinery.errors import ConfigurationError
 from federation.client.guard import GuardOptions
 from federation.client.pool import PoolOptions
@@ -38,7 +39,7 @@ def sync_options(settings: Settings) -> SyncOptions:
 def cluster_options(settings: Settings) -> ClusterOptions:
     """Return the options of the cluster controller."""
     return ClusterOptions(
-        monitor=MonitorOptions(cadence=settings.cadence, damping=settings.damping),
+        monitor=MonitorOptions(__version__, cadence=settings.cadence, damping=settings.damping),
         token=TokenOptions(max(settings.member_token_lifetime_s, TOKEN_LIFETIME_S_MIN)),
     )
 

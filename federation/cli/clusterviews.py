@@ -9,13 +9,14 @@ import typer
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.amounts import to_amount
+from federation.apimachinery.amounts import first_of, to_amount
 from federation.apimachinery.clock import SystemClock, from_rfc3339
 from federation.apimachinery.conditions import find
 from federation.apimachinery.quantity import to_int_ceil, to_milli
 from federation.apimachinery.resources import Object
 from federation.planning.clusters.clustertaints import describe_taint
 from federation.planning.clusters.health import PROBE_TIME_REFRESH_S
+from federation.planning.clusters.memberrights import UPDATE_ALL, lacks_rights
 from federation.planning.failover.halts import halt_of
 from federation.terminal import candidates, flags
 from federation.terminal.execution import execute
@@ -30,6 +31,8 @@ _EMPTY = "no member clusters; add one with: fedctl join NAME --kubeconfig FILE"
 _HEADINGS = "NAME, STATUS, SINCE, NODES, CPU FREE, MEMORY FREE, AGE"
 _WIDE_HEADINGS = "NAME, STATUS, SINCE, VERSION, REGION, NODES, CPU FREE, MEMORY FREE, HEARTBEAT, AGE"
 _LABEL_WIDTH = 14
+_NAMED_MAX = 5
+"""Clusters that a line names."""
 
 
 def clusters_command(
@@ -82,7 +85,7 @@ async def show(context: KubeconfigContext, name: str, selector: str, output: str
     async with context.client() as host:
         items = await print_listing(host, listing, output, is_watched=is_watched)
     if output in ("table", "wide"):
-        for line in filter(None, map(_halt, items)):
+        for line in (*filter(None, map(_halt, items)), *missing_rights(items)):
             print(line)
 
 
@@ -161,6 +164,18 @@ def _halt(cluster: Object) -> str:
     """Return why no replicas leave a lost or drained cluster, "" if they may."""
     reason = halt_of(cluster)
     return f"failover of {cluster['metadata']['name']} halts: {reason}" if reason else ""
+
+
+def missing_rights(clusters: Sequence[Object]) -> list[str]:
+    """Return a line for each set of missing rights, with the clusters and the command that grants them to all."""
+    lacking: dict[str, list[str]] = {}
+    for cluster in filter(lacks_rights, clusters):
+        condition = find(cluster["status"]["conditions"], names.CLUSTER_AUTHORIZED) or {}
+        what = str(condition.get("message") or condition.get("reason") or "").partition("; grant them with")[0]
+        lacking.setdefault(what, []).append(cluster["metadata"]["name"])
+    return [
+        f"{first_of(listed, _NAMED_MAX)}: {what}; grant them with: {UPDATE_ALL}" for what, listed in lacking.items()
+    ]
 
 
 def _row(cluster: Object, now: datetime, *, separator: str, is_wide: bool) -> list[str]:

@@ -1,33 +1,45 @@
-"""The commands `fedctl join`, `unjoin` and `kubeconfig`."""
+"""The commands `fedctl join` and `unjoin`."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
-from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.errors import ConfigurationError, FederationError
+from federation.apimachinery.resources import Object
 from federation.cli import joining, membercredentials
 from federation.cli.draining import Item, items_in
 from federation.cli.joining import JoinRequest
 from federation.client.client import Client
+from federation.client.clustersecret import is_pulled
 from federation.client.kubeconfig import load_kubeconfig
 from federation.terminal import candidates, flags
 from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
 from federation.terminal.progress import Progress
 
+_CONCURRENT_MAX = 8
+"""Members whose credentials are replaced at the same time."""
+_SUFFIXES = (".kubeconfig", ".yaml", ".yml", ".conf", "")
+
 
 def join_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new member.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", show_default=False, help="Name of the new member; none with --all.")
+    ] = "",
     member_kubeconfig: Annotated[
         Path | None,
         typer.Option(
             "--kubeconfig",
             metavar="FILE",
-            help="Kubeconfig of an administrator of the member; the federation's is --host-kubeconfig.",
+            help="Kubeconfig of an administrator of the member; the federation's is --host-kubeconfig. With --all a"
+            " folder with NAME.kubeconfig for each member, or a file with a context NAME for each.",
         ),
     ] = None,
     member_context: Annotated[
@@ -48,6 +60,9 @@ def join_command(
         bool,
         typer.Option("--update-credentials", help="Replace the credentials and the CA of a cluster that has joined."),
     ] = False,
+    everyone: Annotated[
+        bool, typer.Option("--all", help="Replace those of all members; goes on after a failure.")
+    ] = False,
     kubeconfig: Annotated[
         Path | None,
         typer.Option("--host-kubeconfig", metavar="FILE", help="The federation's kubeconfig [$KUBECONFIG]."),
@@ -67,11 +82,19 @@ def join_command(
     fedctl join NAME --kubeconfig FILE --labels region=eu
     fedctl join --update-credentials NAME --kubeconfig FILE    replaces it all
     fedctl join --update-credentials NAME                      new token only
+    fedctl join --update-credentials --all --kubeconfig FOLDER    in all members
     """  # noqa: D301  # the backspace keeps lines apart in the help
     host = KubeconfigContext(kubeconfig, context)
+    if everyone is bool(name) or (everyone and not (update_credentials and member_kubeconfig)):
+        raise typer.BadParameter("give NAME, or --update-credentials --all --kubeconfig FOLDER for all members")
+    if everyone and member_context:
+        raise typer.BadParameter("--all excludes --context: the context of each member has the member's name")
     if update_credentials:
         if labels or taints or not use_service_account:
             raise typer.BadParameter("--update-credentials excludes --labels, --taints and --use-given-credentials")
+        if everyone and member_kubeconfig is not None:
+            execute(replace_all_credentials(host, member_kubeconfig.expanduser(), timeout_s=timeout))
+            return
         execute(replace_credentials(host, name, member_kubeconfig, member_context, timeout_s=timeout))
         return
     if member_kubeconfig is None:
@@ -158,6 +181,43 @@ async def replace_credentials(
     print(f'cluster "{name}" has new credentials (service account {replaced.account})')
     if replaced.previous_expires is not None:
         print(f"the previous token expires: {replaced.previous_expires}; to revoke it now, add --kubeconfig FILE")
+
+
+async def replace_all_credentials(context: KubeconfigContext, source: Path, *, timeout_s: float) -> int:
+    """Replace the credentials of all members, and print a line for each; return 1 if one failed."""
+    slots, clock = asyncio.Semaphore(_CONCURRENT_MAX), SystemClock()
+
+    async def replace(host: Client, cluster: Object) -> bool:
+        name = cluster["metadata"]["name"]
+        if is_pulled(cluster):
+            print(f"{name}: skipped, its agent has the rights that its chart or administrator gives it", flush=True)
+            return True
+        async with slots:
+            try:
+                given = load_administrator(source, name)
+                replaced = await membercredentials.replace_credentials(host, name, given, clock, timeout_s)
+            except FederationError as error:
+                print(f"{name}: failed: {' '.join(str(error).split())}", flush=True)
+                return False
+        print(f"{name}: new credentials (service account {replaced.account})", flush=True)
+        return True
+
+    async with context.client() as host:
+        clusters = (await host.list(FEDERATED_CLUSTERS)).items
+        done = await asyncio.gather(*(replace(host, cluster) for cluster in clusters))
+    failed = done.count(False)
+    print(f"{to_count(len(done), 'member')}, {failed or 'none'} failed")
+    return 1 if failed else 0
+
+
+def load_administrator(source: Path, name: str) -> Connection:
+    """Return the connection to a member: of its file in a folder, or of its context in a file; ConfigurationError."""
+    if not source.is_dir():
+        return load_kubeconfig(source, name)
+    for suffix in _SUFFIXES:
+        if (file := source / f"{name}{suffix}").is_file():
+            return load_kubeconfig(file)
+    raise ConfigurationError(f"{source} has no file {name}{_SUFFIXES[0]}; add the kubeconfig of its administrator")
 
 
 async def unjoin(context: KubeconfigContext, name: str, *, is_removing: bool, reason: str, timeout_s: float) -> None:

@@ -96,6 +96,29 @@ def test_credentials_are_replaced_by_a_service_account(member: Member, tmp_path:
     assert "federation" in {entry["manager"] for entry in fields}
 
 
+def test_credentials_of_all_members_are_replaced_and_a_failure_ends_nothing(
+    member: Member, fed: Federation, clusters: list[Path], tmp_path: Path
+) -> None:
+    member.join(member.kubectl.kubeconfig)
+    other = Member(fed, "paris", clusters[1])
+    other.join(other.kubectl.kubeconfig)
+    try:
+        before, folder = member.secret(), tmp_path / "kubeconfigs"
+        folder.mkdir()
+        (folder / "frankfurt.kubeconfig").write_text(member.kubectl.kubeconfig.read_text())
+        words = ("join", "--update-credentials", "--all", "--kubeconfig", str(folder))
+        done = fedctl(*words, "--host-kubeconfig", str(fed.kubectl.kubeconfig), check=False)
+        assert done.returncode == 1
+        lines = sorted(done.stdout.splitlines())
+        assert lines[0] == "2 members, 1 failed"
+        assert lines[1].startswith("frankfurt: new credentials (service account kubeadmiral-member-")
+        assert lines[2].startswith("paris: failed: ")
+        assert "has no file paris.kubeconfig" in lines[2]
+        assert member.secret() != before
+    finally:
+        other.unjoin()
+
+
 def test_given_credentials_are_stored_only_if_that_is_requested(member: Member) -> None:
     member.join(member.kubectl.kubeconfig, "--use-given-credentials")
     assert_works(member)

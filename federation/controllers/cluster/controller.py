@@ -119,6 +119,7 @@ class ClusterController:
                 self._recorder,
                 clock,
                 period_s=options.discovery_period_s,
+                version=options.version,
             )
             self._monitors[name] = Monitor(
                 name, self._members, collector, self._publisher, self._recorder, rights, clock, options

@@ -45,6 +45,8 @@ _READYZ, _HEALTHZ = "/readyz", "/healthz"
 class MonitorOptions:
     """Intervals and deadlines of one member's monitor."""
 
+    version: str = ""
+    """Of the control plane, for messages about rights that an older one did not need."""
     cadence: Cadence = field(default_factory=Cadence)
     damping: Damping = field(default_factory=Damping)
     discovery_period_s: float = 60.0

@@ -18,7 +18,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, ClusterError
 from federation.client.client import Client
 from federation.controllers.cluster.statuswriter import ConditionWanted, Publisher
-from federation.planning.clusters.memberrights import describe_rights, find_missing_rights, is_unrestricted
+from federation.planning.clusters.memberrights import UPDATE_ALL, describe_rights, find_missing_rights, is_unrestricted
 from federation.runtime.events import WARNING, Recorder
 
 _PATH = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
@@ -40,6 +40,7 @@ class RightsCheck:
         clock: Clock,
         *,
         period_s: float,
+        version: str,
     ) -> None:
         self._cluster = cluster
         self._types = types
@@ -47,6 +48,7 @@ class RightsCheck:
         self._recorder = recorder
         self._clock = clock
         self._period_s = period_s
+        self._version = version
         self._due_s = float("-inf")
         self._condition: ConditionWanted | None = None
         self._compared: tuple[list[dict[str, Any]], Sequence[FederatedType]] | None = None
@@ -70,7 +72,7 @@ class RightsCheck:
         if held is not None:
             compared = (held, self._types())
             if self._condition is None or compared != self._compared:  # they hardly ever change
-                self._condition = to_condition(self._cluster, *compared)
+                self._condition = to_condition(self._cluster, *compared, version=self._version)
                 self._compared = compared
             self._emit_event(self._condition)
         return self._condition
@@ -84,12 +86,17 @@ class RightsCheck:
             self._recorder.event(cluster, WARNING, names.EVENT_RIGHTS_MISSING, wanted.message)
 
 
-def to_condition(cluster: str, held: list[dict[str, Any]], types: Iterable[FederatedType]) -> ConditionWanted:
+def to_condition(
+    cluster: str, held: list[dict[str, Any]], types: Iterable[FederatedType], version: str
+) -> ConditionWanted:
     """Return the condition `Authorized` for the rules that a rules review lists."""
     command = f"fedctl join --update-credentials {cluster} --kubeconfig FILE"
     missing = find_missing_rights(held, types)
     if missing:
-        text = f"the credentials lack rights in the member: {describe_rights(missing)}; grant them with: {command}"
+        text = (
+            f"the credentials lack rights in the member that version {version} needs for the federated types:"
+            f" {describe_rights(missing)}; grant them with: {command}, or in all members with: {UPDATE_ALL}"
+        )
         return ConditionWanted(names.CLUSTER_AUTHORIZED, "False", names.REASON_RIGHTS_MISSING, text, is_exact=True)
     if is_unrestricted(held):
         text = f"the credentials allow everything in the member; restrict them to the federated types with: {command}"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
+from federation.apimachinery import conditions
 from federation.apimachinery.amounts import first_of
 from federation.apimachinery.resources import (
     CLUSTER_ROLES,
@@ -30,6 +31,8 @@ _ROLE_PLURALS = frozenset({"clusterroles", "roles"})
 _BINDING_PLURALS = frozenset({"clusterrolebindings", "rolebindings"})
 _LISTED_MAX = 5
 """Resources that a message names."""
+UPDATE_ALL = "fedctl join --update-credentials --all --kubeconfig FOLDER"
+"""The command that gives the accounts in all members the rights of the federated types."""
 
 
 _KEYS = ("apiGroups", "resources", "verbs", "resourceNames")
@@ -80,6 +83,12 @@ def plan_rules(types: Iterable[FederatedType]) -> list[Object]:
 def plan_account_rules(accounts: Sequence[str]) -> list[Object]:
     """Return the rules of the Role in our namespace: each account may request tokens for itself."""
     return [_rule("", ["serviceaccounts/token"], ("create",), tuple(accounts))]
+
+
+def lacks_rights(cluster: Mapping[str, Any]) -> bool:
+    """Return True if the cluster's condition says that the account lacks rights."""
+    condition = conditions.find((cluster.get("status") or {}).get("conditions"), names.CLUSTER_AUTHORIZED)
+    return condition is not None and condition.get("status") == "False"
 
 
 def find_missing_rights(held: Sequence[Mapping[str, Any]], types: Iterable[FederatedType]) -> dict[str, list[str]]:

@@ -16,6 +16,7 @@ from federation.apimachinery import conditions
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import parse_rfc3339
 from federation.apimachinery.filelimit import file_limit_problem, files_needed
+from federation.planning.clusters.memberrights import UPDATE_ALL, lacks_rights
 from federation.planning.diagnosis.actingobjects import Configurations, diagnose_configurations
 from federation.planning.diagnosis.level import Level
 
@@ -194,13 +195,17 @@ def _members(facts: Facts) -> _Problems:
     if not facts.clusters and OF_CLUSTERS not in facts.unread:
         yield Level.WARNING, "no cluster has joined", "fedctl join NAME --kubeconfig FILE"
     reported = set()
+    lacking = sum(map(lacks_rights, facts.clusters))
     stale = {cause["subject"]: cause["count"] for cause in facts.causes if cause["attention"] == "stale"}
     for cluster in facts.clusters:
         name, found = cluster["metadata"]["name"], (cluster.get("status") or {}).get("conditions")
         for type_, remedy in (
             (names.CLUSTER_JOINED, "see the events of the FederatedCluster"),
             (names.CLUSTER_READY, "check that its API server answers, and its address and credentials"),
-            (names.CLUSTER_AUTHORIZED, f"fedctl join --update-credentials {name} --kubeconfig FILE"),
+            (
+                names.CLUSTER_AUTHORIZED,
+                UPDATE_ALL if lacking > 1 else f"fedctl join --update-credentials {name} --kubeconfig FILE",
+            ),
         ):
             condition = conditions.find(found, type_)
             if condition is None or condition.get("status") == "True":

@@ -8,7 +8,7 @@ from federation.apimachinery import interpreter
 @pytest.mark.parametrize(
     ("configured", "prefix", "is_slow"),
     [
-        ("'--prefix=/root/.pyenv/versions/3.11.7' '--enable-shared'", "/root/.pyenv/versions/3.11.7", True),
+        ("'--prefix=/opt/python' '--enable-shared'", "/opt/python", True),
         ("'--build=x' '--enable-optimizations' '--with-lto'", "/usr/local", False),
         ("'--enable-shared' '--prefix=/usr'", "/usr", False),
         ("", "/opt/python", False),

@@ -354,7 +354,7 @@ def test_help_fits_80_columns_and_names_the_values(command: str, monkeypatch: py
     assert "\\b" not in text
     examples = [line for line in text.splitlines() if line.startswith(f"  fedctl {command} ")]
     assert len(examples) == {
-        "join": 3,
+        "join": 4,
         "undo": 2,
         "why": 5,
         "plan": 4,

@@ -175,17 +175,19 @@ async def test_leaving_is_complete_when_the_account_was_removed_before_the_final
 def test_the_condition_names_missing_rights_and_the_command() -> None:
     types = parse_configs(default_type_configs())
     held = plan_rules([type_ for type_ in types if type_.name != "configmaps"])
-    condition = to_condition("m1", held, types)
+    condition = to_condition("m1", held, types, "1.2")
     assert (condition.status, condition.reason) == ("False", names.REASON_RIGHTS_MISSING)
     assert "configmaps (create, delete, get, list, patch, watch)" in condition.message
+    assert "that version 1.2 needs" in condition.message
     assert "fedctl join --update-credentials m1 --kubeconfig FILE" in condition.message
+    assert condition.message.endswith("in all members with: fedctl join --update-credentials --all --kubeconfig FOLDER")
 
 
 def test_the_condition_tells_sufficient_from_excessive_rights() -> None:
     types = parse_configs(default_type_configs())
     star: list[dict[str, Any]] = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
-    assert to_condition("m1", plan_rules(types), types).reason == names.REASON_RIGHTS_SUFFICIENT
-    excessive = to_condition("m1", star, types)
+    assert to_condition("m1", plan_rules(types), types, "1.2").reason == names.REASON_RIGHTS_SUFFICIENT
+    excessive = to_condition("m1", star, types, "1.2")
     assert (excessive.status, excessive.reason) == ("True", names.REASON_RIGHTS_EXCESSIVE)
 
 

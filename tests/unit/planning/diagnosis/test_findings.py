@@ -49,6 +49,14 @@ def with_sample(metric: str, value: float, **labels: str) -> Facts:
     return replace(HEALTHY, samples={**HEALTHY.samples, metric: [Sample(labels, value)]})
 
 
+@pytest.mark.parametrize(("count", "command"), [(1, "--update-credentials c0 --kubeconfig FILE"), (2, "--all")])
+def test_rights_that_many_members_lack_have_one_command_for_all(count: int, command: str) -> None:
+    clusters = [a_cluster(f"c{number}", Authorized="False") for number in range(count)] + [a_cluster("fine")]
+    remedies = [each.remedy for each in diagnose(replace(HEALTHY, clusters=clusters)) if each.area == "members"]
+    assert len(remedies) == count
+    assert all(command in remedy for remedy in remedies)
+
+
 def test_a_slow_interpreter_of_the_control_plane_is_named_with_the_remedy() -> None:
     facts = with_sample("federation_build_info", 1, version="1.0", slow_python="3.11.7")
     (finding,) = [each for each in diagnose(facts) if each.level is not Level.OK]
