@@ -18,13 +18,19 @@ _LABELS_MAX = 512
 _TAINTS_MAX = 128
 _RESOURCES_MAX = 128
 _ALLOCATED = ("f:clusterIP", "f:clusterIPs", "f:healthCheckNodePort", "f:ipFamilies", "f:ipFamilyPolicy")
+_ADMITTED = ("f:storageClassName", "f:ingressClassName", "f:overhead", "f:priorityClassName")
+_OF_ADMITTED = ("f:accessModes", "f:rules", "f:defaultBackend", "f:containers")
+"""Fields that a user always writes where admission may fill in another one: they show that there is a record."""
+
+_KEPT = (*_ALLOCATED, *_ADMITTED, *_OF_ADMITTED)
 
 
 def drop_managed_fields(obj: Object) -> Object:
     """Return the object without metadata.managedFields, except what decisions read of them.
 
     A manager of the subresource `scale` owns the replicas; `planning/rendering/retention.py` reads that. Who wrote an
-    address or port that API servers also allocate is read by `planning/federatedobject/allocations.py`.
+    address or port that API servers also allocate is read by `planning/federatedobject/allocations.py`, and who wrote a
+    class that admission fills in by `admitted.py` beside it.
     """
     managed = obj["metadata"].pop("managedFields", None)
     if isinstance(managed, list):
@@ -42,7 +48,7 @@ def _read_part(entry: Object) -> Object | None:
     spec = fields.get("f:spec") if isinstance(fields, dict) else None
     if not isinstance(spec, dict):
         return None
-    kept: Object = {field: {} for field in _ALLOCATED if field in spec}
+    kept: Object = {field: {} for field in _KEPT if field in spec}
     ports = spec.get("f:ports")
     if isinstance(ports, dict):
         numbered = [key for key, port in ports.items() if isinstance(port, dict) and "f:nodePort" in port]

@@ -16,12 +16,14 @@ from federation.apimachinery import conditions
 from federation.apimachinery.amounts import first_of
 from federation.apimachinery.resources import (
     CLUSTER_ROLES,
+    EVENTS,
     NODES,
     POD_METRICS,
     PODS,
     REPLICA_SETS,
     Object,
 )
+from federation.planning.federatedobject.finished import runs_to_completion
 
 _SYNC_VERBS = ("create", "delete", "get", "list", "patch", "watch")
 _READ_VERBS = ("list", "watch")
@@ -69,6 +71,8 @@ def plan_rules(types: Iterable[FederatedType]) -> list[Object]:
         rules.append(_rule(_RBAC, sorted(_ROLE_PLURALS), ("bind",)))
     if any(type_.auto_migration for type_ in types):
         rules.append(_rule(REPLICA_SETS.group, [REPLICA_SETS.plural], _READ_VERBS))
+    if any(runs_to_completion(type_.resource.group, type_.resource.kind) for type_ in types):
+        rules.append(_rule(EVENTS.group, [EVENTS.plural], ("list",)))  # they tell how an object ended that is gone
     return [
         *rules,
         _rule("", [NODES.plural, PODS.plural], _READ_VERBS),

@@ -12,6 +12,7 @@ from federation.api import names
 from federation.apimachinery.mergepatch import without_nulls
 from federation.apimachinery.resources import Object
 from federation.planning.federatedobject import allocations
+from federation.planning.federatedobject.admitted import without_admitted
 
 FEDERATED_ANNOTATIONS = frozenset(
     (
@@ -121,8 +122,11 @@ def divide(source: Mapping[str, Any]) -> Parts:
         for key, value in source.items()
         if key not in ("metadata", "status") and value is not None
     }
-    if is_allocating and isinstance(spec := template.get("spec"), Mapping):
-        template["spec"] = allocations.without_unwritten(spec, written)
+    if isinstance(spec := template.get("spec"), dict):
+        if is_allocating:
+            template["spec"] = allocations.without_unwritten(spec, written)
+        else:
+            template["spec"] = without_admitted(source, spec)
     template["metadata"] = {
         **{key: value for key, value in metadata.items() if key not in _METADATA_DROPPED and value is not None},
         "annotations": annotations.template,

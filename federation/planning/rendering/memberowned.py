@@ -22,6 +22,7 @@ from federation.apimachinery.resources import (
     API_SERVICES,
     CLUSTER_ROLES,
     CRDS,
+    INGRESSES,
     JOBS,
     MUTATING_WEBHOOKS,
     PERSISTENT_VOLUME_CLAIMS,
@@ -75,6 +76,11 @@ def _members(wanted: Any, live: Any) -> Any:
 def _members_for_default(wanted: Any, live: Any) -> Any:
     """Return the member's value if the template has the empty default."""
     return wanted or _members(wanted, live)
+
+
+def _members_if_absent(wanted: Any, live: Any) -> Any:
+    """Return the member's value if the template has none: its own default, which cannot or must not be removed."""
+    return live if wanted is None else wanted
 
 
 def _larger(wanted: Any, live: Any) -> Any:
@@ -196,6 +202,7 @@ ROWS: Mapping[Resource, tuple[Row, ...]] = {
     API_SERVICES: _bundles("spec.caBundle"),
     CLUSTER_ROLES: (Row("rules", _members, _is_aggregated, is_added=True),),
     CRDS: _bundles("spec.conversion.webhook.clientConfig.caBundle"),
+    INGRESSES: (Row("spec.ingressClassName", _members_if_absent, is_added=True),),
     JOBS: (
         Row("spec.selector", _members, _is_generated),
         Row("spec.template.metadata.labels", _members, _is_generated),
@@ -205,6 +212,7 @@ ROWS: Mapping[Resource, tuple[Row, ...]] = {
     MUTATING_WEBHOOKS: _WEBHOOKS,
     PERSISTENT_VOLUME_CLAIMS: (
         Row("spec.volumeName", _members),
+        Row("spec.storageClassName", _members_if_absent, is_added=True),
         Row("spec.resources.requests.storage", _larger),
     ),
     PERSISTENT_VOLUMES: (
@@ -215,6 +223,8 @@ ROWS: Mapping[Resource, tuple[Row, ...]] = {
         Row("spec.containers[].resources", _resources),
         Row("spec.initContainers[].resources", _resources),
         Row("spec.tolerations", _with_added),
+        Row("spec.priorityClassName", _members_if_absent, is_added=True),
+        Row("spec.overhead", _members_if_absent, is_added=True),
         Row("spec.schedulingGates", _remaining),
     ),
     SERVICE_ACCOUNTS: (Row("secrets", _secrets),),
