@@ -2,7 +2,7 @@
 
 from federation import __version__
 from federation.apimachinery.errors import ConfigurationError
-from federation.client.guard import GuardOptions
+from federation.client.limitedtransport import TransportLimits
 from federation.client.pool import PoolOptions
 from federation.client.session import HTTPOptions
 from federation.controllers.cluster.controller import ClusterOptions
@@ -69,5 +69,5 @@ def pool_options(settings: Settings) -> PoolOptions:
         http=HTTPOptions(
             request_timeout_s=settings.member_request_timeout_s, response_bytes_max=settings.member_response_bytes_max
         ),
-        guard=GuardOptions(in_flight_max=settings.member_requests_in_flight_max),
+        limits=TransportLimits(in_flight_max=settings.member_requests_in_flight_max),
     )

@@ -2,7 +2,7 @@
 
 A closed circuit admits every call. An open circuit refuses calls until its pause ends; it then becomes half-open and
 admits one probe. A successful probe closes the circuit; a failed one opens it again for twice as long. Any response is
-a success, errors included; only a missing response is a failure. It does no I/O; `guard.py` uses it for members.
+a success, errors included; only a missing response is a failure. No I/O; `limitedtransport.py` uses it for members.
 """
 
 import random

@@ -1,7 +1,7 @@
 """The Kubernetes API as controllers see it: thin verbs of `Client` over one `Transport`.
 
 A verb builds a `Request`; a transport carries it out. `http.py` reaches any API server, `local.py` a registry in the
-same process, and `guard.py` adds limits and a circuit breaker to another transport. Errors are ApiErrors for
+same process, and `limitedtransport.py` adds limits and a circuit breaker to another transport. Errors are ApiErrors for
 Kubernetes' answers and ClusterErrors when there was no answer. Nothing here retries.
 """
 

@@ -2,7 +2,7 @@
 
 Addresses are reused: after a move, another cluster can answer at a member's endpoint and accept its credentials. Two
 facts identify a member: the uid of its namespace kube-system, which the FederatedCluster records when it joins, and the
-annotation federated-cluster-uid on its system namespace. `guard.py` checks both before it uses a connection.
+annotation federated-cluster-uid on its system namespace. `limitedtransport.py` checks both before it uses a connection.
 """
 
 from contextvars import ContextVar

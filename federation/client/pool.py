@@ -21,9 +21,9 @@ from federation.client.breaker import Breaker
 from federation.client.client import Client, Transport
 from federation.client.clustersecret import connection_from_secret
 from federation.client.delegate import Delegate
-from federation.client.guard import GuardedTransport, GuardOptions
 from federation.client.http import HTTPTransport
 from federation.client.identity import Identity, identity_of
+from federation.client.limitedtransport import LimitedTransport, TransportLimits
 from federation.client.session import HTTPOptions
 from federation.tunnel.tunnels import Tunnels
 
@@ -38,7 +38,7 @@ class PoolOptions:
     """Limits of each member."""
 
     http: HTTPOptions = field(default_factory=HTTPOptions)
-    guard: GuardOptions = field(default_factory=GuardOptions)
+    limits: TransportLimits = field(default_factory=TransportLimits)
 
 
 class ClusterPool:
@@ -63,7 +63,7 @@ class ClusterPool:
         self._options = options or PoolOptions()
         self._clock = clock or SystemClock()
         self._connect = connect or self._connect_http
-        self._guards: dict[str, GuardedTransport] = {}
+        self._transports: dict[str, LimitedTransport] = {}
         self._clients: dict[str, Client] = {}
         self._connections: dict[str, Connection] = {}
         self._problems: dict[str, str] = {}
@@ -89,20 +89,20 @@ class ClusterPool:
     def delegate(self, cluster: str) -> Delegate:
         """Return what passes users' requests on to the cluster; NotFound with the reason when there is no client."""
         self.client(cluster)
-        return self._guards[cluster]
+        return self._transports[cluster]
 
     def breaker(self, cluster: str) -> Breaker | None:
         """Return the cluster's circuit breaker, a new one after its connection changed; None without a client."""
-        guard = self._guards.get(cluster)
-        return guard.breaker if guard is not None else None
+        limited = self._transports.get(cluster)
+        return limited.breaker if limited is not None else None
 
     async def check_identity(self, cluster: str) -> str:
         """Check the cluster's identity if that is due, and return its uid; ClusterIdentityMismatch."""
-        guard = self._guards.get(cluster)
-        if guard is None:
+        limited = self._transports.get(cluster)
+        if limited is None:
             return ""
-        await guard.check_identity()
-        return guard.cluster_uid
+        await limited.check_identity()
+        return limited.cluster_uid
 
     def problem(self, cluster: str) -> str:
         """Return the reason why the newest endpoint or credentials cannot be used, "" when they can."""
@@ -125,8 +125,8 @@ class ClusterPool:
                 raise ConfigurationError(f'cluster {name}: spec.secretRef.name: Secret "{wanted}" does not exist')
             connection = connection_from_secret(cluster, secret, bootstrap=bootstrap)
             self._identities[name] = identity_of(cluster)
-            if (guard := self._guards.get(name)) is not None:
-                guard.expect(self._identities[name])
+            if (limited := self._transports.get(name)) is not None:
+                limited.expect(self._identities[name])
             if self._connections.get(name) == connection:
                 self._problems.pop(name, None)
                 return False
@@ -145,19 +145,19 @@ class ClusterPool:
 
     def set_transport(self, cluster: str, transport: Transport) -> None:
         """Use the transport for the cluster, with limits, circuit breaker and metrics around it."""
-        known = self._guards.get(cluster)
+        known = self._transports.get(cluster)
         if isinstance(transport, HTTPTransport):
             transport.on_connected(partial(self._connected, cluster, transport))
             _skew.labels(cluster).set_function(lambda: transport.clock_skew_s or 0.0)
         if known is None:
-            guard = GuardedTransport(
-                cluster, transport, clock=self._clock, options=self._options.guard, may_write=self._may_write
+            limited = LimitedTransport(
+                cluster, transport, clock=self._clock, options=self._options.limits, may_write=self._may_write
             )
-            guard.on_recovered(self._notify_recovered)
-            guard.on_unreachable(self._notify_unreachable)
-            guard.expect(self._identities.get(cluster))
-            self._guards[cluster] = guard
-            self._clients[cluster] = Client(guard)
+            limited.on_recovered(self._notify_recovered)
+            limited.on_unreachable(self._notify_unreachable)
+            limited.expect(self._identities.get(cluster))
+            self._transports[cluster] = limited
+            self._clients[cluster] = Client(limited)
             return
         self._retired.put_nowait(known.replace(transport))
         for listener in list(self._rebuilt):
@@ -171,9 +171,9 @@ class ClusterPool:
         self._clients.pop(cluster, None)
         self._identities.pop(cluster, None)
         _skew.remove(cluster)
-        guard = self._guards.pop(cluster, None)
-        if guard is not None:
-            self._retired.put_nowait(guard)
+        limited = self._transports.pop(cluster, None)
+        if limited is not None:
+            self._retired.put_nowait(limited)
 
     def add_listener(self, on_rebuilt: Listener) -> Callable[[], None]:
         """Call `on_rebuilt` with the name of each cluster whose connection was replaced; the result ends that."""
@@ -198,10 +198,10 @@ class ClusterPool:
 
     async def close(self) -> None:
         """Close every transport and empty the pool."""
-        transports: list[Transport] = [*self._guards.values()]
+        transports: list[Transport] = [*self._transports.values()]
         while not self._retired.empty():
             transports.append(self._retired.get_nowait())
-        self._guards.clear()
+        self._transports.clear()
         self._clients.clear()
         self._connections.clear()
         # Together: each one waits for the end of TLS, up to a second with a member that does not answer.
@@ -217,9 +217,9 @@ class ClusterPool:
             self.set_transport(cluster, self._connect(connection))
 
     async def _connected(self, cluster: str, transport: Transport) -> None:
-        guard = self._guards.get(cluster)
-        if guard is not None and guard.uses(transport):
-            await guard.connected()
+        limited = self._transports.get(cluster)
+        if limited is not None and limited.uses(transport):
+            await limited.connected()
 
     def _notify_recovered(self, cluster: str) -> None:
         for listener in list(self._recovered):

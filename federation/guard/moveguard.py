@@ -16,7 +16,7 @@ from federation.api import names
 from federation.api.resources import PLACEMENT_HOLDS
 from federation.apimachinery.clock import Clock, from_rfc3339, to_rfc3339
 from federation.apimachinery.resources import Object
-from federation.planning.guard.ledger import Cause, GuardOptions, Ledger, Verdict
+from federation.planning.guard.ledger import Cause, GuardOptions, Ledger, Permit
 from federation.planning.guard.record import HeldMove, PastMove, held_move, held_moves, held_text, past_move, past_text
 from federation.runtime.controller import Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects
@@ -33,9 +33,9 @@ _SLUG_LENGTH_MAX = 40
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The verdict about one move, with the annotations to write for it; for WAIT when to ask again."""
+    """The permit for one move, with the annotations to write for it; for WAIT when to ask again."""
 
-    verdict: Verdict
+    permit: Permit
     annotations: Annotations
     wait_s: float = 0.0
     held: HeldMove | None = None
@@ -129,27 +129,27 @@ class MoveGuard:
         *,
         needs_approval: bool = False,
     ) -> Judged:
-        """Return the verdict about a move away from the clusters `lost`; `before` is the placement to record for it.
+        """Return the permit for a move away from the clusters `lost`; `before` is the placement to record for it.
 
         `held` is what the object recorded when this move was held. `sizes` are the numbers of objects by cause, in the
         order in which one of them is named. A move that `needs_approval` is held, however few objects move.
         """
         if held is not None and self.is_approved(held, lost):
             self._ledger.withdraw(key)
-            return Judged(Verdict.GO, self._moved(before, sizes, held.hold))
+            return Judged(Permit.GO, self._moved(before, sizes, held.hold))
         if needs_approval:
             cause = next(iter(sizes))
             self._ledger.hold(key, cause)
         else:
             judgement = self._ledger.propose(key, sizes, self._clock.now().timestamp())
-            if judgement.verdict is Verdict.GO:
-                return Judged(Verdict.GO, self._moved(before, sizes, ""))
-            if judgement.verdict is Verdict.WAIT:
-                return Judged(Verdict.WAIT, {}, judgement.wait_s)
+            if judgement.permit is Permit.GO:
+                return Judged(Permit.GO, self._moved(before, sizes, ""))
+            if judgement.permit is Permit.WAIT:
+                return Judged(Permit.WAIT, {}, judgement.wait_s)
             assert judgement.cause is not None
             cause = judgement.cause
         move = self._held(held, cause, lost)
-        return Judged(Verdict.HOLD, {self._annotation: held_text(move)}, held=move)
+        return Judged(Permit.HOLD, {self._annotation: held_text(move)}, held=move)
 
     def is_approved(self, held: HeldMove, lost: frozenset[str]) -> bool:
         """Return whether exactly this move was approved: no other cluster, and not held after the approval."""

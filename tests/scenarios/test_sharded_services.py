@@ -21,7 +21,7 @@ from federation.api.resources import PROPAGATION_POLICIES, TOPOLOGY_SPREAD_PLANS
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import NODES, PODS, STATEFUL_SETS, Object
 from federation.client.client import PatchType
-from federation.features.topologyspread.names import (
+from federation.features.topologyspreadplan.names import (
     CONSTRAINTS_APPLIED,
     EVENT_SPREAD_VIOLATION,
     EVENT_SPREAD_VIOLATION_CLEARED,

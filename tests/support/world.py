@@ -38,7 +38,7 @@ from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.interface import Event
 from federation.assembly import HOST_REGISTRY
 from federation.client.client import Client, PatchType, Transport
-from federation.client.guard import GuardedTransport, GuardOptions
+from federation.client.limitedtransport import LimitedTransport, TransportLimits
 from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool, PoolOptions
 from federation.client.retryingwebhookclient import WebhookTransport
@@ -131,7 +131,7 @@ class World:
         pool = ClusterPool(
             connect=self._connect,
             clock=self.plane_clock,
-            options=PoolOptions(guard=GuardOptions(in_flight_max=self.in_flight_max)),
+            options=PoolOptions(limits=TransportLimits(in_flight_max=self.in_flight_max)),
         )
         client = Client(self.host_line)
         settings = Settings(Path("unused"), **self._settings)
@@ -453,7 +453,7 @@ def _status(held: Any, type_: str) -> str:
     return str((conditions.find(held, type_) or {}).get("status", ""))
 
 
-async def _connected(guard: GuardedTransport) -> None:
+async def _connected(guard: LimitedTransport) -> None:
     """Check the identity of a member, as each new connection of a real one does."""
     with contextlib.suppress(ApiError, ClusterError):
         await guard.connected()

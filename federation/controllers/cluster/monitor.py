@@ -28,7 +28,7 @@ from federation.apimachinery.resources import NODES, Object, Resource
 from federation.client.client import Client
 from federation.controllers.cluster.apidiscovery import ServedType, discover, served_by, to_served
 from federation.controllers.cluster.rightscheck import RightsCheck
-from federation.controllers.cluster.statuswriter import ConditionWanted, Publisher, of_verdict, to_verdict
+from federation.controllers.cluster.statuswriter import ConditionWanted, Publisher, health_conditions, published_health
 from federation.planning.clusters import health
 from federation.planning.clusters.clusterresources import Collector
 from federation.planning.clusters.health import Cadence, Damping, HealthState, Observation, Pending
@@ -205,17 +205,17 @@ class Monitor:
     async def _probe(self) -> None:
         """Probe once and publish the result."""
         observed, more = await self._observe()
-        if observed.verdict.is_ready and not self._has_succeeded:
+        if observed.state.is_ready and not self._has_succeeded:
             observed, self._has_succeeded = replace(observed, is_first_success=True), True
         cluster = self._publisher.cluster(self._name)
-        published = self._published or (to_verdict(cluster) if cluster is not None else None)
-        verdict, self._pending = health.damp(published, self._pending, observed, self._options.damping)
-        is_first, self._published, self._probed_s = self._published is None, verdict, observed.ended_s
-        is_change = published is None or not published.is_same(verdict)
+        published = self._published or (published_health(cluster) if cluster is not None else None)
+        state, self._pending = health.damp(published, self._pending, observed, self._options.damping)
+        is_first, self._published, self._probed_s = self._published is None, state, observed.ended_s
+        is_change = published is None or not published.is_same(state)
         if is_change or is_first:
-            self._members.record_health(self._name, verdict.ready, is_change=is_change)
+            self._members.record_health(self._name, state.ready, is_change=is_change)
         if is_change and cluster is not None:
-            self._report(cluster, verdict, is_first=published is None)
+            self._report(cluster, state, is_first=published is None)
         await self._publish(more)
 
     def _report(self, cluster: Object, after: HealthState, *, is_first: bool) -> None:
@@ -239,7 +239,7 @@ class Monitor:
             self._is_dirty = False
         if self._published is None:
             return
-        conditions = of_verdict(self._published)
+        conditions = health_conditions(self._published)
         if self._authorized is not None:
             conditions.append(self._authorized)
         try:
@@ -251,7 +251,7 @@ class Monitor:
             self._discover_from_s = float("-inf")
             self._published = self._not_storable()
             self._members.record_health(self._name, self._published.ready, is_change=True)
-            await self._publisher.publish(self._name, of_verdict(self._published))
+            await self._publisher.publish(self._name, health_conditions(self._published))
 
     def _not_storable(self) -> HealthState:
         return health.not_usable(names.REASON_CLUSTER_RESOURCE_COLLECTION_FAILED, self._refusal)
@@ -266,8 +266,8 @@ class Monitor:
         if member is None:
             return observed, {}
         if not self._is_query_due:  # nearly always: then there is nothing to wait for, and no task is needed
-            verdict, more = await self._look_closer(member, uid)
-            return replace(observed, verdict=verdict), more
+            state, more = await self._look_closer(member, uid)
+            return replace(observed, state=state), more
         looking = asyncio.ensure_future(self._look_closer(member, uid))
         try:
             while True:
@@ -277,8 +277,8 @@ class Monitor:
                 finally:
                     patience.cancel()
                 if looking.done():
-                    verdict, more = looking.result()
-                    return replace(observed, verdict=verdict), more
+                    state, more = looking.result()
+                    return replace(observed, state=state), more
                 observed, member, _ = await self._ask()
                 if member is None:
                     return observed, {}
@@ -293,8 +293,8 @@ class Monitor:
     async def _ask(self) -> tuple[Observation, Client | None, str]:
         """Return the observation of one request, and the client and the uid of a healthy member."""
         began_s = self._clock.monotonic()
-        verdict, member, uid = await self._request_health()
-        return Observation(verdict, began_s, self._clock.monotonic(), self._answered_s), member, uid
+        state, member, uid = await self._request_health()
+        return Observation(state, began_s, self._clock.monotonic(), self._answered_s), member, uid
 
     async def _request_health(self) -> tuple[HealthState, Client | None, str]:
         try:

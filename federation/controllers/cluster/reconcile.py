@@ -21,7 +21,7 @@ from federation.apimachinery.resources import Object
 from federation.client.clustersecret import has_given_credentials
 from federation.client.pool import ClusterPool
 from federation.controllers.cluster import memberaccount, memberjoin
-from federation.controllers.cluster.statuswriter import ConditionWanted, Publisher, of_verdict
+from federation.controllers.cluster.statuswriter import ConditionWanted, Publisher, health_conditions
 from federation.controllers.cluster.tokenrenewal import TokenRenewal, patch_secret
 from federation.planning.clusters import health
 from federation.runtime.controller import DONE, Result
@@ -101,7 +101,7 @@ class Reconciler:
         if name in self._pool.clusters:
             self._start(name)
             return await self._renewal.renew_if_due(name, cluster)
-        await self._publisher.publish(name, of_verdict(health.unreachable(self._pool.problem(name))))
+        await self._publisher.publish(name, health_conditions(health.unreachable(self._pool.problem(name))))
         return Result(requeue_after_s=_RETRY_S_MAX)
 
     def _forget(self, name: str) -> None:

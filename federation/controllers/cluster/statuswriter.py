@@ -34,16 +34,16 @@ class ConditionWanted:
     texts of errors vary."""
 
 
-def of_verdict(verdict: HealthState) -> list[ConditionWanted]:
-    """Return the Ready and Offline conditions of a health verdict."""
+def health_conditions(state: HealthState) -> list[ConditionWanted]:
+    """Return the Ready and Offline conditions of a cluster's health."""
     return [
-        ConditionWanted(names.CLUSTER_READY, verdict.ready, verdict.ready_reason, verdict.message),
-        ConditionWanted(names.CLUSTER_OFFLINE, verdict.offline, verdict.offline_reason, verdict.message),
+        ConditionWanted(names.CLUSTER_READY, state.ready, state.ready_reason, state.message),
+        ConditionWanted(names.CLUSTER_OFFLINE, state.offline, state.offline_reason, state.message),
     ]
 
 
-def to_verdict(cluster: Object) -> HealthState | None:
-    """Return the published verdict, None if there is none yet."""
+def published_health(cluster: Object) -> HealthState | None:
+    """Return the published health, None if there is none yet."""
     found = (cluster.get("status") or {}).get("conditions")
     ready = conditions.find(found, names.CLUSTER_READY)
     offline = conditions.find(found, names.CLUSTER_OFFLINE)

@@ -13,7 +13,7 @@ from federation.guard.moveguard import Annotations, MoveGuard
 from federation.planning.followers.abandoned import abandoned_clusters, causes_of
 from federation.planning.followers.leaderplan import identity_of
 from federation.planning.followers.references import Identity
-from federation.planning.guard.ledger import GuardOptions, Verdict
+from federation.planning.guard.ledger import GuardOptions, Permit
 from federation.planning.guard.record import held_move
 from federation.runtime.controller import Key, key_of
 from federation.runtime.events import WARNING, Recorder
@@ -22,7 +22,7 @@ from federation.runtime.informers import Informers
 
 
 @dataclass(frozen=True, slots=True)
-class FollowerRuling:
+class PermittedFollowing:
     """The clusters that leaders keep the follower in, and annotations to write. With `wait_s` above 0: ask again."""
 
     kept: dict[Identity, frozenset[str]] = field(default_factory=dict)
@@ -55,27 +55,29 @@ class FollowerGuard:
         """Forget a follower that is gone or being deleted."""
         self._moves.withdraw(key)
 
-    def rule(self, key: Key, federated: Object, leaving: frozenset[str], leaders: Iterable[Object]) -> FollowerRuling:
-        """Return the ruling about a follower that leaves these clusters; `leaders` are those that it had."""
+    def rule(
+        self, key: Key, federated: Object, leaving: frozenset[str], leaders: Iterable[Object]
+    ) -> PermittedFollowing:
+        """Return what the guard permits for a follower that leaves these clusters; `leaders` are those that it had."""
         was_held = names.HELD_FOLLOWING in (federated["metadata"].get("annotations") or {})
         abandoned = self._abandoned(identity_of(federated), leaving, leaders)
         if not abandoned or self._moves.options.share >= 1:
             self._moves.withdraw(key)
-            return FollowerRuling(annotations={names.HELD_FOLLOWING: None} if was_held else {})
+            return PermittedFollowing(annotations={names.HELD_FOLLOWING: None} if was_held else {})
         sizes = self._moves.sizes(federated, causes_of(federated))
         lost = frozenset[str]().union(*abandoned.values())
         judged = self._moves.judge(key, held_move(federated, names.HELD_FOLLOWING), sizes, lost, {})
-        if judged.verdict is Verdict.WAIT:
-            return FollowerRuling(wait_s=judged.wait_s)
-        if judged.verdict is Verdict.GO or judged.held is None:
-            return FollowerRuling(annotations=judged.annotations)
+        if judged.permit is Permit.WAIT:
+            return PermittedFollowing(wait_s=judged.wait_s)
+        if judged.permit is Permit.GO or judged.held is None:
+            return PermittedFollowing(annotations=judged.annotations)
         if not was_held:
             text = (
                 "policies would take more followers from their workloads at a time than the guard allows; this one"
                 f" stays in clusters [{','.join(sorted(lost))}]. To let them go on: {judged.approval_command}"
             )
             self._recorder.event(federated, WARNING, names.EVENT_FOLLOWERS_HELD, text)
-        return FollowerRuling(abandoned, judged.annotations)
+        return PermittedFollowing(abandoned, judged.annotations)
 
     def _abandoned(
         self, follower: Identity, leaving: frozenset[str], leaders: Iterable[Object]

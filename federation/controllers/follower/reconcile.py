@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from federation.api import names
 from federation.apimachinery.errors import ApiError, Conflict
 from federation.apimachinery.resources import Object
-from federation.controllers.follower.followerguard import FollowerGuard, FollowerRuling
+from federation.controllers.follower.followerguard import FollowerGuard, PermittedFollowing
 from federation.planning.federatedobject.placements import placement_of
 from federation.planning.followers.followerplan import (
     clusters_still_needed,
@@ -112,10 +112,10 @@ class Reconciler:
         if held:
             leaders, clusters = leaders | held.keys(), clusters.union(*held.values())
             kept = merge_kept(kept, {leader: held[leader] for leader in held if self._is_released(leader)})
-        ruling = self._rule(key, federated, clusters_to_leave(federated, clusters))
-        if ruling.wait_s > 0:
-            return Result(requeue_after_s=ruling.wait_s)
-        leaders, clusters = leaders | ruling.kept.keys(), clusters.union(*ruling.kept.values())
+        permitted = self._rule(key, federated, clusters_to_leave(federated, clusters))
+        if permitted.wait_s > 0:
+            return Result(requeue_after_s=permitted.wait_s)
+        leaders, clusters = leaders | permitted.kept.keys(), clusters.union(*permitted.kept.values())
         patch = plan_following(
             federated,
             type_.controllers,
@@ -123,7 +123,7 @@ class Reconciler:
             clusters,
             kept,
             leaders_max=self._leaders_max,
-            guarded=ruling.annotations,
+            guarded=permitted.annotations,
         )
         if patch is not None and not await self._write(key, federated, patch):
             return Result(requeue_after_s=_REFUSED_RETRY_S)
@@ -156,18 +156,18 @@ class Reconciler:
         if message:
             self._recorder.event(leader, WARNING, reason, message)
 
-    def _rule(self, key: Key, federated: Object, leaving: frozenset[str]) -> FollowerRuling:
-        """Return the guard's ruling; a follower that must not follow any more leaves as its user asks.
+    def _rule(self, key: Key, federated: Object, leaving: frozenset[str]) -> PermittedFollowing:
+        """Return what the guard permits; a follower that must not follow any more leaves as its user asks.
 
         The next change of a leader requeues a follower that is held for it.
         """
         if is_following_disabled(federated):
             leaving = frozenset()
         leaders = (self._federated_of(leader) for leader in stored_leaders(federated)) if leaving else ()
-        ruling = self._guard.rule(key, federated, leaving, [leader for leader in leaders if leader is not None])
-        for leader in ruling.kept:
+        permitted = self._guard.rule(key, federated, leaving, [leader for leader in leaders if leader is not None])
+        for leader in permitted.kept:
             self._waiting.setdefault(leader, set()).add(key)
-        return ruling
+        return permitted
 
     def _kept(self, key: Key, recorded: KeptClusters) -> KeptClusters:
         """Return the clusters kept for released leaders; a leader of that name requeues the key when it changes."""

@@ -170,34 +170,34 @@ class Sweep:
         if federated is not None and is_name_collision(federated["metadata"].get("annotations") or {}, obj):
             return
         if federated is not None:
-            verdict = judge_federated(federated, stray.cluster, policy)
+            chosen = judge_federated(federated, stray.cluster, policy)
         elif (source := await self._find_on_host(type_, stray)) is not None:
-            verdict = judge_excluded(policy) if exclusion(source) else StrayAction.UNDECIDED
+            chosen = judge_excluded(policy) if exclusion(source) else StrayAction.UNDECIDED
         else:
-            verdict = judge_unknown(type_.resource, uid, record, policy, is_revoked=self._is_revoked(stray))
-        if verdict in (StrayAction.DEPART, StrayAction.DELETE) and self._tombstones.is_forgotten(obj):
-            verdict = StrayAction.REPORT  # the host's backup is older than the object: it is no evidence
-        await self._conclude(verdict, stray, record, federated, findings)
+            chosen = judge_unknown(type_.resource, uid, record, policy, is_revoked=self._is_revoked(stray))
+        if chosen in (StrayAction.DEPART, StrayAction.DELETE) and self._tombstones.is_forgotten(obj):
+            chosen = StrayAction.REPORT  # the host's backup is older than the object: it is no evidence
+        await self._conclude(chosen, stray, record, federated, findings)
 
     async def _conclude(
-        self, verdict: StrayAction, stray: Record, record: Record | None, federated: Object | None, findings: _Findings
+        self, chosen: StrayAction, stray: Record, record: Record | None, federated: Object | None, findings: _Findings
     ) -> None:
-        if verdict is StrayAction.UNDECIDED:
+        if chosen is StrayAction.UNDECIDED:
             findings.is_unfinished = True
-        elif verdict is StrayAction.DELIVERED:
+        elif chosen is StrayAction.DELIVERED:
             if record is not None:
                 await self._tombstones.remove(record)
                 findings.add("managed again", stray)
-        elif verdict is StrayAction.DEPART:
+        elif chosen is StrayAction.DEPART:
             assert federated is not None
             await self._depart(stray, federated)
             if record is not None:
                 await self._tombstones.remove(record)
             findings.add("removed, placed elsewhere", stray)
-        elif verdict is StrayAction.DELETE:
+        elif chosen is StrayAction.DELETE:
             await self._tombstones.put(replace(stray, action=Action.DELETE))
             findings.add("removed", stray)
-        elif verdict is StrayAction.RELEASE:
+        elif chosen is StrayAction.RELEASE:
             await self._tombstones.put(replace(stray, action=Action.RELEASE))
             findings.add("released", stray)
         elif record is None or (record.uid and record.uid != stray.uid):

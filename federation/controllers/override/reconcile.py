@@ -54,7 +54,7 @@ class Reconciler:
         """Return the overrides as a patch that goes with the write of the previous step of the pipeline.
 
         None if that step is not done yet, and if there is more to do than one write: report a failure or its end, or
-        have a ruling of the guard. `reconcile` does that when the object is written.
+        be permitted by the guard. `reconcile` does that when the object is written.
         """
         type_, key = self._objects.type_of(federated), key_of(federated)
         held = (federated.get("status") or {}).get("conditions")
@@ -94,18 +94,18 @@ class Reconciler:
             return DONE
         is_full = self._is_full(key[0])
         plan = plan_override_patch(federated, type_.controllers, policies, self._cluster, is_full=is_full)
-        ruling = self._guard.rule(key, federated, type_, policies, plan.patch)
-        if ruling.wait_s > 0:
-            return Result(requeue_after_s=ruling.wait_s)
-        if ruling.changes_plan:
+        permitted = self._guard.rule(key, federated, type_, policies, plan.patch)
+        if permitted.wait_s > 0:
+            return Result(requeue_after_s=permitted.wait_s)
+        if permitted.changes_plan:
             plan = plan_override_patch(
                 federated,
                 type_.controllers,
                 policies,
                 self._cluster,
-                kept=ruling.kept,
+                kept=permitted.kept,
                 is_full=is_full,
-                guarded=ruling.annotations,
+                guarded=permitted.annotations,
             )
         if plan.patch is not None and not await self._store(key, federated, plan.patch, policies):
             return DONE
@@ -113,8 +113,8 @@ class Reconciler:
             await self._report_failure(key, federated, OverrideError("; ".join(plan.failures)))
             if is_full:
                 return Result(requeue_after_s=_FULL_RETRY_S)
-        elif ruling.kept:
-            await self._report_held(key, federated, ruling.message)
+        elif permitted.kept:
+            await self._report_held(key, federated, permitted.message)
         else:
             await self._report_success(key, federated)
         return DONE

@@ -11,7 +11,7 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.guard.moveguard import Annotations, MoveGuard
-from federation.planning.guard.ledger import GuardOptions, Verdict
+from federation.planning.guard.ledger import GuardOptions, Permit
 from federation.planning.guard.record import held_move
 from federation.planning.guard.shrinking import causes_of, shrunk_clusters
 from federation.planning.overrides.policies import Policy
@@ -21,7 +21,7 @@ from federation.runtime.informers import Informers
 
 
 @dataclass(frozen=True, slots=True)
-class OverrideRuling:
+class PermittedOverrides:
     """Additional writes: the clusters that keep their stored overrides, and annotations.
 
     With `wait_s` above 0 nothing is written, and the guard is asked again after that time. `message` says what is held.
@@ -61,7 +61,7 @@ class OverrideGuard:
         self._moves.withdraw(key)
 
     def lets_pass(self, key: Key, federated: Object, type_: FederatedType, patch: Object) -> bool:
-        """Return whether the patch needs no ruling: nothing is held, and no cluster would lose replicas."""
+        """Return whether the patch needs no permit: nothing is held, and no cluster would lose replicas."""
         if names.HELD_OVERRIDES in (federated["metadata"].get("annotations") or {}) or self._shrunk(
             federated, type_, patch
         ):
@@ -71,25 +71,25 @@ class OverrideGuard:
 
     def rule(
         self, key: Key, federated: Object, type_: FederatedType, policies: Sequence[Policy], patch: Object | None
-    ) -> OverrideRuling:
-        """Return the ruling about the patch that stores the overrides of the policies."""
+    ) -> PermittedOverrides:
+        """Return what the guard permits of the patch that stores the overrides of the policies."""
         shrunk = self._shrunk(federated, type_, patch or {})
         if not shrunk:
             self._moves.withdraw(key)
             was_held = names.HELD_OVERRIDES in (federated["metadata"].get("annotations") or {})
-            return OverrideRuling(annotations={names.HELD_OVERRIDES: None} if was_held else {})
+            return PermittedOverrides(annotations={names.HELD_OVERRIDES: None} if was_held else {})
         sizes = self._moves.sizes(federated, causes_of(federated, [str(policy.reference) for policy in policies]))
         judged = self._moves.judge(key, held_move(federated, names.HELD_OVERRIDES), sizes, shrunk, {})
-        if judged.verdict is Verdict.WAIT:
-            return OverrideRuling(wait_s=judged.wait_s)
-        if judged.verdict is Verdict.GO or judged.held is None:
-            return OverrideRuling(annotations=judged.annotations)
+        if judged.permit is Permit.WAIT:
+            return PermittedOverrides(wait_s=judged.wait_s)
+        if judged.permit is Permit.GO or judged.held is None:
+            return PermittedOverrides(annotations=judged.annotations)
         message = (
             f"{judged.held.cause} would lower the replicas of more objects at a time than the guard allows; this one"
             f" keeps its earlier overrides in clusters [{','.join(sorted(shrunk))}]. To let them go on:"
             f" {judged.approval_command}"
         )
-        return OverrideRuling(shrunk, judged.annotations, message=message)
+        return PermittedOverrides(shrunk, judged.annotations, message=message)
 
     def _shrunk(self, federated: Object, type_: FederatedType, patch: Object) -> frozenset[str]:
         return shrunk_clusters(federated, type_, patch) if self._moves.options.share < 1 else frozenset()

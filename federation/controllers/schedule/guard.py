@@ -16,7 +16,7 @@ from federation.controllers.schedule.inputcache import InputCache
 from federation.guard.moveguard import MoveGuard
 from federation.planning.failover.tolerance import fixed_volumes_of
 from federation.planning.federatedobject.placements import effective_placement, placement_of
-from federation.planning.guard.ledger import Cause, GuardOptions, Verdict
+from federation.planning.guard.ledger import Cause, GuardOptions, Permit
 from federation.planning.guard.losses import Blame, blame, held_placement, is_word_of_user, lost_clusters
 from federation.planning.guard.record import held_move
 from federation.planning.guard.undo import requested_undo, undo_problem, undone_placement
@@ -34,10 +34,10 @@ _BY_NAMESPACE = "schedule/namespace"
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
-    """The placement to write, unless the verdict is WAIT, with the guard's annotations; `message` says what is held."""
+class PermittedPlacement:
+    """The placement to write, unless the permit is WAIT, with the guard's annotations; `message` says what is held."""
 
-    verdict: Verdict
+    permit: Permit
     placements: Placements
     annotations: Annotations
     wait_s: float = 0.0
@@ -77,7 +77,7 @@ class Guard:
 
     def rule(
         self, context: AttemptContext, due: Due, decision: Decision, snapshot: Snapshot, left: Placements
-    ) -> Ruling:
+    ) -> PermittedPlacement:
         """Return what is written for a successful decision.
 
         `left` are the replicas that remain in lost and drained clusters: failover limits itself what leaves them.
@@ -86,7 +86,7 @@ class Guard:
         before = {name: count for name, count in context.attempt.current().items() if name in existing} | dict(left)
         before = {name: count for name, count in before.items() if name not in left or count != 0}
         lost = lost_clusters(before, decision.placements)
-        go = Ruling(Verdict.GO, decision.placements, {names.HELD_PLACEMENT: None})
+        go = PermittedPlacement(Permit.GO, decision.placements, {names.HELD_PLACEMENT: None})
         blamed = blame(frozenset(due.comparison.changed), before) if lost else frozenset()
         volumes = self._left_volumes(context, due, decision, snapshot, lost)
         if volumes and not blamed:
@@ -97,10 +97,10 @@ class Guard:
         sizes = self._sizes(context, due, lost, blamed)
         held = held_move(context.federated)
         judged = self._moves.judge(context.key, held, sizes, lost, before, needs_approval=bool(volumes))
-        if judged.verdict is Verdict.GO:
+        if judged.permit is Permit.GO:
             return replace(go, annotations=judged.annotations)
-        if judged.verdict is Verdict.WAIT:
-            return replace(go, verdict=Verdict.WAIT, wait_s=judged.wait_s)
+        if judged.permit is Permit.WAIT:
+            return replace(go, permit=Permit.WAIT, wait_s=judged.wait_s)
         assert judged.held is not None
         reason = f"{judged.held.cause} would move more objects at a time than the guard allows; this one would lose"
         if volumes:
@@ -108,7 +108,7 @@ class Guard:
         clusters = ",".join(sorted(lost))
         message = f"{reason} clusters [{clusters}]. To let them go on: {judged.approval_command}"
         placements = held_placement(before, decision.placements, decision.unit.desired_replicas)
-        return Ruling(Verdict.HOLD, placements, judged.annotations, message=message)
+        return PermittedPlacement(Permit.HOLD, placements, judged.annotations, message=message)
 
     def _left_volumes(
         self, context: AttemptContext, due: Due, decision: Decision, snapshot: Snapshot, lost: frozenset[str]

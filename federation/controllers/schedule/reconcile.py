@@ -17,13 +17,13 @@ from federation.apimachinery.resources import Object
 from federation.controllers.schedule.decider import AttemptContext, Decided, Decider
 from federation.controllers.schedule.definitionwait import DefinitionWait
 from federation.controllers.schedule.failover import Eased, Failover
-from federation.controllers.schedule.guard import Guard, Ruling
+from federation.controllers.schedule.guard import Guard, PermittedPlacement
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import WRITER, Reporter
 from federation.controllers.schedule.requeueing import Requeueing
 from federation.controllers.schedule.unschedulable import UnschedulableRecord
 from federation.planning.failover.completion import to_annotation
-from federation.planning.guard.ledger import Verdict
+from federation.planning.guard.ledger import Permit
 from federation.planning.guard.losses import lost_clusters
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.federatedobjects import FederatedObjects
@@ -96,10 +96,10 @@ class Reconciler:
         if not decision.is_success or decision.exceeded or self._definitions.late(context, decision, snapshot):
             return None
         eased = self._failover.ease(context, due, decision, snapshot)
-        ruling = self._guard.rule(context, due, eased.decision, snapshot, eased.left)
-        if ruling.verdict is not Verdict.GO:
+        permitted = self._guard.rule(context, due, eased.decision, snapshot, eased.left)
+        if permitted.permit is not Permit.GO:
             return None
-        result = await self._place_ruled(context, due, decided, ruling, eased, snapshot)
+        result = await self._place_permitted(context, due, decided, permitted, eased, snapshot)
         return self._requeueing.at_toleration_end(key, self._decider.tolerated_until(key), result, since)
 
     async def _reconcile(self, key: Key) -> Result:
@@ -180,24 +180,30 @@ class Reconciler:
         self, context: AttemptContext, due: Due, decided: Decided, eased: Eased, snapshot: Snapshot
     ) -> Result:
         """Write a successful decision as far as failover and the guard allow it."""
-        ruling = self._guard.rule(context, due, eased.decision, snapshot, eased.left)
-        if ruling.verdict is Verdict.WAIT:
+        permitted = self._guard.rule(context, due, eased.decision, snapshot, eased.left)
+        if permitted.permit is Permit.WAIT:
             self._cache.unschedulable.mark_retry((context.key,))
-            return Result(requeue_after_s=ruling.wait_s)
-        ruling = replace(ruling, annotations={**ruling.annotations, **eased.annotations})
-        if ruling.verdict is Verdict.HOLD:
-            await self._hold(context, due, decided, ruling)
+            return Result(requeue_after_s=permitted.wait_s)
+        permitted = replace(permitted, annotations={**permitted.annotations, **eased.annotations})
+        if permitted.permit is Permit.HOLD:
+            await self._hold(context, due, decided, permitted)
             self._confirm(context.key)
             return Result(eased.requeue_after_s)  # an approval, or a change of its inputs, requeues it too
-        return await self._place_ruled(context, due, decided, ruling, eased, snapshot)
+        return await self._place_permitted(context, due, decided, permitted, eased, snapshot)
 
-    async def _place_ruled(
-        self, context: AttemptContext, due: Due, decided: Decided, ruling: Ruling, eased: Eased, snapshot: Snapshot
+    async def _place_permitted(
+        self,
+        context: AttemptContext,
+        due: Due,
+        decided: Decided,
+        permitted: PermittedPlacement,
+        eased: Eased,
+        snapshot: Snapshot,
     ) -> Result:
         """Write a decision that the guard lets go on."""
         decision = eased.decision
         unavailable = self._requeueing.unavailable_among([ignored.plugin for ignored in decision.ignored])
-        await self._place(context, due, decided, unavailable, ruling, eased)
+        await self._place(context, due, decided, unavailable, permitted, eased)
         self._confirm(context.key)
         needs_hint = eased.needs_room or has_unplaced_replicas(decision)
         hint = self._decider.hint_for(decision, due) if needs_hint else None
@@ -216,22 +222,22 @@ class Reconciler:
             context.subject, names.EVENT_MOVE_UNDONE, {**explanation, "placements": placements}, context.started_s
         )
 
-    async def _hold(self, context: AttemptContext, due: Due, decided: Decided, ruling: Ruling) -> None:
+    async def _hold(self, context: AttemptContext, due: Due, decided: Decided, permitted: PermittedPlacement) -> None:
         """Write the placement without the move, and report that the move is held."""
         patch, _ = placement_patch(
             context.attempt,
             due,
-            ruling.placements,
+            permitted.placements,
             decided.decision.reason,
-            guarded=ruling.annotations,
+            guarded=permitted.annotations,
             is_held=True,
         )
         present = context.federated["metadata"].get("annotations") or {}
-        is_news = ruling.annotations.items() - present.items()
+        is_news = permitted.annotations.items() - present.items()
         await self._write(context, patch)
         self._cache.unschedulable.remove(context.key)
         if is_news:
-            failure = Unschedulable(names.REASON_HELD, ruling.message)
+            failure = Unschedulable(names.REASON_HELD, permitted.message)
             await self._reporter.failed(context.subject, failure, has_placement=True)
             await self._reporter.journal(
                 context.subject,
@@ -246,7 +252,7 @@ class Reconciler:
         due: Due,
         decided: Decided,
         unavailable: list[str],
-        ruling: Ruling,
+        permitted: PermittedPlacement,
         eased: Eased,
     ) -> None:
         """Write a successful decision and report it."""
@@ -260,7 +266,7 @@ class Reconciler:
             decision.placements,
             decision.reason,
             without=unavailable,
-            guarded={**ruling.annotations, names.PLACED_WITHOUT: to_annotation(marks)},
+            guarded={**permitted.annotations, names.PLACED_WITHOUT: to_annotation(marks)},
             quotas=decision.quotas,
             # Members must have their limits before the pods that the limits are for.
             awaited=names.SPREAD_CONTROLLER if due.is_spread else "",

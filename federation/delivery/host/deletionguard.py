@@ -22,7 +22,7 @@ from federation.planning.guard.deletions import (
     is_released,
     remaining_of,
 )
-from federation.planning.guard.ledger import Cause, GuardOptions, Verdict
+from federation.planning.guard.ledger import Cause, GuardOptions, Permit
 from federation.planning.guard.record import held_move
 from federation.planning.leftovers.strays import is_kept
 from federation.runtime.controller import DONE, Key, Result, key_of
@@ -76,10 +76,10 @@ class DeletionGuard:
         if held is not None and self._moves.is_waiting(held):
             return DONE  # its approval requeues it
         judged = self._moves.judge(key, held, self._sizes(federated), lost, dict.fromkeys(lost))
-        if judged.verdict is Verdict.WAIT:
+        if judged.permit is Permit.WAIT:
             return Result(requeue_after_s=judged.wait_s)
         await self._annotate(key, federated, judged.annotations)
-        if judged.verdict is Verdict.GO:
+        if judged.permit is Permit.GO:
             return None
         what = f"{federated['spec']['template'].get('kind')}s"
         await self._report(

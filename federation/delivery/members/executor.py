@@ -1,9 +1,9 @@
 """Runs operations on members, with one bounded queue per member, so that a hanging member delays no other.
 
 Each member has a limit of operations in flight and a deadline per operation. An operation that passes its deadline
-counts as a failure of the member's circuit breaker (`client/guard.py`); while that circuit is open, operations fail at
-once, and their owners are notified when it closes. Operations on one object never overlap. The content of an operation
-is in `operations.py`, the decision for it in `rules/decide.py`.
+counts as a failure of the member's circuit breaker (`client/limitedtransport.py`). While that circuit is open,
+operations fail at once, and their owners are notified when it closes. Operations on one object never overlap. The
+content of an operation is in `operations.py`, the decision for it in `rules/decide.py`.
 """
 
 import asyncio

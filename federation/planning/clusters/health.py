@@ -1,6 +1,6 @@
 """Derive the published health of a cluster from its probes, without flapping (docs/reference/clusters.md). Pure.
 
-`damp` takes the published, the pending and the observed verdict and returns the next ones. A change of health must be
+`damp` takes the published, the pending and the observed health and returns the next ones. A change of health must be
 observed several times in a row, and for some time, before it is published, because every object of the cluster is
 reconciled when it changes. `next_probe_s` says when a member is probed again. `controllers/cluster` probes and writes;
 `clustertaints.py` derives the taints from the published conditions.
@@ -47,20 +47,20 @@ class HealthState:
 
 
 def healthy(path: str = "/readyz") -> HealthState:
-    """Return the verdict for the answer "ok" of the probed path."""
+    """Return the health for the answer "ok" of the probed path."""
     return HealthState(
         "True", names.REASON_CLUSTER_READY, "False", names.REASON_CLUSTER_REACHABLE, f"{path} responded with ok"
     )
 
 
 def unhealthy(answer: str, path: str = "/readyz") -> HealthState:
-    """Return the verdict for another answer than "ok"."""
+    """Return the health for another answer than "ok"."""
     text = f"{path} responded without ok: {answer}" if answer else f"{path} responded without ok"
     return HealthState("False", names.REASON_HEALTHZ_NOT_OK, "False", names.REASON_CLUSTER_REACHABLE, text)
 
 
 def unreachable(error: str) -> HealthState:
-    """Return the verdict for a probe without an answer."""
+    """Return the health for a probe without an answer."""
     return HealthState(
         "Unknown",
         names.REASON_CLUSTER_NOT_REACHABLE,
@@ -71,7 +71,7 @@ def unreachable(error: str) -> HealthState:
 
 
 def not_usable(reason: str, error: str) -> HealthState:
-    """Return the verdict for a reachable cluster whose resources or API were never discovered."""
+    """Return the health for a reachable cluster whose resources or API were never discovered."""
     return HealthState("False", reason, "False", names.REASON_CLUSTER_REACHABLE, error)
 
 
@@ -113,19 +113,19 @@ class Damping:
 class Pending:
     """The last of `count` observations in a row that differ from the published one; the first began at `since_s`."""
 
-    verdict: HealthState
+    state: HealthState
     since_s: float
     count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The verdict of one probe, its beginning and end, and the last answer or watch event of the member.
+    """The health that one probe found, its beginning and end, and the last answer or watch event of the member.
 
     Times are monotonic seconds; `answered_s` is minus infinity before the first answer.
     """
 
-    verdict: HealthState
+    state: HealthState
     began_s: float
     ended_s: float
     answered_s: float = float("-inf")
@@ -136,7 +136,7 @@ class Observation:
 def damp(
     published: HealthState | None, pending: Pending | None, observed: Observation, damping: Damping
 ) -> tuple[HealthState, Pending | None]:
-    """Return the verdict to publish and the pending one; the first one, and a wrong identity, is published at once.
+    """Return the health to publish and the pending one; the first one, and a wrong identity, is published at once.
 
     The first successful probe of a process is published at once, too: what was published before it says more about the
     control plane, which was away, than about the member.
@@ -144,24 +144,24 @@ def damp(
     A probe without an answer does not count when the member has sent a watch event or another answer since the probe
     began, for `watch_s_max` at most.
     """
-    verdict = observed.verdict
-    if published is None or published.is_same(verdict) or verdict.ready_reason == names.REASON_IDENTITY_MISMATCH:
-        return verdict, None
-    if verdict.is_ready and (observed.is_first_success or published.ready_reason not in _DAMPED_RETURNS):
-        return verdict, None
+    state = observed.state
+    if published is None or published.is_same(state) or state.ready_reason == names.REASON_IDENTITY_MISMATCH:
+        return state, None
+    if state.is_ready and (observed.is_first_success or published.ready_reason not in _DAMPED_RETURNS):
+        return state, None
     since_s, count = observed.began_s, 1
-    if pending is not None and _continues(published, pending.verdict, verdict):
+    if pending is not None and _continues(published, pending.state, state):
         since_s, count = pending.since_s, pending.count + 1
     lasted_s = observed.ended_s - since_s
-    waiting = published, Pending(verdict, since_s, count)
-    if verdict.is_silent and observed.answered_s > observed.began_s and lasted_s < damping.watch_s_max:
+    waiting = published, Pending(state, since_s, count)
+    if state.is_silent and observed.answered_s > observed.began_s and lasted_s < damping.watch_s_max:
         return waiting
     count_min, wait_s = damping.failures_min, damping.failure_s
-    if verdict.is_ready:
+    if state.is_ready:
         count_min, wait_s = damping.recoveries_min, damping.recovery_s
-    elif verdict.ready_reason == names.REASON_HEALTHZ_NOT_OK:
+    elif state.ready_reason == names.REASON_HEALTHZ_NOT_OK:
         wait_s = max(wait_s, damping.answered_failure_s)
-    return (verdict, None) if count >= count_min and lasted_s >= wait_s else waiting
+    return (state, None) if count >= count_min and lasted_s >= wait_s else waiting
 
 
 def _continues(published: HealthState, pending: HealthState, observed: HealthState) -> bool:

@@ -31,7 +31,7 @@ def is_deletion(cause: Cause) -> bool:
 def remaining_of(federated: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what the deletion of the object would count for, as the values of an index.
 
-    The index has no objects whose deletion goes on. It has those whose deletion waits for a verdict.
+    The index has no objects whose deletion goes on. It has those whose deletion waits for a permit.
     """
     template = federated["spec"]["template"]
     group = str(template.get("apiVersion", "")).rpartition("/")[0]

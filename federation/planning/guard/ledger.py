@@ -56,8 +56,8 @@ def parse_cause(text: str) -> Cause:
     return Cause(kind, namespace, name)
 
 
-class Verdict(StrEnum):
-    """What happens to a proposed move."""
+class Permit(StrEnum):
+    """Whether a proposed move may go on, must wait, or is held until somebody approves it."""
 
     GO = "go"
     WAIT = "wait"
@@ -66,9 +66,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict; for WAIT when to propose again, for HOLD the cause whose limit is exceeded."""
+    """The permit; for WAIT when to propose again, for HOLD the cause whose limit is exceeded."""
 
-    verdict: Verdict
+    permit: Permit
     wait_s: float = 0.0
     cause: Cause | None = None
 
@@ -136,7 +136,7 @@ class Ledger(Generic[K]):
         self._causes: dict[K, set[Cause]] = {}
 
     def propose(self, key: K, sizes: Mapping[Cause, int], now_s: float) -> Judgement:
-        """Return the verdict about the move of one object; `sizes` are the numbers of objects by cause.
+        """Return the permit for the move of one object; `sizes` are the numbers of objects by cause.
 
         The causes come in the order in which one of them is named. A move that may go on is recorded as done.
         """
@@ -149,13 +149,13 @@ class Ledger(Generic[K]):
                 exceeded = cause
         if exceeded is not None:
             self.hold(key, exceeded)
-            return Judgement(Verdict.HOLD, cause=exceeded)
+            return Judgement(Permit.HOLD, cause=exceeded)
         wait_s = self._wait_s(key, sizes, now_s)
         if wait_s > 0:
-            return Judgement(Verdict.WAIT, wait_s)
+            return Judgement(Permit.WAIT, wait_s)
         self.withdraw(key)
         self.record(key, sizes, now_s)
-        return Judgement(Verdict.GO)
+        return Judgement(Permit.GO)
 
     def moved(self, cause: Cause, now_s: float) -> int:
         """Return how many objects of the cause moved within the window."""

@@ -12,11 +12,16 @@ from typing import Any
 
 from tests.support.vectors import each_case, filled, load
 
-from federation.features.topologyspread.rules.assignment import Zones
-from federation.features.topologyspread.rules.check import Distribution, Node, Pod, check
-from federation.features.topologyspread.rules.constraints import ZONE_KEYS, Labels, build_constraints, has_constraints
-from federation.features.topologyspread.rules.feasibility import feasible_nodes
-from federation.features.topologyspread.rules.planner import (
+from federation.features.topologyspreadplan.rules.assignment import Zones
+from federation.features.topologyspreadplan.rules.check import Distribution, Node, Pod, check
+from federation.features.topologyspreadplan.rules.constraints import (
+    ZONE_KEYS,
+    Labels,
+    build_constraints,
+    has_constraints,
+)
+from federation.features.topologyspreadplan.rules.feasibility import feasible_nodes
+from federation.features.topologyspreadplan.rules.planner import (
     Outcome,
     Plan,
     plan_service,
@@ -24,8 +29,8 @@ from federation.features.topologyspread.rules.planner import (
     search_from,
     search_unpinned,
 )
-from federation.features.topologyspread.rules.search import SearchOutcome, SearchResult, Shard, State
-from federation.features.topologyspread.rules.shardedservice import (
+from federation.features.topologyspreadplan.rules.search import SearchOutcome, SearchResult, Shard, State
+from federation.features.topologyspreadplan.rules.shardedservice import (
     Limits,
     Service,
     Skews,

@@ -22,7 +22,7 @@ from federation.assembly import HOST_REGISTRY
 from federation.client.local import LocalClient
 from federation.guard.moveguard import Judged, MoveGuard
 from federation.planning.federatedobject.naming import federated_object_name
-from federation.planning.guard.ledger import Cause, GuardOptions, Verdict
+from federation.planning.guard.ledger import Cause, GuardOptions, Permit
 from federation.planning.guard.record import HeldMove, PastMove, held_text, past_text
 from federation.runtime.controller import Key
 from federation.runtime.federatedobjects import FederatedObjects
@@ -57,7 +57,7 @@ class Setting:
         """Propose as many moves as the guard does not allow; return the record of the last."""
         for each in range(number):
             judged = await self.judge(each, cause=cause)
-        assert judged.verdict is Verdict.HOLD
+        assert judged.permit is Permit.HOLD
         assert judged.held is not None
         return judged.held
 
@@ -165,7 +165,7 @@ async def test_an_approved_move_goes_on_and_counts_no_more() -> None:
         held = await setting.hold()
         await setting.approve(held.hold, setting.at(1))
         judged = await setting.judge(2, held)
-        assert judged.verdict is Verdict.GO
+        assert judged.permit is Permit.GO
         past = PastMove(setting.at(), (POLICY,), BEFORE, held.hold)
         assert judged.annotations == {names.HELD_PLACEMENT: None, names.PREVIOUS_PLACEMENT: past_text(past)}
         assert setting.guard.moved(POLICY) == 2, "the two before it"
@@ -174,17 +174,17 @@ async def test_an_approved_move_goes_on_and_counts_no_more() -> None:
 async def test_a_single_move_that_needs_approval_is_held_until_it_is_approved() -> None:
     async with running() as setting:
         judged = setting.guard.judge(key(0), None, {POLICY: 20}, EAST, BEFORE, needs_approval=True)
-        assert judged.verdict is Verdict.HOLD
+        assert judged.permit is Permit.HOLD
         assert judged.held is not None
         await setting.approve(judged.held.hold, setting.at(1))
         judged = setting.guard.judge(key(0), judged.held, {POLICY: 20}, EAST, BEFORE, needs_approval=True)
-        assert judged.verdict is Verdict.GO
+        assert judged.permit is Permit.GO
 
 
 async def test_a_move_within_the_limit_is_recorded_without_a_hold() -> None:
     async with running() as setting:
         judged = await setting.judge(0)
-        assert judged.verdict is Verdict.GO
+        assert judged.permit is Permit.GO
         past = PastMove(setting.at(), (POLICY,), BEFORE)
         assert judged.annotations == {names.HELD_PLACEMENT: None, names.PREVIOUS_PLACEMENT: past_text(past)}
         assert setting.guard.moved(POLICY) == 1
@@ -217,4 +217,4 @@ async def test_an_approved_hold_does_not_count_after_a_restart() -> None:
         held = HeldMove("h", POLICY, EAST, setting.at())
         for number in range(5):
             setting.guard.remember(a_federated(number, **{names.HELD_PLACEMENT: held_text(held)}))
-        assert (await setting.judge(9)).verdict is Verdict.GO
+        assert (await setting.judge(9)).permit is Permit.GO

@@ -16,7 +16,7 @@ from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.client.breaker import BreakerOptions
 from federation.client.client import Client
-from federation.client.guard import GuardOptions
+from federation.client.limitedtransport import TransportLimits
 from federation.client.pool import ClusterPool, PoolOptions
 from federation.delivery.members.executor import Executor, ExecutorOptions
 from federation.delivery.members.operations import Outcome
@@ -47,8 +47,8 @@ async def hang(_: Any) -> Outcome:
 class Setting:
     def __init__(self, *, breaker: BreakerOptions | None = None, **options: Any) -> None:
         self.clock = ManualClock()
-        guard = GuardOptions(breaker=breaker or BreakerOptions())
-        self.pool = ClusterPool(clock=self.clock, options=PoolOptions(guard=guard))
+        limits = TransportLimits(breaker=breaker or BreakerOptions())
+        self.pool = ClusterPool(clock=self.clock, options=PoolOptions(limits=limits))
         self.line = Line(Registry(MemoryStore(clock=self.clock), clock=self.clock), self.clock)
         for cluster in ("m1", "m2"):
             self.pool.set_transport(cluster, self.line)

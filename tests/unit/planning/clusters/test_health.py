@@ -10,16 +10,16 @@ CADENCE = Cadence()
 
 
 class Published:
-    """The published verdict after a row of observations."""
+    """The published health after a row of observations."""
 
-    def __init__(self, verdict: HealthState | None = None) -> None:
-        self.verdict = verdict
+    def __init__(self, state: HealthState | None = None) -> None:
+        self.state = state
         self.pending: Pending | None = None
 
-    def sees(self, verdict: HealthState, at_s: float, *, took_s: float = 0.0, answered_s: float = -1.0) -> HealthState:
-        observed = Observation(verdict, at_s, at_s + took_s, answered_s)
-        self.verdict, self.pending = health.damp(self.verdict, self.pending, observed, DAMPING)
-        return self.verdict
+    def sees(self, state: HealthState, at_s: float, *, took_s: float = 0.0, answered_s: float = -1.0) -> HealthState:
+        observed = Observation(state, at_s, at_s + took_s, answered_s)
+        self.state, self.pending = health.damp(self.state, self.pending, observed, DAMPING)
+        return self.state
 
 
 def test_the_first_observation_is_published_at_once() -> None:
@@ -67,10 +67,10 @@ def test_the_return_of_a_silent_member_needs_successes_in_a_row_and_time() -> No
 
 def test_the_first_success_of_a_process_is_published_at_once() -> None:
     for lost in (DOWN, SICK):
-        verdict, pending = health.damp(lost, None, Observation(UP, 1.0, 1.0, is_first_success=True), DAMPING)
-        assert (verdict, pending) == (UP, None)
-    verdict, _ = health.damp(UP, None, Observation(DOWN, 1.0, 1.0, is_first_success=True), DAMPING)
-    assert verdict == UP, "a loss has to last"
+        state, pending = health.damp(lost, None, Observation(UP, 1.0, 1.0, is_first_success=True), DAMPING)
+        assert (state, pending) == (UP, None)
+    state, _ = health.damp(UP, None, Observation(DOWN, 1.0, 1.0, is_first_success=True), DAMPING)
+    assert state == UP, "a loss has to last"
 
 
 def test_a_member_that_was_only_incomplete_is_ready_at_once() -> None:

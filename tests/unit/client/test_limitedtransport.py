@@ -10,7 +10,7 @@ from federation.apimachinery.errors import ClusterUnreachable, NotFound, Request
 from federation.apimachinery.resources import NAMESPACES, Object
 from federation.client.breaker import Breaker, BreakerOptions, Circuit
 from federation.client.client import Client, PatchType, Request, Watch
-from federation.client.guard import GuardedTransport, GuardOptions
+from federation.client.limitedtransport import LimitedTransport, TransportLimits
 
 DOWN = ClusterUnreachable("no route")
 
@@ -50,7 +50,7 @@ class Scripted:
 class Guarded(Client):
     """A client over a guarded transport."""
 
-    transport: GuardedTransport
+    transport: LimitedTransport
 
     @property
     def breaker(self) -> Breaker:
@@ -64,7 +64,7 @@ def inner() -> Scripted:
 
 def guarded(inner: Scripted, clock: ManualClock, **options: Any) -> Guarded:
     breaker = BreakerOptions(failures_max=3, pause_s_min=10, pause_s_max=40)
-    return Guarded(GuardedTransport("m1", inner, clock=clock, options=GuardOptions(breaker=breaker, **options)))
+    return Guarded(LimitedTransport("m1", inner, clock=clock, options=TransportLimits(breaker=breaker, **options)))
 
 
 async def fail(client: Guarded, times: int) -> None:

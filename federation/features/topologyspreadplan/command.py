@@ -39,7 +39,7 @@ def plan_command(
     fedctl topology plan plan.yaml
     fedctl topology plan redis -n prod
     """  # noqa: D301  # the backspace keeps lines apart in the help
-    from federation.features.topologyspread import planoutput
+    from federation.features.topologyspreadplan import planoutput
 
     execute(planoutput.plan(KubeconfigContext(kubeconfig, context), target, namespace, output))
 
@@ -56,6 +56,6 @@ def check_command(
 
     Prints the pods per node and every violated requirement. Exit code: 0 without violations, 1 with violations.
     """
-    from federation.features.topologyspread import planoutput
+    from federation.features.topologyspreadplan import planoutput
 
     execute(planoutput.check(KubeconfigContext(kubeconfig, context), name, namespace, output))

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from federation.features.topologyspread.rules.shardedservice import Limits, Mode, Service, Skews
+from federation.features.topologyspreadplan.rules.shardedservice import Limits, Mode, Service, Skews
 
 
 class Severity(StrEnum):

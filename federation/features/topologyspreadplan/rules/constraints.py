@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from federation.features.topologyspread.rules.shardedservice import Skews
+from federation.features.topologyspreadplan.rules.shardedservice import Skews
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

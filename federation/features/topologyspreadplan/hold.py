@@ -2,7 +2,7 @@
 
 from federation.api.resources import TOPOLOGY_SPREAD_PLANS
 from federation.apimachinery.resources import Object
-from federation.features.topologyspread.rules.observation import awaits_constraints
+from federation.features.topologyspreadplan.rules.observation import awaits_constraints
 from federation.runtime.host import Host
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from federation.features.topologyspread.rules.assignment import assign_zones, count_by_zone
-from federation.features.topologyspread.rules.feasibility import find_limits
-from federation.features.topologyspread.rules.shardedservice import Limits, Service, Zone
+from federation.features.topologyspreadplan.rules.assignment import assign_zones, count_by_zone
+from federation.features.topologyspreadplan.rules.feasibility import find_limits
+from federation.features.topologyspreadplan.rules.shardedservice import Limits, Service, Zone
 
 
 def reasons(zones: str, shards: int, replicas: int, node: int, zone: int | None) -> set[str]:

@@ -14,8 +14,8 @@ from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, TOPOLOGY_SPREAD_PLANS
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import NODES, STATEFUL_SETS, Object, Resource
-from federation.features.topologyspread.observer import SpreadObserver
-from federation.features.topologyspread.reconcile import Reconciler
+from federation.features.topologyspreadplan.observer import SpreadObserver
+from federation.features.topologyspreadplan.reconcile import Reconciler
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.host import Host
 

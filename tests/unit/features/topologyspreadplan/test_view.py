@@ -12,7 +12,7 @@ from tests.unit.web.test_delivery import served
 from federation.api.resources import PROPAGATION_POLICIES, TOPOLOGY_SPREAD_PLANS
 from federation.apimachinery.resources import NODES, STATEFUL_SETS
 from federation.apiserver.auth.identity import Attributes, User
-from federation.features.topologyspread.planoutput import print_evaluation, print_plan
+from federation.features.topologyspreadplan.planoutput import print_evaluation, print_plan
 
 URL = "/federation/v1/topology?namespace=default&name=redis"
 LABELS = {"app": "redis"}

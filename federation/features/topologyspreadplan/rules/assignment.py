@@ -6,7 +6,7 @@ different zones. So the assignment fixes the number of pods of every zone, whate
 
 from collections.abc import Mapping, Sequence
 
-from federation.features.topologyspread.rules.shardedservice import Limits, Service, Skews
+from federation.features.topologyspreadplan.rules.shardedservice import Limits, Service, Skews
 
 Zones = tuple[str, ...]
 """The zones of a shard, in the order of the service's zones."""

@@ -15,10 +15,10 @@ from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.conditions import find, is_true
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import STATEFUL_SETS, Object
-from federation.features.topologyspread.names import PLANNED, REASON_REFUSED
-from federation.features.topologyspread.rules.check import Distribution, Node, Pod
-from federation.features.topologyspread.rules.constraints import ZONE, ZONE_KEYS, Labels, pinned_zones
-from federation.features.topologyspread.rules.shardedservice import Mode, Service, Zone
+from federation.features.topologyspreadplan.names import PLANNED, REASON_REFUSED
+from federation.features.topologyspreadplan.rules.check import Distribution, Node, Pod
+from federation.features.topologyspreadplan.rules.constraints import ZONE, ZONE_KEYS, Labels, pinned_zones
+from federation.features.topologyspreadplan.rules.shardedservice import Mode, Service, Zone
 
 _REPLICAS = 2
 _DELIVERY_WAIT_S = 10.0

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federation.api import names
-from federation.features.topologyspread.rules.placement import Placement, has_annotations, plan_placement
-from federation.features.topologyspread.rules.planner import Plan, plan_service, run
-from federation.features.topologyspread.rules.shardedservice import Service, Zone
+from federation.features.topologyspreadplan.rules.placement import Placement, has_annotations, plan_placement
+from federation.features.topologyspreadplan.rules.planner import Plan, plan_service, run
+from federation.features.topologyspreadplan.rules.shardedservice import Service, Zone
 
 TWO = (Zone("a", 3, "east"), Zone("b", 3, "north"))
 

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 from federation.api.resources import TOPOLOGY_SPREAD_PLANS
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import STATEFUL_SETS, Object
-from federation.features.topologyspread.model import TopologySpreadPlan
-from federation.features.topologyspread.rules import report
-from federation.features.topologyspread.rules.observation import service_of, shards_of
-from federation.features.topologyspread.rules.planner import Avoidance, Outcome, plan_service, run
+from federation.features.topologyspreadplan.model import TopologySpreadPlan
+from federation.features.topologyspreadplan.rules import report
+from federation.features.topologyspreadplan.rules.observation import service_of, shards_of
+from federation.features.topologyspreadplan.rules.planner import Avoidance, Outcome, plan_service, run
 from federation.terminal.kubeconfigcontext import KubeconfigContext, get_json
 from federation.terminal.plaintext import print_document
 from federation.terminal.printing import make_console, make_table, print_field, print_table

@@ -5,11 +5,11 @@ from collections import Counter
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from federation.features.topologyspread.rules.assignment import assign_zones, count_by_zone
-from federation.features.topologyspread.rules.check import Distribution, Node, Pod, changes, check
-from federation.features.topologyspread.rules.counting import cannot_deadlock, worst_case_bounds
-from federation.features.topologyspread.rules.feasibility import feasible_nodes
-from federation.features.topologyspread.rules.planner import (
+from federation.features.topologyspreadplan.rules.assignment import assign_zones, count_by_zone
+from federation.features.topologyspreadplan.rules.check import Distribution, Node, Pod, changes, check
+from federation.features.topologyspreadplan.rules.counting import cannot_deadlock, worst_case_bounds
+from federation.features.topologyspreadplan.rules.feasibility import feasible_nodes
+from federation.features.topologyspreadplan.rules.planner import (
     Avoidance,
     Outcome,
     Plan,
@@ -18,8 +18,8 @@ from federation.features.topologyspread.rules.planner import (
     search_from,
     search_unpinned,
 )
-from federation.features.topologyspread.rules.search import SearchOutcome, start_by_node, start_by_zone
-from federation.features.topologyspread.rules.shardedservice import Mode, Service, Skews, Zone, limits_of
+from federation.features.topologyspreadplan.rules.search import SearchOutcome, start_by_node, start_by_zone
+from federation.features.topologyspreadplan.rules.shardedservice import Mode, Service, Skews, Zone, limits_of
 
 STATES_MAX = 3_000
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from federation.features.topologyspread.rules.counting import Maxima
-from federation.features.topologyspread.rules.shardedservice import Skews, Zone
+from federation.features.topologyspreadplan.rules.counting import Maxima
+from federation.features.topologyspreadplan.rules.shardedservice import Skews, Zone
 
 Domain = tuple[int, ...]
 """The number of pods on each node, ascending."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from federation.apimachinery.amounts import first_of
-from federation.features.topologyspread.rules.feasibility import Severity, feasible_nodes
-from federation.features.topologyspread.rules.planner import Plan
-from federation.features.topologyspread.rules.search import SearchOutcome, SearchResult, Shard, State
+from federation.features.topologyspreadplan.rules.feasibility import Severity, feasible_nodes
+from federation.features.topologyspreadplan.rules.planner import Plan
+from federation.features.topologyspreadplan.rules.search import SearchOutcome, SearchResult, Shard, State
 
 ViolationKey = tuple[str, str]
 """Rule and domain."""

@@ -44,7 +44,7 @@ _WRITES = frozenset({"create", "update", "patch", "apply", "delete"})
 
 
 @dataclass(frozen=True, slots=True)
-class GuardOptions:
+class TransportLimits:
     """Limits of one cluster."""
 
     in_flight_max: int = 32
@@ -56,7 +56,7 @@ class GuardOptions:
     breaker: BreakerOptions = field(default_factory=BreakerOptions)
 
 
-class GuardedTransport:
+class LimitedTransport:
     """A transport to one named cluster. `breaker` is the only circuit breaker of that cluster."""
 
     def __init__(
@@ -65,14 +65,14 @@ class GuardedTransport:
         transport: Transport,
         *,
         clock: Clock | None = None,
-        options: GuardOptions | None = None,
+        options: TransportLimits | None = None,
         may_write: Callable[[], bool] | None = None,
     ) -> None:
         self.cluster = cluster
         self._may_write = may_write
         self._transport = transport
         self._clock = clock or SystemClock()
-        self._options = options or GuardOptions()
+        self._options = options or TransportLimits()
         self.breaker = Breaker(self._clock, self._options.breaker)
         self._slots = asyncio.Semaphore(self._options.in_flight_max)
         self._gauge = _in_flight.labels(cluster)

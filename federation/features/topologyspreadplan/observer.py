@@ -1,4 +1,4 @@
-"""The caches of members as inputs of the planner of sharded services (`features/topologyspread/rules`).
+"""The caches of members as inputs of the planner of sharded services (`features/topologyspreadplan/rules`).
 
 Nodes come from the informers of capacity, StatefulSets from those of managed objects; the pods of a plan's namespace
 are cached. Nothing is requested from a member. While a cache is incomplete there is no observation, so that absent
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from federation.apimachinery.resources import STATEFUL_SETS, Object
-from federation.features.topologyspread.rules.observation import Member, Observation, observe
-from federation.features.topologyspread.rules.planner import Slices
+from federation.features.topologyspreadplan.rules.observation import Member, Observation, observe
+from federation.features.topologyspreadplan.rules.planner import Slices
 from federation.runtime.informer import Informer
 from federation.runtime.members import Members
 

@@ -10,22 +10,22 @@ from federation.apimachinery import conditions
 from federation.apimachinery.errors import ApiError, NotFound
 from federation.apimachinery.resources import STATEFUL_SETS, Object
 from federation.client.client import PatchType
-from federation.features.topologyspread.names import (
+from federation.features.topologyspreadplan.names import (
     EVENT_SPREAD_VIOLATION,
     EVENT_SPREAD_VIOLATION_CLEARED,
     PLANNED,
     REASON_CACHES_INCOMPLETE,
     TOPOLOGY_FIELD_MANAGER,
 )
-from federation.features.topologyspread.observer import SpreadObserver, in_slices
-from federation.features.topologyspread.rules import report
-from federation.features.topologyspread.rules.check import Violation, changes
-from federation.features.topologyspread.rules.constraints import build_constraints, has_constraints
-from federation.features.topologyspread.rules.evaluation import check_observed, plan_observed
-from federation.features.topologyspread.rules.feasibility import Severity
-from federation.features.topologyspread.rules.observation import Observation, held_zones, labels_of
-from federation.features.topologyspread.rules.placement import has_annotations, plan_placement
-from federation.features.topologyspread.rules.planner import Plan
+from federation.features.topologyspreadplan.observer import SpreadObserver, in_slices
+from federation.features.topologyspreadplan.rules import report
+from federation.features.topologyspreadplan.rules.check import Violation, changes
+from federation.features.topologyspreadplan.rules.constraints import build_constraints, has_constraints
+from federation.features.topologyspreadplan.rules.evaluation import check_observed, plan_observed
+from federation.features.topologyspreadplan.rules.feasibility import Severity
+from federation.features.topologyspreadplan.rules.observation import Observation, held_zones, labels_of
+from federation.features.topologyspreadplan.rules.placement import has_annotations, plan_placement
+from federation.features.topologyspreadplan.rules.planner import Plan
 from federation.planning.authors import authors_of
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from federation.features.topologyspread.names import PLANNED, REASON_REFUSED
-from federation.features.topologyspread.rules.check import (
+from federation.features.topologyspreadplan.names import PLANNED, REASON_REFUSED
+from federation.features.topologyspreadplan.rules.check import (
     Distribution,
     Node,
     Pod,
@@ -15,10 +15,10 @@ from federation.features.topologyspread.rules.check import (
     check,
     live_states,
 )
-from federation.features.topologyspread.rules.evaluation import check_observed, plan_observed
-from federation.features.topologyspread.rules.observation import Member, awaits_constraints, observe
-from federation.features.topologyspread.rules.planner import Plan, plan_service, run, search_from
-from federation.features.topologyspread.rules.shardedservice import Service, Zone
+from federation.features.topologyspreadplan.rules.evaluation import check_observed, plan_observed
+from federation.features.topologyspreadplan.rules.observation import Member, awaits_constraints, observe
+from federation.features.topologyspreadplan.rules.planner import Plan, plan_service, run, search_from
+from federation.features.topologyspreadplan.rules.shardedservice import Service, Zone
 
 
 def a_plan(zones: str = "abc", nodes: int = 2, shards: int = 4, **fields: Any) -> Plan:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from federation.features.topologyspread.rules.constraints import pinned_zones
+from federation.features.topologyspreadplan.rules.constraints import pinned_zones
 
 ZONE = "topology.kubernetes.io/zone"
 

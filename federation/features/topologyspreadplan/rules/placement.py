@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from federation.api import names
-from federation.features.topologyspread.rules.planner import Plan
+from federation.features.topologyspreadplan.rules.planner import Plan
 
 _LIMIT = "maxReplicas"
 """A preference that every placement of a plan has."""

@@ -2,10 +2,10 @@
 
 import pytest
 
-from federation.features.topologyspread.rules.planner import Avoidance, Outcome, Plan, judge_pins, plan_service, run
-from federation.features.topologyspread.rules.report import describe, plan_document
-from federation.features.topologyspread.rules.search import SearchOutcome
-from federation.features.topologyspread.rules.shardedservice import Limits, Mode, Service, Skews, Zone
+from federation.features.topologyspreadplan.rules.planner import Avoidance, Outcome, Plan, judge_pins, plan_service, run
+from federation.features.topologyspreadplan.rules.report import describe, plan_document
+from federation.features.topologyspreadplan.rules.search import SearchOutcome
+from federation.features.topologyspreadplan.rules.shardedservice import Limits, Mode, Service, Skews, Zone
 
 
 def a_service(zones: int = 3, nodes: int = 2, shards: int = 3, replicas: int = 2, **fields: object) -> Service:

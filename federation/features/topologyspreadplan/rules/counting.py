@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from federation.features.topologyspread.rules.shardedservice import Service, Skews, compute_limits
+from federation.features.topologyspreadplan.rules.shardedservice import Service, Skews, compute_limits
 
 
 class Maxima(NamedTuple):

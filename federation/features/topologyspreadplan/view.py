@@ -14,10 +14,10 @@ from federation.apimachinery.errors import NotFound, ServiceUnavailable
 from federation.apimachinery.resources import STATEFUL_SETS
 from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
-from federation.features.topologyspread.observer import SpreadObserver, in_slices
-from federation.features.topologyspread.rules import report
-from federation.features.topologyspread.rules.evaluation import check_observed, plan_observed
-from federation.features.topologyspread.rules.observation import Observation
+from federation.features.topologyspreadplan.observer import SpreadObserver, in_slices
+from federation.features.topologyspreadplan.rules import report
+from federation.features.topologyspreadplan.rules.evaluation import check_observed, plan_observed
+from federation.features.topologyspreadplan.rules.observation import Observation
 from federation.runtime.host import Host
 from federation.web.requests import check_parameters, json_response
 

@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 
 def _kinds() -> Sequence["type[Kind]"]:
-    from federation.features.topologyspread.model import TopologySpreadPlan
+    from federation.features.topologyspreadplan.model import TopologySpreadPlan
 
     return (TopologySpreadPlan,)
 
 
 def _controllers(surroundings: "Surroundings") -> Mapping[str, Loop]:
-    from federation.features.topologyspread.controller import TopologySpreadController
+    from federation.features.topologyspreadplan.controller import TopologySpreadController
 
     return {"topologyspread": TopologySpreadController(surroundings.host)}
 
 
 def _holds(host: "Host") -> Sequence["SourceHold"]:
-    from federation.features.topologyspread.hold import ConstraintHold
+    from federation.features.topologyspreadplan.hold import ConstraintHold
 
     return (ConstraintHold(host),)
 
@@ -49,19 +49,19 @@ def _admission(host: "HostReader") -> Sequence["AdmissionPlugin"]:
 
 
 def _views(host: "Host") -> Sequence["View"]:
-    from federation.features.topologyspread.view import TopologyView
+    from federation.features.topologyspreadplan.view import TopologyView
 
     return (TopologyView(host),)
 
 
 def _topology() -> "typer.Typer":
-    from federation.features.topologyspread.command import app
+    from federation.features.topologyspreadplan.command import app
 
     return app
 
 
 FEATURE = Feature(
-    "topologyspread",
+    "topologyspreadplan",
     page="topologyspreadplan.md",
     kinds=_kinds,
     controllers=_controllers,

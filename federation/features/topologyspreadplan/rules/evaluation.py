@@ -5,9 +5,9 @@ Both are generators that yield between slices of work (`planner.py`).
 
 from collections.abc import Mapping, Sequence
 
-from federation.features.topologyspread.rules.check import Violation, check, live_states
-from federation.features.topologyspread.rules.observation import Observation, held_zones, outdated_pods
-from federation.features.topologyspread.rules.planner import Plan, Slices, plan_service, search_from
+from federation.features.topologyspreadplan.rules.check import Violation, check, live_states
+from federation.features.topologyspreadplan.rules.observation import Observation, held_zones, outdated_pods
+from federation.features.topologyspreadplan.rules.planner import Plan, Slices, plan_service, search_from
 
 _LIVE_STATES_MAX = 5_000
 """States of a search from the live pods; a larger one says nothing."""

@@ -12,10 +12,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
 
-from federation.features.topologyspread.rules.assignment import Zones, assign_zones, is_surely_free
-from federation.features.topologyspread.rules.counting import Maxima, cannot_deadlock, relaxations, worst_case_bounds
-from federation.features.topologyspread.rules.feasibility import Finding, find_limits
-from federation.features.topologyspread.rules.search import (
+from federation.features.topologyspreadplan.rules.assignment import Zones, assign_zones, is_surely_free
+from federation.features.topologyspreadplan.rules.counting import (
+    Maxima,
+    cannot_deadlock,
+    relaxations,
+    worst_case_bounds,
+)
+from federation.features.topologyspreadplan.rules.feasibility import Finding, find_limits
+from federation.features.topologyspreadplan.rules.search import (
     DeadlockSearch,
     SearchOutcome,
     SearchResult,
@@ -23,7 +28,7 @@ from federation.features.topologyspread.rules.search import (
     start_by_node,
     start_by_zone,
 )
-from federation.features.topologyspread.rules.shardedservice import Limits, Mode, Service, Skews, limits_of
+from federation.features.topologyspreadplan.rules.shardedservice import Limits, Mode, Service, Skews, limits_of
 
 T = TypeVar("T")
 Slices = Generator[None, None, T]

@@ -7,7 +7,7 @@ from typing import Any
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.conditions import Condition
-from federation.features.topologyspread.names import (
+from federation.features.topologyspreadplan.names import (
     CONSTRAINTS_APPLIED,
     PLANNED,
     REASON_APPLY_REFUSED,
@@ -21,11 +21,11 @@ from federation.features.topologyspread.names import (
     REASON_VIOLATIONS,
     SPREAD_SATISFIED,
 )
-from federation.features.topologyspread.rules.check import Violation, ViolationKey
-from federation.features.topologyspread.rules.feasibility import Severity
-from federation.features.topologyspread.rules.planner import Avoidance, Outcome, Plan
-from federation.features.topologyspread.rules.search import SearchOutcome, SearchResult
-from federation.features.topologyspread.rules.shardedservice import Limits, Skews
+from federation.features.topologyspreadplan.rules.check import Violation, ViolationKey
+from federation.features.topologyspreadplan.rules.feasibility import Severity
+from federation.features.topologyspreadplan.rules.planner import Avoidance, Outcome, Plan
+from federation.features.topologyspreadplan.rules.search import SearchOutcome, SearchResult
+from federation.features.topologyspreadplan.rules.shardedservice import Limits, Skews
 
 VIOLATIONS_MAX = 100
 """Violations in a status."""
