@@ -112,7 +112,7 @@ class Questions:
                 each.is_late = True
 
     def _is_given_up(self, asked: _Asked) -> bool:
-        """Return whether nobody waits for the answer any longer."""
+        """Return True if no reconcile waits for the answer any longer."""
         if asked.future.done():
             return False
         is_of_member = asked.question is not Question.ADMISSION

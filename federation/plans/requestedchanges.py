@@ -24,7 +24,7 @@ from federation.scheduling.whatif.state import ObjectChange, ObjectSet, federate
 
 @dataclass(frozen=True, slots=True)
 class RequestedChanges:
-    """What a user asks for, in the words of the options of `fedctl plan`."""
+    """The requested changes, with the names of the options of `fedctl plan`."""
 
     documents: Sequence[Document] = ()
     down: Sequence[str] = ()

@@ -1,4 +1,4 @@
-"""What an informer knows of its server: whether it answers, and whether it knows the resource. No I/O."""
+"""The state of an informer's server: whether it answers, and whether it serves the resource. No I/O."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What a controller hears of federated objects: its triggers, and the events that are left out.
+"""A controller's subscription to federated objects: its triggers, and the events that it does not get.
 
 Events of the controller's own writes are dropped, and those of objects that are not its turn yet are passed on as one
 when it is. `federatedobjects.py` makes the subscriptions and reports the writes.

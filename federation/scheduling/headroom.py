@@ -52,7 +52,7 @@ class LostReplicas:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What the loss of a cluster would do; workloads without room come first."""
+    """The effect of the loss of a cluster; workloads without room come first."""
 
     cluster: str
     workloads: tuple[LostReplicas, ...]

@@ -1,4 +1,4 @@
-"""Which objects each policy applies to: the counts in the status of policies, and the list of `fedctl why`.
+"""The objects of each policy: the counts in the status of policies, and the list of `fedctl why`.
 
 It matches as the schedule and override controllers do, over compiled policies, and keeps the result by object and by
 policy, so that a change of one object costs one match. Labels count even if the policy that they name does not exist

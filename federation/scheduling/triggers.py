@@ -98,7 +98,7 @@ class ObjectTriggers:
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
-    """What a decision depends on now: the annotation's value, a JSON object with sorted keys, and its parts."""
+    """The current inputs of a decision: the annotation's value, a JSON object with sorted keys, and its parts."""
 
     text: str
     of_object: Mapping[str, Any]

@@ -23,7 +23,7 @@ class Yield:
 
 
 Yields = Mapping[str, Yield]
-"""What a workload gave, by cluster."""
+"""The given replicas of a workload, by cluster."""
 
 
 def yields_from(text: str | None) -> dict[str, Yield]:

@@ -1,4 +1,4 @@
-"""What the composition roots see of traces. Without an endpoint nothing is traced, and the SDK is not imported."""
+"""Tracing, as the composition roots use it. Without an endpoint nothing is traced, and the SDK is not imported."""
 
 import asyncio
 from collections.abc import Callable

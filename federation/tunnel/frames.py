@@ -18,7 +18,7 @@ FRAME_BYTES_MAX: Final = _HEAD.size + DATA_BYTES_MAX
 
 
 class FrameType(IntEnum):
-    """What a frame says about its stream."""
+    """The meaning of a frame for its stream."""
 
     OPEN = 1
     DATA = 2

@@ -53,7 +53,7 @@ Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWrite
 
 
 class _Stream:
-    """What has arrived for one stream and is not delivered yet."""
+    """The received bytes of one stream that are not delivered yet."""
 
     def __init__(self, number: int, window: int) -> None:
         self.number = number

@@ -1,4 +1,4 @@
-"""What agents use below `/agents/v1`: registration, renewal, and the tunnel, which is a WebSocket.
+"""The endpoints for agents below `/agents/v1`: registration, renewal, and the tunnel, which is a WebSocket.
 
 Only `register` needs no certificate. Each other request names its cluster in the query, and is refused unless the
 certificate is that of the cluster's agent: an agent can do nothing but serve its own cluster. `registration.py`

@@ -1,4 +1,4 @@
-"""What one member has against what it should have, with authors: `/federation/v1/differences`.
+"""The differences between an object of a member and its wanted form, with authors: `/federation/v1/differences`.
 
 Other than `/federation/v1/manifests` it asks the member, because caches hold no managedFields. Permission to `get` the
 object of the host is enough, as there: values are told only of fields that the federation writes, and those of Secrets

@@ -1,4 +1,4 @@
-"""What all handlers below `/federation/v1` share: parameters, permissions and JSON responses."""
+"""Common parts of all handlers below `/federation/v1`: parameters, permissions and JSON responses."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet

@@ -1,4 +1,4 @@
-"""What the federation's own HTTP API serves for a leaf feature."""
+"""A part of the federation's own HTTP API that a leaf feature adds."""
 
 from typing import Protocol
 

@@ -63,7 +63,7 @@ class EscalationAdmission:
             raise _forbidden(request.resource, request.name, user, missing)
 
     async def _granted_by_role(self, resource: str, namespace: str, name: str) -> list[PolicyRule]:
-        """Return the rules of a role; NotFound, because nobody knows what a later role of that name grants."""
+        """Return the rules of a role; NotFound for a missing one, because its future rules are unknown."""
         namespace = "" if resource == "clusterroles" else namespace
         found = self._authorizer.role_rules(namespace, name)
         if found is not None:

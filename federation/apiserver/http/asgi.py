@@ -38,7 +38,7 @@ _NO_CACHE: Header = (b"cache-control", b"no-cache, private")
 SLICE_BYTES = 64 * 1024
 """Larger bodies are sent in slices: other requests run in between, and slow clients do not fill the write buffer."""
 _TURN_BYTES = 8 * SLICE_BYTES
-"""What is sent before other requests run."""
+"""Messages that are sent before other requests run."""
 _AUDIT_ID_LENGTH_MAX = 64
 _WARNINGS_MAX = 100
 """Warning headers of one response; a request can cause one for every field."""

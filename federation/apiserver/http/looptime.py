@@ -41,7 +41,7 @@ class LoopTimeOptions:
     waiting_max: int = 16
     """Requests of one owner that wait."""
     rest_s_max: float = 10.0
-    """Who has to rest for longer is refused."""
+    """Requests of owners that would have to rest for longer are refused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The guard over decisions: one that takes an object away from clusters goes on, waits a moment, or is held.
+"""The guard over decisions. A decision that removes an object from clusters goes on, waits a moment, or is held.
 
 It finds out what a decision counts for; `guard/moveguard.py` judges. A PlacementHold, which `holds.py` writes, lists
 all held moves of one cause and takes the approval. Reference: docs/reference/guard.md.

@@ -158,7 +158,7 @@ class Facts:
 
     @property
     def is_end_unknown(self) -> bool:
-        """Whether the object was there and is gone, and nobody saw how it left: it may have run to its end."""
+        """Whether the object existed and left unobserved: it may have run to its end."""
         record = self.record
         is_seen = record.losses or (record.state is State.LOST and record.is_loss_seen)
         is_gone = not self.exists and record.state in (State.CACHED, State.LOST)

@@ -33,7 +33,7 @@ def is_marked_at_release(resource: Resource) -> bool:
 
 
 def is_orphan(resource: Resource, live: Mapping[str, Any]) -> bool:
-    """Return whether the member object is one that the federation has delivered and released, and nobody manages."""
+    """Return True if the federation delivered and released the member object, and it has no manager now."""
     metadata = live["metadata"]
     annotations = metadata.get("annotations") or {}
     return (

@@ -20,7 +20,7 @@ class Phase(StrEnum):
 
 
 class Event(StrEnum):
-    """What changes the phase of a rollout."""
+    """Events that change the phase of a rollout."""
 
     CHANGED = "Changed"
     """The wanted template of a cluster has changed, and clusters differ from it."""

@@ -38,7 +38,7 @@ class HTTPCheck:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What must hold in the clusters of a wave before the next one starts."""
+    """Conditions on the clusters of a wave that must hold before the next wave starts."""
 
     is_ready_required: bool = True
     expression: str = ""

@@ -1,4 +1,4 @@
-"""What a replica costs in a cluster, from the cluster's labels (docs/reference/cost.md).
+"""The cost of a replica in a cluster, from the cluster's labels (docs/reference/cost.md).
 
 Part of the public plugin API. Rates are memoized with the cluster, so that a decision looks them up. Without labels
 every result is None. The arithmetic is in `federation.planning.cost.rates`.

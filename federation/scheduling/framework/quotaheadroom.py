@@ -1,4 +1,4 @@
-"""What a unit may still get under the quotas of its namespace (docs/reference/quotas.md).
+"""The replicas that quotas of the namespace still allow for a unit (docs/reference/quotas.md).
 
 Amounts are integers: cpu in thousandths, prices and emissions per hour in billionths, the rest in whole units.
 `scheduling/quotas.py` counts what the other workloads use; the engine asks `excess` about a division.
@@ -29,7 +29,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What an object has: the request of a replica, and replicas by cluster."""
+    """The usage of an object: the request of a replica, and the replicas by cluster."""
 
     request: Resources
     replicas: Mapping[str, int]

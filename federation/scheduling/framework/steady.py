@@ -17,7 +17,7 @@ from federation.scheduling.framework.types import ReplicasStrategy, SchedulingMo
 
 ROOM = "room"
 STAYED = "stayed"
-"""What explanations call these steps."""
+"""The names of these steps in explanations."""
 
 
 def keep_clusters(cycle: SchedulingCycle, totals: Scored, selected: ClusterGroup) -> ClusterGroup:

@@ -1,4 +1,4 @@
-"""What a kubelet needs before it can start the containers of a pod: ConfigMaps, Secrets, and images. Pure.
+"""The preconditions of a kubelet for the containers of a pod: ConfigMaps, Secrets, and images. Pure.
 
 A volume without its ConfigMap or Secret keeps the pod in ContainerCreating; a variable without its own keeps its
 container in CreateContainerConfigError. The texts are those of a kubelet. There are no images here: one of a registry

@@ -1,4 +1,4 @@
-"""What keeps pods from running, counted over the pods of an object: the cause first, not after three clicks. Pure.
+"""The causes that keep pods from running, counted over the pods of an object. Pure.
 
 A scheduler says "0/3 nodes are available: 3 Insufficient cpu. preemption: …". That is the cause "Insufficient cpu".
 """

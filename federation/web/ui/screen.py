@@ -1,4 +1,4 @@
-"""What a screen is: one module with a `SCREEN`, and one template of the same name.
+"""The definition of a screen: one module with a `SCREEN`, and one template of the same name.
 
 A screen loads its data through the API with the rights of the user and names the collections whose changes make it
 stale; `uiapp.py` does the rest: log-in, headers, errors, live updates.

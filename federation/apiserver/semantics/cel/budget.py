@@ -1,4 +1,4 @@
-"""What one evaluation of a CEL expression may cost: an upper bound of its time and memory, known before it runs. Pure.
+"""The cost limit of one evaluation of a CEL expression: an upper bound of time and memory, before it runs. Pure.
 
 The CEL runtime has no limit of memory and holds the interpreter until it returns. So an expression runs only if its
 bound is within a limit. The bound follows the values through the syntax tree: data have their real sizes, computed

@@ -1,4 +1,4 @@
-"""What a Pod uses of a ResourceQuota, as Kubernetes' pod evaluator computes it (pkg/quota/v1/evaluator/core/pods.go).
+"""A Pod's usage of a ResourceQuota, as Kubernetes' pod evaluator computes it (pkg/quota/v1/evaluator/core/pods.go).
 
 Finished pods count only as stored objects. Requests and limits are those of the pod as a whole: the sum of containers
 and sidecars or the peak during initialization, whichever is larger, plus overhead. `usage.py` covers the other kinds.

@@ -1,4 +1,4 @@
-"""What an action is: one row of a table. All actions have the same screen, `../actionscreen.py`.
+"""The definition of an action: one row of a table. All actions have the same screen, `../actionscreen.py`.
 
 A row says when the action makes sense, which fields its form has, and which write it is. The screen does the rest: it
 shows what the write would do, asks, and sends it with the rights of the user. Pure.
