@@ -116,11 +116,13 @@ def compile_expression(
 ) -> Program:
     """Compile `text` over `variables`; CompileError, also if its static type is neither `returns` nor DYN.
 
-    Variables are dynamic, unless they name a type of CEL, such as `size:INT`.
+    Variables are dynamic, unless they name a type of CEL, such as `size:INT` or `names:LIST(STRING)`.
     """
     names = tuple(entry.partition(":")[0] for entry in variables)
     try:
-        program = Program(_environment(variables).compile(text), names, limit)
+        # Fields of an object with their types are those of one definition, and would displace others from the cache.
+        environment = _new_environment if any("." in name for name in names) else _environment
+        program = Program(environment(variables).compile(text), names, limit)
     except RuntimeError as error:
         message = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
         raise CompileError(f"compilation failed: {message}") from error
@@ -147,8 +149,16 @@ def format_error_at(text: str, at: int, problem: str) -> str:
     return f"ERROR: {place}: {problem}\n | {line}\n | {'.' * column}^"
 
 
-@lru_cache(_ENVIRONMENTS_MAX)
-def _environment(variables: tuple[str, ...]) -> Any:
+def _to_type(types: Any, text: str) -> Any:
+    """Return the CEL type of a text such as INT, LIST(STRING) or MAP(LIST(INT)), whose keys are strings."""
+    if text.startswith("LIST("):
+        return types.List(_to_type(types, text[5:-1]))
+    if text.startswith("MAP("):
+        return types.Map(types.STRING, _to_type(types, text[4:-1]))
+    return getattr(types, text)
+
+
+def _new_environment(variables: tuple[str, ...]) -> Any:
     from cel_expr_python import cel  # noqa: PLC0415  # 12 MB, loaded only when a rule is used
     from cel_expr_python.ext import (  # noqa: PLC0415
         ext_bindings,
@@ -162,7 +172,7 @@ def _environment(variables: tuple[str, ...]) -> Any:
 
     return cel.NewEnv(
         variables={
-            name: getattr(cel.Type, type_ or "DYN") for name, _, type_ in (entry.partition(":") for entry in variables)
+            name: _to_type(cel.Type, type_ or "DYN") for name, _, type_ in (entry.partition(":") for entry in variables)
         },
         extensions=[
             ext_strings.ExtStrings(),
@@ -173,3 +183,6 @@ def _environment(variables: tuple[str, ...]) -> Any:
             library(cel),
         ],
     )
+
+
+_environment = lru_cache(_ENVIRONMENTS_MAX)(_new_environment)

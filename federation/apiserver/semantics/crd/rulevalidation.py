@@ -6,7 +6,6 @@ other fields of a rule; `cel/rules.py` evaluates accepted rules. Pure.
 """
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -15,8 +14,9 @@ from federation.apimachinery.fielderrors import Causes, forbidden, invalid
 from federation.apiserver.semantics.cel.checkedexpr import parse_checked_expr
 from federation.apiserver.semantics.cel.costestimate import CostEstimator
 from federation.apiserver.semantics.cel.decltypes import REQUEST_BYTES_MAX, DeclType, min_json_size, root_decl_type
-from federation.apiserver.semantics.cel.programs import CompileError, Program, compile_expression, format_error_at
+from federation.apiserver.semantics.cel.programs import CompileError, Program, format_error_at
 from federation.apiserver.semantics.cel.rules import compile_rule
+from federation.apiserver.semantics.crd.ruletypes import check_types
 
 RULE_COST_MAX: Final = 10_000_000
 """The cost limit of one rule, multiplied by the number of values it runs for in one object; Kubernetes' number."""
@@ -40,12 +40,6 @@ class _Context:
     """The largest number of values of the node in one object, math.inf if unlimited."""
     uncorrelated: str = ""
     """The path of the outermost list above whose items have no keys, "" if there is none."""
-
-
-_SCALARS: Final = {"text": "STRING", "int": "INT", "double": "DOUBLE", "bool": "BOOL", "bytes": "BYTES"}
-"""The types of CEL by the kind of a schema's values."""
-_NUMBER: Final = "(?:int|uint|double)"
-_MIXED_NUMBERS: Final = re.compile(rf"'_[<>]=?_' applied to '\({_NUMBER}, {_NUMBER}\)'")
 
 
 @dataclass(slots=True)
@@ -91,11 +85,11 @@ def _check_rule(raw: Mapping[str, Any], path: str, decl: DeclType, context: _Con
     causes, at = result.causes, f"{path}.rule"
     try:
         rule = compile_rule({**raw, "messageExpression": ""})
-        _check_types(rule.text, decl, has_optional=rule.has_optional_old_self, is_transition=rule.is_transition)
         is_optional = rule.has_optional_old_self
         known_old = DeclType("list", 1, of=_UNKNOWN) if is_optional else decl
         is_wrapped = rule.is_transition and is_optional
         cost = _estimate_cost(rule.program, raw["rule"], decl, known_old, is_wrapped=is_wrapped)
+        check_types(rule, decl)
     except CompileError as error:
         causes.append(invalid(at, dict(raw), str(error)))
         return
@@ -117,22 +111,6 @@ def _check_rule(raw: Mapping[str, Any], path: str, decl: DeclType, context: _Con
     elif not rule.is_transition and raw.get("optionalOldSelf") is not None:
         text = "may not be set if oldSelf is not used in rule"
         causes.append(invalid(f"{path}.optionalOldSelf", raw["optionalOldSelf"], text))
-
-
-def _check_types(text: str, decl: DeclType, *, has_optional: bool, is_transition: bool) -> None:
-    """Raise CompileError for a rule that uses a scalar as a value of another type.
-
-    Rules run over untyped data, so without this they would fail when they run.
-    """
-    if (type_ := _SCALARS.get(decl.kind)) is None or (is_transition and has_optional):
-        return
-    names = ("self", "oldSelf") if is_transition else ("self",)
-    try:
-        compile_expression(text, tuple(f"{name}:{type_}" for name in names), returns="BOOL")
-    except CompileError as error:
-        # kube-apiserver compares numbers of different types, which this compiler does for untyped values only.
-        if _MIXED_NUMBERS.search(str(error)) is None:
-            raise
 
 
 def _estimate_cost(program: Program, text: str, decl: DeclType, known_old: DeclType, *, is_wrapped: bool) -> float:
