@@ -5,7 +5,7 @@ whole explanation of one object.
 """
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from federation.api import names
@@ -15,13 +15,14 @@ from federation.apimachinery.errors import Forbidden
 from federation.apimachinery.resources import Object
 from federation.planning.diagnosis.deliverystage import Stage, stage_of
 from federation.planning.federatedobject.placements import effective_placement
-from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.kubeconfigcontext import KubeconfigContext, get_json
 from federation.terminal.printing import print_rows
 
 if TYPE_CHECKING:
     from federation.client.http import HTTPClient
 
 _PAGE = 500
+_OBJECTS = "/federation/v1/objects"
 _DECISIVE = (
     names.SCHEDULED,
     names.OVERRIDES_APPLIED,
@@ -67,25 +68,69 @@ def state_of(federated: Object) -> State:
     return State(_IN_PROGRESS if stage in _UNDERWAY else "")
 
 
+class Listed(NamedTuple):
+    """One object of the list, and the document that is printed of it."""
+
+    namespace: str
+    kind: str
+    name: str
+    clusters: Sequence[str]
+    state: State
+    document: Object
+
+    def to_row(self) -> list[str]:
+        """Return its cells."""
+        message = self.state.message or ", ".join(self.clusters) or "-"
+        reason = self.state.reason or "OK"
+        return [self.namespace or "-", self.kind, self.name, str(len(self.clusters)), reason, message]
+
+
 async def why_all(context: KubeconfigContext, namespace: str, output: str, *, only_failed: bool) -> int:
     """Print the objects of a namespace, of all for ""; return 1 if `only_failed` and there are some."""
     async with context.client() as host:
         found = await _read(host, namespace)
-    states = [(item, state) for item in found if (state := state_of(item)).is_failed or not only_failed]
+    shown = [each for each in found if each.state.is_failed or not only_failed]
     where = f"in namespace {namespace}" if namespace else "in the federation"
     empty = f"no object {where} has failed" if only_failed else f"nothing {where} is federated"
-    rows = (_row(item, state) for item, state in states)
-    print_rows([item for item, _ in states], output, empty, rows, _HEADINGS, "MESSAGE")
-    return 1 if only_failed and states else 0
+    rows = (each.to_row() for each in shown)
+    print_rows([each.document for each in shown], output, empty, rows, _HEADINGS, "MESSAGE")
+    return 1 if only_failed and shown else 0
 
 
-async def _read(host: "HTTPClient", namespace: str) -> list[Object]:
-    """Return the federated objects, those without a namespace first and only if all are wanted and may be read."""
+async def _read(host: "HTTPClient", namespace: str) -> list[Listed]:
+    """Return the objects, those without a namespace first and only if all are wanted and may be read.
+
+    A role in a namespace does not allow to list federated objects. Its user gets a summary of the objects that he may
+    list there.
+    """
     items: list[Object] = []
     if not namespace:
         with contextlib.suppress(Forbidden):  # a user of some namespaces sees the objects in them
             items += await _pages(host, CLUSTER_FEDERATED_OBJECTS, "")
-    return items + await _pages(host, FEDERATED_OBJECTS, namespace)
+    try:
+        items += await _pages(host, FEDERATED_OBJECTS, namespace)
+    except Forbidden:
+        if not namespace:
+            raise
+        summaries = await _summaries(host, namespace)
+        if summaries is None:
+            raise
+        return [from_summary(summary) for summary in summaries]
+    return [_from_federated(item) for item in items]
+
+
+async def _summaries(host: "HTTPClient", namespace: str) -> list[Object] | None:
+    """Return the summaries of the objects that the user may list, None if he may list no kind there."""
+    found: list[Object] = []
+    query = {"namespace": namespace, "limit": str(_PAGE)}
+    while True:
+        answer: Any = await get_json(host, _OBJECTS, query)
+        if not answer["kinds"]:
+            return None
+        found += answer["items"]
+        if not (after := answer["metadata"].get("continue")):
+            return found
+        query["continue"] = after
 
 
 async def _pages(host: "HTTPClient", resource: Any, namespace: str) -> list[Object]:
@@ -93,14 +138,32 @@ async def _pages(host: "HTTPClient", resource: Any, namespace: str) -> list[Obje
     return sorted(items, key=lambda item: (item["metadata"].get("namespace", ""), item["metadata"]["name"]))
 
 
-def _row(federated: Object, state: State) -> list[str]:
+def _from_federated(federated: Object) -> Listed:
     template: Mapping[str, Any] = federated["spec"]["template"]
-    clusters = sorted(effective_placement(federated))
-    return [
-        federated["metadata"].get("namespace") or "-",
+    return Listed(
+        federated["metadata"].get("namespace") or "",
         str(template.get("kind")),
         str((template.get("metadata") or {}).get("name")),
-        str(len(clusters)),
-        state.reason or "OK",
-        state.message or ", ".join(clusters) or "-",
-    ]
+        sorted(effective_placement(federated)),
+        state_of(federated),
+        federated,
+    )
+
+
+def from_summary(summary: Mapping[str, Any]) -> Listed:
+    """Return the object of a summary of `/federation/v1/objects`."""
+    namespace, kind, name = (str(summary[field]) for field in ("namespace", "kind", "name"))
+    state = State(_IN_PROGRESS if summary["stage"] in _UNDERWAY else "")
+    if summary["stage"] == Stage.UNSELECTED:
+        state = State(names.REASON_NO_POLICY, "no policy selects it")
+    for problem in summary["problems"][:1]:
+        reason = "".join(part.capitalize() for part in str(problem["attention"]).split("-"))
+        state = State(reason, str(problem["text"]))
+    group = f"{summary['group']}/" if summary["group"] else ""
+    document = {
+        "apiVersion": group + str(summary["version"]),
+        "kind": kind,
+        "metadata": {"namespace": namespace, "name": name},
+        "summary": {key: summary[key] for key in ("stage", "clusters", "wanted", "ready", "problems")},
+    }
+    return Listed(namespace, kind, name, sorted(summary["clusters"]), state, document)

@@ -162,6 +162,9 @@ def test_a_role_in_the_namespace_is_enough_to_see_its_objects(user: User, tmp_pa
     eventually(lambda: seen("get", "pods").count("Running"), lambda count: count == 3, what="its pods are shown")
     assert seen("logs", "deployment/web", "--tail", "1").count("\n") == 3
     assert seen("describe", "deployment/web").count("Cluster:") == 2
+    listed = [line.split()[1:5] for line in seen("why").splitlines()]
+    assert ["Deployment", "web", "2", "OK"] in listed
+    assert "Scheduled" in seen("why", "deployment/web").splitlines()[0]
     for arguments in (("get", "secrets"), ("get", "nodes"), ("get", "pods", "-A")):
         done = fedctl(*arguments, check=False, KUBECONFIG=str(kubeconfig))
         assert "forbidden" in done.stderr

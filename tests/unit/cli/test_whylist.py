@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from federation.api import names
-from federation.cli.whylist import State, state_of
+from federation.cli.whylist import State, from_summary, state_of
 
 
 def federated(
@@ -64,3 +64,23 @@ def test_an_object_on_its_way_has_not_failed(entry: dict[str, str], state: str) 
 def test_a_delivered_object_whose_follower_is_refused_has_failed() -> None:
     state = state_of(federated(DELIVERED, ("FollowersDelivered", "False", "CheckFollowers"), clusters=("east",)))
     assert (state, state.is_failed) == (State("CheckFollowers", "m"), True)
+
+
+@pytest.mark.parametrize(
+    ("stage", "problems", "cells"),
+    [
+        ("delivered", [], ["2", "OK", "east, west"]),
+        ("propagating", [], ["2", "InProgress", "east, west"]),
+        ("unselected", [], ["2", "NoPolicy", "no policy selects it"]),
+        ("delivered", [{"attention": "not-placed", "text": "3 fit nowhere"}], ["2", "NotPlaced", "3 fit nowhere"]),
+    ],
+)
+def test_a_summary_is_listed_as_a_federated_object_is(
+    stage: str, problems: list[dict[str, str]], cells: list[str]
+) -> None:
+    about = {"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "shop", "name": "web"}
+    counts = {"clusters": ["west", "east"], "wanted": 3, "ready": 3}
+    listed = from_summary({**about, **counts, "stage": stage, "problems": problems})
+    assert listed.to_row() == ["shop", "Deployment", "web", *cells]
+    assert listed.document["apiVersion"] == "apps/v1"
+    assert listed.state.is_failed is (bool(problems) or stage == "unselected")
