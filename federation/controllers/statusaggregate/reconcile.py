@@ -43,6 +43,7 @@ from federation.planning.status.completeness import (
     is_dispatched,
     is_rolling_out,
     is_worth_waiting,
+    replaces_pods_by_itself,
 )
 from federation.planning.status.debounce import Coalescer
 from federation.planning.status.sourceconditions import (
@@ -162,13 +163,14 @@ class Reconciler:
         if merged is None:
             self._pace.take(key)
             return DONE
-        status = create_merge_patch(source.get("status") or {}, merged.status)
-        is_early = status and not self.is_rolled_out(key) and is_worth_waiting(source, federated, status)
+        status, is_rolled_out = create_merge_patch(source.get("status") or {}, merged.status), self.is_rolled_out(key)
+        is_early = status and not is_rolled_out and is_worth_waiting(source, federated, status)
         if is_early and (remaining_s := self._hold(key)) > 0:
             return Result(requeue_after_s=remaining_s)
         self._pace.take(key)
         await self._publish(key, where, source, federated, merged, status)
-        if not (self._pace.has_begun(key) and is_rolling_out(source, federated, merged.status)):
+        is_replacing = not is_rolled_out and replaces_pods_by_itself(source)
+        if not (self._pace.has_begun(key) and (is_replacing or is_rolling_out(source, federated, merged.status))):
             self._pace.settle(key)
         # A Deployment without clusters gets another status when its progress deadline has passed.
         now = self._clock.now()

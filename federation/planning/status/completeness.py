@@ -82,16 +82,18 @@ def begins_rollout(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> boo
 
 
 def is_rolling_out(source: Mapping[str, Any], federated: Mapping[str, Any], merged: Mapping[str, Any]) -> bool:
-    """Return True if the merged status of a rollout that has begun lacks ready replicas, or the delivery.
-
-    A Deployment replaces its pods while all replicas are ready, so the last of its old pods has to be gone, too.
-    """
+    """Return True if the merged status of a rollout that has begun lacks ready replicas, or the delivery."""
     status = {"readyReplicas": 0, **merged}
-    if is_in_progress(source, status, is_delivered=is_dispatched(federated)):
-        return True
+    return is_in_progress(source, status, is_delivered=is_dispatched(federated))
+
+
+def replaces_pods_by_itself(source: Mapping[str, Any]) -> bool:
+    """Return True for a Deployment that is not paused: its rollout ends only when its last old pod is gone.
+
+    All of its replicas are ready meanwhile. Other workloads may keep old pods for as long as their users want.
+    """
     spec = source.get("spec") or {}
-    is_updating = "strategy" in spec and not spec.get("paused")  # only Deployments have this field
-    return is_updating and _count(merged.get("updatedReplicas")) < _count(merged.get("replicas"))
+    return "strategy" in spec and not spec.get("paused")  # only Deployments have this field
 
 
 def is_in_progress(source: Mapping[str, Any], status: Mapping[str, Any], *, is_delivered: bool = True) -> bool:

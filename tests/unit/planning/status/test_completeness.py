@@ -14,6 +14,7 @@ from federation.planning.status.completeness import (
     is_replacing_pods,
     is_rolling_out,
     is_worth_waiting,
+    replaces_pods_by_itself,
 )
 
 
@@ -162,20 +163,13 @@ def test_a_rollout_ends_when_sync_has_nothing_left_to_do(federated: dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("spec", "updated", "expected"),
+    ("spec", "expected"),
     [
-        ({"strategy": {}}, 2, True),
-        ({"strategy": {}}, 3, False),
-        ({"strategy": {}, "paused": True}, 2, False),
-        ({"updateStrategy": {"type": "OnDelete"}}, 2, False),
+        ({"strategy": {"type": "RollingUpdate"}}, True),
+        ({"strategy": {}, "paused": True}, False),
+        ({"updateStrategy": {"type": "OnDelete"}}, False),
     ],
-    ids=["pods of the old template", "updated", "paused", "updated by deleting pods"],
+    ids=["Deployment", "paused", "pods are replaced when somebody deletes them"],
 )
-def test_a_deployment_is_rolled_out_when_its_last_old_pod_is_gone(
-    spec: dict[str, Any], updated: int, expected: bool
-) -> None:
-    source = a_deployment("web", replicas=3)
-    del source["spec"]["template"]
-    source["spec"] |= spec
-    merged = {"replicas": 3, "readyReplicas": 3, "updatedReplicas": updated}
-    assert is_rolling_out(source, _federated(2, 2), merged) is expected
+def test_only_a_deployment_that_is_not_paused_replaces_its_pods_by_itself(spec: dict[str, Any], expected: bool) -> None:
+    assert replaces_pods_by_itself({"spec": spec}) is expected
