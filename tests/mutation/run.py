@@ -174,7 +174,8 @@ def _sample(options: argparse.Namespace) -> list[Mutation]:
         found = random.Random(options.seed).sample(found, min(options.sample, len(found)))
     else:
         survived = {row["key"] for row in json.loads(options.again.read_text()) if not row["caught"]}
-        found = list({mutation.key: mutation for mutation in found if mutation.key in survived}.values())
+        # Edits of one function can share a key, such as two numbers that are the same.
+        found = [mutation for mutation in found if mutation.key in survived]
     return [mutation for mutation in found if mutation.key not in equivalent]
 
 

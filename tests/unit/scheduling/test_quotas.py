@@ -15,7 +15,7 @@ from federation.scheduling.framework.quotaheadroom import Charge, limit_of, to_t
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit
 from federation.scheduling.framework.types import SchedulingUnit
-from federation.scheduling.quotas import QuotaLedger
+from federation.scheduling.quotas import QuotaLedger, charge_of
 from federation.scheduling.snapshot import Snapshot
 
 ENGINE = Engine(load_plugins())
@@ -153,3 +153,17 @@ def test_no_decision_exceeds_a_quota_by_growing(
     assert placed == min(wanted, running) or placed + sum(others.values()) <= cpu
     if not price:
         assert placed == max(min(wanted, running), min(wanted, max(0, cpu - sum(others.values()))))
+
+
+def test_a_quota_is_used_only_where_replicas_are() -> None:
+    ledger = a_ledger(cpu="5")
+    ledger.observe("default", WEB, Charge({"cpu": 500}, {"east": 2, "west": 0}))
+    quota = ledger.quota("default", "team")
+    assert quota is not None
+    assert ledger.used("default", quota, SNAPSHOT.by_name) == {"east": {"cpu": 1000}}
+
+
+def test_a_kind_that_is_not_federated_any_more_uses_nothing() -> None:
+    pods = {"metadata": {}, "spec": {"containers": [{"name": "main"}]}}
+    template = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 2, "template": pods}}
+    assert charge_of({"metadata": {"name": "web"}, "spec": {"template": template}}, None) is None
