@@ -25,3 +25,7 @@ def test_no_two_wings_have_the_same_kind() -> None:
     kinds = [kind.DEFINITION.resource for feature in FEATURES for kind in feature.kinds()]
     assert kinds
     assert len(kinds) == len(set(kinds))
+
+
+def test_one_wing_reads_workload_spreads_for_the_scheduler() -> None:
+    assert [feature.name for feature in FEATURES if feature.spreads is not None] == ["workloadspread"]
