@@ -62,7 +62,7 @@ def fill_maps(schema: Schema, value: Any) -> None:
                 continue
             if inner is not None:
                 fill_maps(below, inner)
-            elif is_map and below.format != "byte" and (zero := zero_of(below)) is not None:
+            elif is_map and (zero := zero_of(below)) is not None:
                 value[name] = zero  # replacing a value does not disturb the iteration
     elif value.__class__ is list and schema.items is not None:
         for item in value:
@@ -145,7 +145,7 @@ def _normalize_map(values: Schema, obj: dict[str, Any]) -> None:
             _normalize(values, value)
     if has_nulls:
         for name in [name for name, value in obj.items() if value is None]:
-            zero = zero_of(values) if values.format != "byte" else None
+            zero = zero_of(values)
             if zero is None:
                 del obj[name]
             else:

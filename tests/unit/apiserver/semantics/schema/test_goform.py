@@ -94,6 +94,8 @@ def test_nulls_are_absent_in_structs_and_empty_in_lists_and_maps_of_text() -> No
     found = container_after(image=None, args=["a", None])
     assert found == {"name": "main", "args": ["a", ""], "resources": {}}
     assert in_go_form("", "ConfigMap", {"data": {"a": None}})["data"] == {"a": ""}
+    assert in_go_form("", "ConfigMap", {"binaryData": {"a": None}})["binaryData"] == {"a": ""}
+    assert in_go_form("", "Secret", {"data": {"a": None, "b": "YQ=="}})["data"] == {"a": "", "b": "YQ=="}
 
 
 def test_free_form_data_keeps_its_nulls_and_empty_values() -> None:
