@@ -6,11 +6,14 @@ other fields of a rule; `cel/rules.py` evaluates accepted rules. Pure.
 """
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from federation.apimachinery.fielderrors import Causes, forbidden, invalid
+import orjson
+
+from federation.apimachinery.fielderrors import Causes, forbidden, invalid, invalid_go
 from federation.apiserver.semantics.cel.checkedexpr import parse_checked_expr
 from federation.apiserver.semantics.cel.costestimate import CostEstimator
 from federation.apiserver.semantics.cel.decltypes import REQUEST_BYTES_MAX, DeclType, min_json_size, root_decl_type
@@ -27,6 +30,19 @@ _SHOWN_MAX: Final = 4
 _ADVICE: Final = (
     "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are"
     " declared)"
+)
+_GO_FIELDS: Final = ("Rule", "Message", "MessageExpression", "Reason", "FieldPath", "OptionalOldSelf")
+_GO_TEXTS: Final = frozenset({"Rule", "Message", "MessageExpression", "FieldPath"})
+_GO_ESCAPES: Final = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
+_GO_WORDS: Final = (
+    (re.compile(r"google\.protobuf\.(Duration|Timestamp)"), lambda found: found[1].lower()),
+    (re.compile(r"\bnull_type\b"), "null"),
+    (re.compile("cannot be the range of"), "cannot be range of"),
+    (
+        re.compile(r"expression of type '(.+?)' cannot be the operand of a select operation"),
+        r"type '\1' does not support field selection",
+    ),
+    (re.compile("^must evaluate to bool$"), "cel expression must evaluate to a bool"),
 )
 _SHARE: Final = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
 _UNKNOWN: Final = DeclType("unknown", 1)
@@ -91,7 +107,7 @@ def _check_rule(raw: Mapping[str, Any], path: str, decl: DeclType, context: _Con
         cost = _estimate_cost(rule.program, raw["rule"], decl, known_old, is_wrapped=is_wrapped)
         check_types(rule, decl)
     except CompileError as error:
-        causes.append(invalid(at, dict(raw), str(error)))
+        causes.append(invalid_go(at, _to_go(raw), _in_words_of_go(str(error))))
         return
     # math.inf * 0 is not a number.
     _record_cost(result, at, "estimated rule cost", cost * context.count if cost and context.count else 0)
@@ -102,7 +118,7 @@ def _check_rule(raw: Mapping[str, Any], path: str, decl: DeclType, context: _Con
             assert message is not None
             cost = _estimate_cost(message, raw["messageExpression"], decl, known_old, is_wrapped=is_optional)
         except CompileError as error:
-            causes.append(invalid(at, dict(raw), f"messageExpression {error}"))
+            causes.append(invalid_go(at, _to_go(raw), f"messageExpression {_in_words_of_go(str(error))}"))
         else:
             _record_cost(result, at, "estimated messageExpression cost", cost)
     if rule.is_transition and context.uncorrelated:
@@ -111,6 +127,20 @@ def _check_rule(raw: Mapping[str, Any], path: str, decl: DeclType, context: _Con
     elif not rule.is_transition and raw.get("optionalOldSelf") is not None:
         text = "may not be set if oldSelf is not used in rule"
         causes.append(invalid(f"{path}.optionalOldSelf", raw["optionalOldSelf"], text))
+
+
+def _to_go(raw: Mapping[str, Any]) -> str:
+    """Return a rule as kube-apiserver prints it."""
+    shown = {name: raw.get(f"{name[0].lower()}{name[1:]}") for name in _GO_FIELDS}
+    text = orjson.dumps({name: "" if shown[name] is None and name in _GO_TEXTS else shown[name] for name in shown})
+    return text.decode().translate(_GO_ESCAPES)
+
+
+def _in_words_of_go(text: str) -> str:
+    """Return an error of the compiler with the words of Go's compiler."""
+    for pattern, replacement in _GO_WORDS:
+        text = pattern.sub(replacement, text)
+    return text
 
 
 def _estimate_cost(program: Program, text: str, decl: DeclType, known_old: DeclType, *, is_wrapped: bool) -> float:

@@ -131,3 +131,13 @@ def test_a_value_of_another_type_is_refused(schema: str, rule: str) -> None:
 )
 def test_what_fits_is_accepted(schema: str, rule: str) -> None:
     assert causes(schema, rule) == []
+
+
+def test_a_refusal_reads_like_kube_apiservers() -> None:
+    (text,) = causes("time", "self > 3")
+    rule = (
+        r'{"Rule":"self \u003e 3","Message":"","MessageExpression":"","Reason":null,"FieldPath":"",'
+        '"OptionalOldSelf":null}'
+    )
+    problem = "found no matching overload for '_>_' applied to '(timestamp, int)'"
+    assert text == f"Invalid value: {rule}: compilation failed: ERROR: <input>:1:6: {problem}\n | self > 3\n | .....^"
