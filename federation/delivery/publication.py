@@ -6,8 +6,6 @@ Each is written once, and only when something changed.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import orjson
-
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
@@ -18,7 +16,7 @@ from federation.delivery.host.missingpolicy import MissingPolicyReports
 from federation.delivery.members.propagation import Propagation, Result
 from federation.delivery.rules.decision import Question
 from federation.delivery.rules.status import AS_WANTED, ClusterStatus, clusters_of, plan_status
-from federation.planning.federatedobject.placements import departed_clusters
+from federation.planning.federatedobject.placements import DEPARTED, departed_clusters
 from federation.planning.overrides.policies import stored_policies
 from federation.planning.rendering.verdicts import plan_report
 from federation.planning.status.sourceconditions import describe_missing_policy
@@ -96,8 +94,7 @@ class Publication:
         departed = departed_clusters(federated)
         remaining = departed.difference(settled | propagation.aim.selected)
         if remaining != departed:
-            value = orjson.dumps(sorted(remaining)).decode() if remaining else None
-            body = {"metadata": {"annotations": {names.DEPARTED_CLUSTERS: value}}}
+            body = {"metadata": {"annotations": DEPARTED.entry(remaining)}}
             await self._objects.patch(propagation.aim.key, federated, body, writer=WRITER)
 
     async def _report_admission(self, propagation: Propagation) -> None:

@@ -7,8 +7,6 @@ the patch only removes the scheduler from the pending controllers. `reconcile.py
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.planning.automigration.migrationinfo import failback_to_text
@@ -22,6 +20,7 @@ from federation.planning.federatedobject.placements import (
     with_overrides,
     with_placement,
 )
+from federation.planning.federatedobject.schedulingfeedback import feedback_text
 from federation.planning.waves.waverules import has_waves
 from federation.scheduling.engine import Placements
 from federation.scheduling.policyspec import Policy
@@ -64,7 +63,7 @@ def place(
     written |= rollout_annotations(federated, policy)
     written[names.APPLIED_POLICY] = "/".join(filter(None, policy.ref))
     if is_moved:
-        written[names.SCHEDULING] = _feedback(federated, placements)
+        written[names.SCHEDULING] = feedback_text(federated, placements)
     quotas = with_annotations(federated, {names.WORKLOAD_SPREAD: written.get(names.WORKLOAD_SPREAD)})
     written |= _pending_annotation(
         federated,
@@ -137,13 +136,3 @@ def _refreshed_overrides(federated: Mapping[str, Any], federated_type: Federated
         return {}
     plan = plan_division(federated, federated_type, current)
     return {} if plan.problem else with_overrides(federated, names.GLOBAL_SCHEDULER, plan.patches)
-
-
-def _feedback(federated: Mapping[str, Any], placements: Placements) -> str:
-    """Return the scheduling feedback for the user's object."""
-    feedback: dict[str, Any] = {
-        "sourceGeneration": (federated["spec"]["template"].get("metadata") or {}).get("generation"),
-        "fedGeneration": federated["metadata"].get("generation"),
-        "placement": {name: placements[name] for name in sorted(placements)},
-    }
-    return orjson.dumps({key: value for key, value in feedback.items() if value is not None}).decode()

@@ -12,8 +12,7 @@ from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.apimachinery.jsonobject import parse_object
-from federation.planning.automigration.migrationinfo import to_openings
+from federation.planning.automigration import migrationinfo
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.placement.failback import Offers
 from federation.planning.placement.replicas import WILDCARD
@@ -134,15 +133,15 @@ def _custom_migration(annotations: Mapping[str, str]) -> CustomMigration | None:
 def _auto_migration(policy: Policy, annotations: Mapping[str, str], desired: int | None) -> AutoMigration | None:
     if not policy.has_auto_migration:
         return None
-    reported = parse_object(annotations.get(names.AUTO_MIGRATION_INFO, "")) or {}
-    scheduled = usermigration.to_counts(reported.get("scheduledReplicas"))
+    info = migrationinfo.from_text(annotations.get(names.AUTO_MIGRATION_INFO))
+    offered = {cluster: estimate.offered for cluster, estimate in info.estimates.items() if estimate.offered}
     return AutoMigration(
         policy.keep_unschedulable,
-        usermigration.to_counts(reported.get("estimatedCapacity")),
-        scheduled,
-        Offers(usermigration.to_counts(reported.get("offeredReplicas")), policy.failback.batch_of(desired or 0)),
-        scheduled | usermigration.to_counts(reported.get("readyReplicas")),
-        to_openings(reported.get("openings")),
+        {cluster: estimate.capacity for cluster, estimate in info.estimates.items()},
+        info.scheduled,
+        Offers(offered, policy.failback.batch_of(desired or 0)),
+        {**info.scheduled, **info.ready},
+        info.openings,
     )
 
 

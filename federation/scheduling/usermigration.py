@@ -7,11 +7,14 @@ Reference: docs/reference/scheduling.md.
 """
 
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 
+import msgspec
 import orjson
 
+from federation.api import names
+from federation.apimachinery.annotationrecords import AnnotationRecord, Time
 from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.quantity import INT64_MAX
@@ -20,6 +23,19 @@ from federation.scheduling.framework.types import CustomMigration
 
 class MigrationError(InvalidInput):
     """The request is invalid; the message is shown to the user."""
+
+
+class _Unavailable(msgspec.Struct, rename="camel"):
+    cluster: str
+    valid_until: Time
+
+
+class _Applied(msgspec.Struct, rename="camel"):
+    limited_capacity: dict[str, int] | None = None
+    unavailable_clusters: list[_Unavailable] | None = None
+
+
+_APPLIED = AnnotationRecord(names.APPLIED_MIGRATION_CONFIGURATION, _Applied)
 
 
 def applied_form(config: Mapping[str, Any], *, has_replicas: bool) -> dict[str, Any]:
@@ -73,23 +89,11 @@ def applied_annotation(text: str, *, has_replicas: bool) -> str:
 
 def from_annotation(text: str | None) -> CustomMigration | None:
     """Return the migration in force; None without one, or for a malformed text."""
-    if not text:
+    found = _APPLIED.read(text)
+    if found is None:
         return None
-    try:
-        form = orjson.loads(text)
-        until: dict[str, datetime] = {
-            entry["cluster"]: from_rfc3339(entry["validUntil"]) for entry in form.get("unavailableClusters") or ()
-        }
-        return CustomMigration(to_counts(form.get("limitedCapacity")), until)
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return None
-
-
-def to_counts(value: Any) -> dict[str, int]:
-    """Return a map of cluster to replicas from an annotation, without invalid entries."""
-    if not isinstance(value, dict):
-        return {}
-    return {cluster: count for cluster, count in value.items() if type(count) is int}
+    until = {entry.cluster: entry.valid_until for entry in found.unavailable_clusters or ()}
+    return CustomMigration(found.limited_capacity or {}, until)
 
 
 def _cluster(entry: Mapping[str, Any]) -> str:

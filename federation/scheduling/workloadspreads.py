@@ -9,11 +9,11 @@ placement, in an annotation of the federated object. Pure.
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import orjson
+import msgspec
 
 from federation.api import names
+from federation.apimachinery.annotationrecords import AnnotationRecord, Count
 from federation.apimachinery.errors import InvalidInput
-from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.followers.leaderplan import identity_of
@@ -28,7 +28,6 @@ from federation.planning.placement.subsetquotas import (
 )
 from federation.scheduling.framework.types import Toleration
 from federation.scheduling.snapshot import Snapshot
-from federation.scheduling.usermigration import to_counts
 
 
 class Spread(Protocol):
@@ -108,31 +107,40 @@ def spread_of_unit(spread: Spread, federated: Mapping[str, Any], replicas: int, 
     )
 
 
+class _Stored(msgspec.Struct):
+    """The WorkloadSpread of the last decision: replicas by subset, and by cluster and subset."""
+
+    name: str = ""
+    caps: dict[str, int] = {}
+    quotas: dict[str, dict[str, int]] = {}
+
+
+_SPREAD = AnnotationRecord(names.WORKLOAD_SPREAD, _Stored)
+UNSCHEDULABLE = AnnotationRecord(names.UNSCHEDULABLE_SUBSETS, dict[str, dict[str, Count]])
+
+
 def stored_quotas(federated: Mapping[str, Any]) -> Quotas:
     """Return the quotas of the last decision by subset and cluster; {} without any."""
     turned: Quotas = {}
-    for cluster, own in (_stored(federated).get("quotas") or {}).items():
-        for subset, count in to_counts(own).items():
+    for cluster, own in _stored(federated).quotas.items():
+        for subset, count in own.items():
             turned.setdefault(subset, {})[cluster] = count
     return turned
 
 
 def stored_caps(federated: Mapping[str, Any]) -> dict[str, int]:
     """Return the caps of the last decision by subset, without unlimited subsets."""
-    return to_counts(_stored(federated).get("caps"))
+    return _stored(federated).caps
 
 
 def stored_running(federated: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     """Return by cluster and subset the replicas with a node, where a subset also has replicas without one."""
-    annotations = federated["metadata"].get("annotations") or {}
-    stored = parse_object(annotations.get(names.UNSCHEDULABLE_SUBSETS, "")) or {}
-    counts = {cluster: to_counts(own) for cluster, own in stored.items()}
-    return {cluster: {name: max(0, count) for name, count in own.items()} for cluster, own in counts.items()}
+    return UNSCHEDULABLE.of(federated) or {}
 
 
 def stored_name(federated: Mapping[str, Any]) -> str:
     """Return the name of the WorkloadSpread of the last decision, "" without one."""
-    return str(_stored(federated).get("name") or "")
+    return _stored(federated).name
 
 
 def to_annotation(spread: SubsetSpread | None, placements: Counts, planned: Mapping[str, Counts]) -> str | None:
@@ -140,10 +148,8 @@ def to_annotation(spread: SubsetSpread | None, placements: Counts, planned: Mapp
     if spread is None:
         return None
     quotas = attribute_replicas(spread.subsets, placements, planned or spread.held)
-    value = {"name": spread.name, "caps": spread.caps(), "quotas": by_cluster(quotas)}
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    return _SPREAD.text(_Stored(spread.name, spread.caps(), by_cluster(quotas)))
 
 
-def _stored(federated: Mapping[str, Any]) -> Mapping[str, Any]:
-    value = parse_object((federated["metadata"].get("annotations") or {}).get(names.WORKLOAD_SPREAD, "")) or {}
-    return value if isinstance(value.get("quotas") or {}, Mapping) else {}
+def _stored(federated: Mapping[str, Any]) -> _Stored:
+    return _SPREAD.of(federated) or _Stored()

@@ -5,39 +5,31 @@ This record is all that they share. Pure.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
-import orjson
+import msgspec
 
-from federation.apimachinery.jsonobject import parse_object
+from federation.api import names
+from federation.apimachinery.annotationrecords import AnnotationRecord, Count
 
 
-@dataclass(frozen=True, slots=True)
-class Yield:
+class Yield(msgspec.Struct, frozen=True):
     """Replicas of a workload that give way in a cluster: it keeps at most `keeps` there, and gave `count` to `to`."""
 
-    keeps: int
-    count: int
+    keeps: Count
+    count: Count
     to: str
 
 
 Yields = Mapping[str, Yield]
 """The given replicas of a workload, by cluster."""
+_YIELDS = AnnotationRecord(names.GIVES_WAY, dict[str, Yield])
 
 
 def yields_from(text: str | None) -> dict[str, Yield]:
-    """Return the record of an annotation by cluster; {} without one, and for one that is malformed."""
-    found = {}
-    for cluster, entry in (parse_object(text or "") or {}).items():
-        if isinstance(entry, dict) and type(entry.get("keeps")) is int and type(entry.get("count")) is int:
-            found[cluster] = Yield(max(0, entry["keeps"]), max(0, entry["count"]), str(entry.get("to") or ""))
-    return found
+    """Return the record of an annotation by cluster, {} without one."""
+    return _YIELDS.read(text) or {}
 
 
 def yields_to_text(yields: Yields) -> str | None:
     """Return the annotation of a record; None removes it."""
-    entries: dict[str, Any] = {
-        cluster: {"keeps": entry.keeps, "count": entry.count, "to": entry.to} for cluster, entry in yields.items()
-    }
-    return orjson.dumps(entries, option=orjson.OPT_SORT_KEYS).decode() if entries else None
+    return _YIELDS.text(dict(yields)) if yields else None

@@ -11,8 +11,6 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 
-import orjson
-
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.amounts import first_of
@@ -22,7 +20,7 @@ from federation.client.client import Client
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.rules.plan import cluster_state_of, is_name_collision
 from federation.planning.federatedobject.eligibility import exclusion
-from federation.planning.federatedobject.placements import departed_clusters
+from federation.planning.federatedobject.placements import DEPARTED, departed_clusters
 from federation.planning.leftovers.record import Action, Reason, Record
 from federation.planning.leftovers.strays import (
     Policy,
@@ -208,8 +206,8 @@ class Sweep:
         """Let sync remove the object, as it removes one whose placement has changed."""
         key = self._key(stray)
         assert key is not None
-        departed = orjson.dumps(sorted(departed_clusters(federated) | {stray.cluster})).decode()
-        body = {"metadata": {"annotations": {names.DEPARTED_CLUSTERS: departed}}}
+        departed = departed_clusters(federated) | {stray.cluster}
+        body = {"metadata": {"annotations": DEPARTED.entry(departed)}}
         await self._objects.patch(key, federated, body)
 
     async def _find_on_host(self, type_: FederatedType, stray: Record) -> Object | None:

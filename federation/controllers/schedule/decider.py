@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from msgspec import structs
+
 from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import PluginError
@@ -163,7 +165,7 @@ class Decider:
         if duplicated := duplicate_reason(context.attempt, due):
             head["copiedBecause"] = duplicated
         if gives_way := yields_from((context.federated["metadata"].get("annotations") or {}).get(names.GIVES_WAY)):
-            head["givesWay"] = gives_way
+            head["givesWay"] = {cluster: structs.asdict(entry) for cluster, entry in gives_way.items()}
         if due.ignored_annotations:
             head["ignoredAnnotations"] = due.ignored_annotations
         return Decided(decision, {**head, **to_explanation(decision)}, has_called_plugins)

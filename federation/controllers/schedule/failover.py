@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from msgspec import structs
 from prometheus_client import Counter
 
 from federation.api import names
@@ -179,7 +180,7 @@ class Failover:
             if due.completes:
                 return self._completed(context, due, returned, before, record)
             self.withdraw(context.key)
-            text = eviction_text(replace(record, stays={}), self._clock.now())
+            text = eviction_text(structs.replace(record, stays={}), self._clock.now())
             return replace(returned, annotations={names.EVICTION: text})
         evicted = self._evicted(context, due, returned.decision, before, leaving, record)
         # A return at once would only meet the object waiting again; it comes with the end of that.
@@ -201,7 +202,7 @@ class Failover:
             self.withdraw(key)
         elif not self.pace.propose(key, key.namespace, due.policy.priority, moved, now.timestamp(), is_whole=True):
             return replace(eased, waits_for_turn=True)
-        record = replace(record, stays={}, moves=(*record.moves, (now, moved)) if moved else record.moves)
+        record = structs.replace(record, stays={}, moves=(*record.moves, (now, moved)) if moved else record.moves)
         return replace(eased, annotations={names.EVICTION: eviction_text(record, now)})
 
     def _returned(
@@ -222,7 +223,7 @@ class Failover:
         is_over = {name for name in returns.allowed if due.returns and returns.allowed[name] and gains[name] <= 0}
         left = {name: record.left[name] - max(0, gains[name]) for name in returns.allowed if name not in is_over}
         has_returned = any(gain > 0 for gain in gains.values())
-        record = replace(record, left=left, returned_at=now if has_returned else record.returned_at)
+        record = structs.replace(record, left=left, returned_at=now if has_returned else record.returned_at)
         lost = lost_clusters(before, after) if has_returned else frozenset()
         is_partial = after != decision.placements
         waits_s = returns.wait_s
@@ -374,8 +375,10 @@ class Failover:
             left[name] = left.get(name, 0) + count
         moved = sum(evicted.moved.values()) if is_divided else max(evicted.moved.values(), default=0)
         moves = (*record.moves, (now, moved)) if moved else record.moves
-        lasting = {name: replace(stay, until=None) for name, stay in stays.items() if stay.reason not in _PASSING}
-        return replace(record, moves=moves, left=left, stays=lasting)
+        lasting = {
+            name: structs.replace(stay, until=None) for name, stay in stays.items() if stay.reason not in _PASSING
+        }
+        return structs.replace(record, moves=moves, left=left, stays=lasting)
 
     def _report(self, context: AttemptContext, record: EvictionRecord, stays: Mapping[str, Stay]) -> None:
         """Emit an event for replicas that stay for a new reason of their own."""

@@ -13,14 +13,11 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import orjson
-
 from federation.api import names
 from federation.api.federatedtype import template_problem
 from federation.api.resources import WORKLOAD_SPREADS
 from federation.apimachinery import dotpaths
 from federation.apimachinery.errors import InvalidInput, NotFound
-from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import SelectorError
@@ -28,6 +25,7 @@ from federation.features.workloadspread.rules.clusterterms import covers
 from federation.features.workloadspread.rules.compiledspread import CompiledSpread, compile_spread, target_key
 from federation.features.workloadspread.rules.derived import Divided, federated_status, local_subsets, running_replicas
 from federation.features.workloadspread.rules.patchcheck import PatchCheck
+from federation.planning.division.ordinals import parse_record
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import (
     Part,
@@ -47,8 +45,13 @@ from federation.runtime.host import Host
 from federation.runtime.informer import Informer
 from federation.scheduling.framework.types import Cluster, GroupVersionKind
 from federation.scheduling.snapshot import Snapshot
-from federation.scheduling.usermigration import to_counts
-from federation.scheduling.workloadspreads import stored_caps, stored_name, stored_quotas, stored_running
+from federation.scheduling.workloadspreads import (
+    UNSCHEDULABLE,
+    stored_caps,
+    stored_name,
+    stored_quotas,
+    stored_running,
+)
 
 WRITER = "workloadspread"
 BY_TARGET = "workloadspread/target"
@@ -218,8 +221,7 @@ class Reconciler:
         by_name = self._snapshot().by_name
         kept = {c: own for c, own in stored_running(workload).items() if c in by_name and by_name[c].is_silent}
         running = running_replicas(compiled.source, reported, kept)
-        text = orjson.dumps(running, option=orjson.OPT_SORT_KEYS).decode() if running else None
-        patch = to_merge_patch(workload, with_annotations(workload, {names.UNSCHEDULABLE_SUBSETS: text}))
+        patch = to_merge_patch(workload, with_annotations(workload, UNSCHEDULABLE.entry(running)))
         if patch is not None:
             await self._objects.patch(key_of(workload), workload, patch, writer=WRITER)
 
@@ -290,4 +292,4 @@ def _first_ordinals(workload: Object) -> dict[str, int]:
     if text is None:
         return {}
     base = dotpaths.get(workload["spec"]["template"], ("spec", "ordinals", "start")) or 0
-    return {cluster: base + start for cluster, start in to_counts(parse_object(text)).items()}
+    return {cluster: base + start for cluster, start in parse_record(text).items()}

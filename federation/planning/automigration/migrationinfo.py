@@ -9,17 +9,14 @@ Reference: docs/reference/auto-migration.md.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-import orjson
+import msgspec
 
+from federation.api import names
 from federation.apimachinery.amounts import to_count
+from federation.apimachinery.annotationrecords import AnnotationRecord, Count
 from federation.apimachinery.durations import parse_duration
-from federation.apimachinery.jsonobject import parse_object
 from federation.planning.automigration.capacityestimate import CapacityEstimate
-
-_CAPACITY, _SCHEDULED = "estimatedCapacity", "scheduledReplicas"
-_READY, _OFFERED, _REFUTED, _OPENINGS = "readyReplicas", "offeredReplicas", "refutedRoom", "openings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,54 +43,61 @@ class MigrationInfo:
         return replace(self, scheduled={}, ready={}, openings=dict.fromkeys(self.openings, 1))
 
 
+class _Stored(msgspec.Struct, rename="camel", omit_defaults=True):
+    """The annotation as it is written; a field can be null, which Go writes for an empty map."""
+
+    estimated_capacity: dict[str, int] | None = None
+    scheduled_replicas: dict[str, int] | None = None
+    ready_replicas: dict[str, int] | None = None
+    offered_replicas: dict[str, int] | None = None
+    refuted_room: dict[str, int] | None = None
+    openings: dict[str, int] | list[str] | None = None
+    """In the older form a list of names: one replica fits into each."""
+    template: str = ""
+
+
+_INFO = AnnotationRecord(names.AUTO_MIGRATION_INFO, _Stored)
+
+
 def to_text(info: MigrationInfo) -> str:
-    """Return the annotation's text, sorted and without empty fields."""
-    estimates = sorted(info.estimates.items())
-    parts: dict[str, Any] = {
-        _CAPACITY: {cluster: estimate.capacity for cluster, estimate in estimates},
-        _READY: dict(sorted(info.ready.items())),
-        _OFFERED: {cluster: estimate.offered for cluster, estimate in estimates if estimate.offered},
-        _REFUTED: {cluster: estimate.refuted for cluster, estimate in estimates if estimate.refuted},
-        _OPENINGS: dict(sorted(info.openings.items())),
-    }
-    text = {key: value for key, value in parts.items() if value}
-    text[_SCHEDULED] = dict(sorted(info.scheduled.items()))
-    if _REFUTED in text:
-        text["template"] = info.template
-    return orjson.dumps(text, option=orjson.OPT_SORT_KEYS).decode()
+    """Return the annotation's text, without empty fields other than the scheduled replicas."""
+    estimates = info.estimates.items()
+    refuted = {cluster: estimate.refuted for cluster, estimate in estimates if estimate.refuted}
+    return _INFO.text(
+        _Stored(
+            {cluster: estimate.capacity for cluster, estimate in estimates} or None,
+            dict(info.scheduled),
+            dict(info.ready) or None,
+            {cluster: estimate.offered for cluster, estimate in estimates if estimate.offered} or None,
+            refuted or None,
+            dict(info.openings) or None,
+            info.template if refuted else "",
+        )
+    )
 
 
 def from_text(text: str | None) -> MigrationInfo:
     """Return the content of the annotation, empty when it is absent or malformed."""
-    stored = parse_object(text or "")
+    stored = _INFO.read(text)
     if stored is None:
         return MigrationInfo()
-    refuted, offered = _numbers(stored, _REFUTED), _numbers(stored, _OFFERED)
+    refuted, offered = _numbers(stored.refuted_room), _numbers(stored.offered_replicas)
     estimates = {
         cluster: CapacityEstimate(capacity, refuted.get(cluster, 0), offered.get(cluster, 0))
-        for cluster, capacity in _numbers(stored, _CAPACITY).items()
+        for cluster, capacity in _numbers(stored.estimated_capacity).items()
     }
+    openings = stored.openings
     return MigrationInfo(
         estimates,
-        _numbers(stored, _SCHEDULED),
-        str(stored.get("template") or ""),
-        to_openings(stored.get(_OPENINGS)),
-        _numbers(stored, _READY),
+        _numbers(stored.scheduled_replicas),
+        stored.template,
+        dict.fromkeys(openings, 1) if isinstance(openings, list) else _numbers(openings),
+        _numbers(stored.ready_replicas),
     )
 
 
-def to_openings(value: Any) -> dict[str, int]:
-    """Return `openings` of the annotation; in the older form, a list of names, one replica fits into each."""
-    if isinstance(value, list):
-        return {name: 1 for name in value if isinstance(name, str)}
-    return _numbers({_OPENINGS: value}, _OPENINGS)
-
-
-def _numbers(stored: Mapping[str, Any], key: str) -> dict[str, int]:
-    value = stored.get(key)
-    if not isinstance(value, dict):
-        return {}
-    return {cluster: number for cluster, number in value.items() if isinstance(number, int) and number >= 0}
+def _numbers(counts: Mapping[str, int] | None) -> dict[str, int]:
+    return {cluster: number for cluster, number in (counts or {}).items() if number >= 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +108,25 @@ class Failback:
     batch: int
 
 
+class _StoredFailback(msgspec.Struct, rename="camel"):
+    batch_size: Count
+    stable_for: str
+
+
+_FAILBACK = AnnotationRecord(names.FAILBACK, _StoredFailback)
+
+
 def failback_to_text(stable_for: str, batch: int) -> str:
     """Return the annotation's text."""
-    return orjson.dumps({"batchSize": batch, "stableFor": stable_for}).decode()
+    return _FAILBACK.text(_StoredFailback(batch, stable_for))
 
 
 def failback_from_text(text: str | None, default: Failback) -> Failback:
     """Return the content of the annotation, the default when it is absent or malformed."""
+    stored = _FAILBACK.read(text)
     try:
-        stored = orjson.loads(text or "")
-        return Failback(max(0.0, parse_duration(str(stored["stableFor"]))), max(0, int(stored["batchSize"])))
-    except (ValueError, TypeError, KeyError):
+        return default if stored is None else Failback(parse_duration(stored.stable_for), stored.batch_size)
+    except ValueError:
         return default
 
 

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-import orjson
-
 from federation.api import names
 from federation.apimachinery import conditions, dotpaths
 from federation.planning.diagnosis.clusterstanding import Standing, clusters_standing
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.federatedobject.schedulingfeedback import last_placement
 from federation.planning.status.sourceconditions import is_undelivered
 
 
@@ -63,13 +62,8 @@ def unplaced_replicas(federated: Mapping[str, Any], replicas_path: dotpaths.Path
     wanted = dotpaths.get((federated.get("spec") or {}).get("template") or {}, replicas_path) if replicas_path else None
     if stage is Stage.UNPLACED:
         return wanted if isinstance(wanted, int) else 0
-    text = (federated["metadata"].get("annotations") or {}).get(names.SCHEDULING)
-    try:
-        placement = orjson.loads(text)["placement"] if text else {}
-        counts = list(placement.values())
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
-        return 0
-    replicas = [count for count in counts if isinstance(count, int)]
+    counts = last_placement(federated).values()
+    replicas = [count for count in counts if count is not None]
     if not isinstance(wanted, int) or not counts or len(replicas) < len(counts):
         return 0  # not decided yet, or every cluster has all replicas
     return max(wanted - sum(replicas), 0)

@@ -9,10 +9,12 @@ number of pods that a rolling update leaves on the old revision.
 import re
 from collections.abc import Collection, Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
-import orjson
+import msgspec
 
+from federation.api import names
+from federation.apimachinery.annotationrecords import AnnotationRecord
 from federation.apimachinery.errors import InvalidInput
 
 _ROOM = 1000
@@ -26,16 +28,13 @@ class OrdinalError(InvalidInput):
     """The ranges leave no room; the message is for the user."""
 
 
+STARTS = AnnotationRecord(names.ORDINAL_STARTS, dict[str, Annotated[int, msgspec.Meta(ge=0, le=_ORDINAL_MAX)]])
+
+
 def parse_record(text: str | None) -> dict[str, int]:
-    """Return the recorded start of each cluster's range, relative to the template's start; {} if it is malformed."""
-    try:
-        found: Any = orjson.loads(text or "{}")
-    except orjson.JSONDecodeError:
-        return {}
-    if not isinstance(found, dict) or len(found) > _RECORDED_MAX:
-        return {}
-    is_valid = all(type(start) is int and 0 <= start <= _ORDINAL_MAX for start in found.values())
-    return found if is_valid and len(set(found.values())) == len(found) else {}
+    """Return the recorded start of each cluster's range, relative to the template's start; {} without a record."""
+    found = STARTS.read(text) or {}
+    return found if len(set(found.values())) == len(found) <= _RECORDED_MAX else {}
 
 
 def plan_ranges(

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import KRUISE_GROUP
@@ -18,6 +16,7 @@ from federation.apimachinery import dotpaths
 from federation.apimachinery.jsonpatch import to_pointer
 from federation.planning.division.jobs import divide_job
 from federation.planning.division.ordinals import (
+    STARTS,
     OrdinalError,
     count_reserved,
     divide_partition,
@@ -112,8 +111,7 @@ def _plan_stateful_set(federated: Mapping[str, Any], path: dotpaths.Path, counts
         if starts[cluster]:
             patches[cluster].append(_patch(("spec", "ordinals"), {"start": base + starts[cluster]}))
     _add_partitions(patches, template, _PARTITION, counts, starts)
-    record = orjson.dumps(starts, option=orjson.OPT_SORT_KEYS).decode()
-    return DivisionPlan(counts, patches, {names.ORDINAL_STARTS: record})
+    return DivisionPlan(counts, patches, {STARTS.name: STARTS.text(starts)})
 
 
 def _plan_clone_set(federated: Mapping[str, Any], path: dotpaths.Path, counts: Mapping[str, int]) -> DivisionPlan:

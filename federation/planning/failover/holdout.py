@@ -9,13 +9,12 @@ that came with the restart holds no cluster out.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
-import orjson
+import msgspec
 
 from federation.api import names
-from federation.apimachinery.clock import from_rfc3339, to_rfc3339
-from federation.apimachinery.jsonobject import parse_object
+from federation.apimachinery.annotationrecords import AnnotationRecord, Time, to_time
 
 _COUNT_MAX = 64
 """Losses beyond this are not counted; the hold-out has long reached its maximum."""
@@ -35,30 +34,25 @@ class HoldoutOptions:
     """A loss before the control plane has run for this time holds no cluster out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Losses:
+class Losses(msgspec.Struct, frozen=True, rename="camel"):
     """How often in a row a cluster was lost, and when it was lost last."""
 
-    count: int
-    lost_at: datetime
+    count: Annotated[int, msgspec.Meta(ge=1)]
+    lost_at: Time
+
+
+_LOSSES = AnnotationRecord(names.LOSSES, Losses)
 
 
 def losses_of(cluster: Mapping[str, Any]) -> Losses | None:
-    """Return the record of a FederatedCluster, None without one or for a malformed one."""
-    text = ((cluster.get("metadata") or {}).get("annotations") or {}).get(names.LOSSES)
-    found = parse_object(text or "") or {}
-    count = found.get("count")
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        return None
-    try:
-        return Losses(min(count, _COUNT_MAX), from_rfc3339(str(found.get("lostAt"))))
-    except ValueError:
-        return None
+    """Return the record of a FederatedCluster, None without one."""
+    found = _LOSSES.of(cluster)
+    return None if found is None else Losses(min(found.count, _COUNT_MAX), found.lost_at)
 
 
 def losses_text(losses: Losses) -> str:
     """Return the value of the annotation `names.LOSSES`."""
-    return orjson.dumps({"count": losses.count, "lostAt": to_rfc3339(losses.lost_at)}).decode()
+    return _LOSSES.text(Losses(losses.count, to_time(losses.lost_at)))
 
 
 def after_loss(before: Losses | None, now: datetime, options: HoldoutOptions) -> Losses:

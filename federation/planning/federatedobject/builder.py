@@ -16,7 +16,7 @@ from federation.apimachinery.ownerreferences import controller_reference, owner_
 from federation.apimachinery.resources import Object
 from federation.planning.federatedobject import naming, pendingcontrollers
 from federation.planning.federatedobject.federatedtemplate import IGNORED_ANNOTATIONS, Parts, divide
-from federation.planning.federatedobject.placements import departed_clusters, effective_placement
+from federation.planning.federatedobject.placements import DEPARTED, departed_clusters, effective_placement
 
 _OF_ONE_DELETION = frozenset((names.HAND_WRITTEN, names.INTERNAL_ORPHAN, names.WRITTEN_AGAIN))
 """Annotations that the replacement of a deleted federated object does not inherit."""
@@ -71,7 +71,7 @@ def rebuild(
     reported = {entry["cluster"] for entry in (deleted.get("status") or {}).get("clusters") or ()}
     departed = (departed_clusters(deleted) | reported) - effective_placement(deleted)
     if departed:
-        annotations[names.DEPARTED_CLUSTERS] = orjson.dumps(sorted(departed)).decode()
+        annotations[DEPARTED.name] = DEPARTED.text(departed)
     metadata = {
         **built["metadata"],
         "labels": {**(deleted["metadata"].get("labels") or {}), **built["metadata"]["labels"]},

@@ -9,13 +9,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-import orjson
-
 from federation.api import names
+from federation.apimachinery.annotationrecords import AnnotationRecord
 from federation.apimachinery.errors import InvalidInput
 
 Stages = tuple[tuple[str, ...], ...]
 """Stages in order, each a set of controllers; a normalised value has no empty stage."""
+
+
+_PENDING = AnnotationRecord(names.PENDING_CONTROLLERS, Stages)
 
 
 class PipelineError(InvalidInput):
@@ -30,19 +32,10 @@ def normalise(stages: Iterable[Iterable[str]]) -> Stages:
 @lru_cache(maxsize=1024)
 def parse(value: str) -> Stages:
     """Return the normalised stages of the annotation's value; PipelineError when it is malformed."""
-    try:
-        stages = orjson.loads(value)
-    except orjson.JSONDecodeError as error:
-        raise PipelineError(f"{names.PENDING_CONTROLLERS}: {error}") from error
-    if not _is_stages(stages):
+    stages = _PENDING.read(value)
+    if stages is None:
         raise PipelineError(f"{names.PENDING_CONTROLLERS}: {value!r} is not a list of lists of names")
     return normalise(stages)
-
-
-def _is_stages(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(stage, list) and all(isinstance(name, str) for name in stage) for stage in value
-    )
 
 
 def pending_stages(obj: Mapping[str, Any]) -> Stages:
@@ -56,7 +49,7 @@ def pending_stages(obj: Mapping[str, Any]) -> Stages:
 @lru_cache(maxsize=1024)
 def to_annotation(stages: Stages) -> str:
     """Return the annotation's value: compact JSON, as KubeAdmiral writes it."""
-    return orjson.dumps([list(stage) for stage in stages]).decode()
+    return _PENDING.text(stages)
 
 
 def without(pipeline: Iterable[Iterable[str]], controllers: Collection[str]) -> Stages:

@@ -10,10 +10,9 @@ Reference: docs/reference/kinds.md.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from federation.api import names
 from federation.api.federatedtype import FederatedType
+from federation.apimachinery.annotationrecords import AnnotationRecord
 from federation.apimachinery.equality import is_json_equal
 from federation.apimachinery.jsonpatch import to_pointer
 
@@ -37,16 +36,12 @@ def effective_placement(federated: Mapping[str, Any]) -> frozenset[str]:
     return _union((federated.get("spec") or {}).get("placements") or ())
 
 
+DEPARTED = AnnotationRecord(names.DEPARTED_CLUSTERS, frozenset[str])
+
+
 def departed_clusters(federated: Mapping[str, Any]) -> frozenset[str]:
-    """Return the clusters that left the placement and may still have the object; none if the record is malformed."""
-    text = ((federated.get("metadata") or {}).get("annotations") or {}).get(names.DEPARTED_CLUSTERS)
-    if not text:
-        return frozenset()
-    try:
-        clusters = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return frozenset()
-    return frozenset(name for name in clusters if isinstance(name, str)) if isinstance(clusters, list) else frozenset()
+    """Return the clusters that left the placement and may still have the object."""
+    return DEPARTED.of(federated) or frozenset()
 
 
 def overrides_of(federated: Mapping[str, Any], controller: str) -> dict[str, list[Mapping[str, Any]]]:
@@ -78,8 +73,7 @@ def with_placement(
     known = departed_clusters(federated)
     departed = (known | _union(entries)) - after
     if departed != known:
-        text = orjson.dumps(sorted(departed)).decode() if departed else None
-        part["metadata"] = {"annotations": {names.DEPARTED_CLUSTERS: text}}
+        part["metadata"] = {"annotations": DEPARTED.entry(departed)}
     return part
 
 

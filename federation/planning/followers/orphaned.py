@@ -9,9 +9,10 @@ record, `controllers/follower` observes the deletion.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import orjson
+import msgspec
 
 from federation.api import names
+from federation.apimachinery.annotationrecords import AnnotationRecord
 from federation.planning.followers.references import Identity
 
 KeptClusters = Mapping[Identity, frozenset[str]]
@@ -21,6 +22,16 @@ NOTHING_KEPT: KeptClusters = {}
 _ORPHAN = frozenset(("all", "adopted"))
 IN_PLACE = "OK"
 """`status.clusters[].status` of a cluster with the current member object."""
+
+
+class _Kept(msgspec.Struct):
+    group: str
+    kind: str
+    name: str
+    clusters: frozenset[str]
+
+
+_KEPT = AnnotationRecord(names.KEPT_FOR, list[_Kept], order="deterministic")
 
 
 def is_orphaning(federated: Mapping[str, Any]) -> bool:
@@ -33,32 +44,19 @@ def is_orphaning(federated: Mapping[str, Any]) -> bool:
 
 
 def kept_for(federated: Mapping[str, Any]) -> dict[Identity, frozenset[str]]:
-    """Return the kept clusters that a follower has recorded, none when the record is malformed."""
-    metadata = federated["metadata"]
-    text = (metadata.get("annotations") or {}).get(names.KEPT_FOR)
-    if not text:
-        return {}
-    try:
-        return dict(_read(entry, metadata.get("namespace", "")) for entry in orjson.loads(text))
-    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError):
-        return {}
-
-
-def _read(entry: Mapping[str, Any], namespace: str) -> tuple[Identity, frozenset[str]]:
-    leader = Identity(str(entry.get("group", "")), str(entry["kind"]), namespace, str(entry["name"]))
-    if not isinstance(entry["clusters"], list):
-        raise TypeError("clusters is a list of names")
-    return leader, frozenset(map(str, entry["clusters"]))
+    """Return the kept clusters that a follower has recorded."""
+    namespace = federated["metadata"].get("namespace", "")
+    return {
+        Identity(entry.group, entry.kind, namespace, entry.name): entry.clusters for entry in _KEPT.of(federated) or ()
+    }
 
 
 def to_annotation(kept: KeptClusters) -> str | None:
     """Return the annotation's value, None when nothing is kept."""
     entries = [
-        {"group": leader.group, "kind": leader.kind, "name": leader.name, "clusters": sorted(clusters)}
-        for leader, clusters in sorted(kept.items())
-        if clusters
+        _Kept(leader.group, leader.kind, leader.name, clusters) for leader, clusters in sorted(kept.items()) if clusters
     ]
-    return orjson.dumps(entries).decode() if entries else None
+    return _KEPT.text(entries) if entries else None
 
 
 def merge_kept(*records: KeptClusters) -> dict[Identity, frozenset[str]]:

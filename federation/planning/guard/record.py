@@ -3,16 +3,15 @@
 They are the guard's memory: after a restart it counts from them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
+import msgspec
 
 from federation.api import names
+from federation.apimachinery.annotationrecords import AnnotationRecord
 from federation.planning.guard.ledger import Cause, parse_cause
-
-_HELD = (names.HELD_PLACEMENT, names.HELD_OVERRIDES, names.HELD_FOLLOWING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +34,26 @@ class PastMove:
     hold: str = ""
 
 
+class _Held(msgspec.Struct, rename={"clusters": "from"}):
+    hold: str
+    cause: str
+    clusters: frozenset[str]
+    since: str
+
+
+class _Past(msgspec.Struct, omit_defaults=True):
+    at: str
+    causes: list[str]
+    placement: dict[str, int | None]
+    hold: str = ""
+
+
+_HELD = {
+    name: AnnotationRecord(name, _Held) for name in (names.HELD_PLACEMENT, names.HELD_OVERRIDES, names.HELD_FOLLOWING)
+}
+_PAST = AnnotationRecord(names.PREVIOUS_PLACEMENT, _Past)
+
+
 def held_moves(federated: Mapping[str, Any]) -> list[HeldMove]:
     """Return all held moves of a federated object: of its placement or its deletion, its overrides, as a follower."""
     found = (held_move(federated, annotation) for annotation in _HELD)
@@ -42,48 +61,32 @@ def held_moves(federated: Mapping[str, Any]) -> list[HeldMove]:
 
 
 def held_move(federated: Mapping[str, Any], annotation: str = names.HELD_PLACEMENT) -> HeldMove | None:
-    """Return the held move in an annotation of a federated object, None without one or for a malformed record."""
+    """Return the held move in an annotation of a federated object, None without one."""
+    found = _HELD[annotation].of(federated)
+    if found is None:
+        return None
     try:
-        found = _read(federated, annotation)
-        if found is None:
-            return None
-        clusters = frozenset(map(str, found["from"]))
-        return HeldMove(str(found["hold"]), parse_cause(found["cause"]), clusters, str(found["since"]))
-    except (ValueError, KeyError, TypeError, AttributeError):
+        return HeldMove(found.hold, parse_cause(found.cause), found.clusters, found.since)
+    except ValueError:
         return None
 
 
 def past_move(federated: Mapping[str, Any]) -> PastMove | None:
-    """Return the last move of a federated object, None without one or for a malformed record."""
+    """Return the last move of a federated object, None without one."""
+    found = _PAST.of(federated)
+    if found is None:
+        return None
     try:
-        found = _read(federated, names.PREVIOUS_PLACEMENT)
-        if found is None:
-            return None
-        placement = {str(name): None if count is None else int(count) for name, count in found["placement"].items()}
-        causes = tuple(map(parse_cause, found["causes"]))
-        return PastMove(str(found["at"]), causes, placement, str(found.get("hold") or ""))
-    except (ValueError, KeyError, TypeError, AttributeError):
+        return PastMove(found.at, tuple(map(parse_cause, found.causes)), found.placement, found.hold)
+    except ValueError:
         return None
 
 
 def held_text(move: HeldMove) -> str:
     """Return the annotation's value."""
-    fields = {"hold": move.hold, "cause": str(move.cause), "from": sorted(move.clusters), "since": move.since}
-    return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS).decode()
+    return _HELD[names.HELD_PLACEMENT].text(_Held(move.hold, str(move.cause), move.clusters, move.since))
 
 
 def past_text(move: PastMove) -> str:
     """Return the annotation's value."""
-    fields: dict[str, Any] = {"at": move.at, "causes": _texts(move.causes), "placement": dict(move.placement)}
-    if move.hold:
-        fields["hold"] = move.hold
-    return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS).decode()
-
-
-def _texts(causes: Iterable[Cause]) -> list[str]:
-    return [str(cause) for cause in causes]
-
-
-def _read(federated: Mapping[str, Any], annotation: str) -> dict[str, Any] | None:
-    text = (federated["metadata"].get("annotations") or {}).get(annotation)
-    return orjson.loads(text) if text else None
+    return _PAST.text(_Past(move.at, list(map(str, move.causes)), dict(move.placement), move.hold))

@@ -9,8 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from federation.api import names
 from federation.planning.authors import override_authors, to_annotation
 from federation.planning.federatedobject import pendingcontrollers
@@ -32,6 +30,7 @@ from federation.planning.overrides.policies import (
     applied_policies,
     compute_overrides,
 )
+from federation.planning.rendering.memberobject import FAILED_OVERRIDES
 from federation.planning.waves.waverules import has_waves, mark_change
 
 _FAILURE_CHARACTERS_MAX = 512
@@ -149,10 +148,10 @@ def plan_overrides(
     as the clusters that get nothing, `further` are other annotations to write.
     """
     stored = with_overrides(federated, controller, overrides)
-    failed = {cluster: str(error)[:_FAILURE_CHARACTERS_MAX] for cluster, error in sorted((failures or {}).items())}
+    failed = {cluster: str(error)[:_FAILURE_CHARACTERS_MAX] for cluster, error in (failures or {}).items()}
     annotations: dict[str, str | None] = {
         names.OVERRIDE_POLICIES: ",".join(map(str, policies)) or None,
-        names.FAILED_OVERRIDES: orjson.dumps(failed).decode() if failed else None,
+        **FAILED_OVERRIDES.entry(failed),
         **(further or {}),
     }
     if stored:

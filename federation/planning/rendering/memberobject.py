@@ -19,6 +19,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import ADVANCED_STATEFUL_SETS, CLONE_SETS
 from federation.apimachinery import wellknown
+from federation.apimachinery.annotationrecords import AnnotationRecord
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.resources import DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS, Object
 from federation.planning.federatedobject.placements import current_clusters
@@ -165,16 +166,12 @@ def _has_waves(federated: Mapping[str, Any]) -> bool:
     return bool(annotations.get(names.ROLLOUT) or annotations.get(names.OVERRIDE_ROLLOUT))
 
 
+FAILED_OVERRIDES = AnnotationRecord(names.FAILED_OVERRIDES, dict[str, str])
+
+
 def failed_overrides(federated: Mapping[str, Any]) -> dict[str, str]:
-    """Return the errors by cluster that the override controller recorded; none if the record is malformed."""
-    text = ((federated.get("metadata") or {}).get("annotations") or {}).get(names.FAILED_OVERRIDES)
-    if not text:
-        return {}
-    try:
-        failures = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return {}
-    return {str(cluster): str(error) for cluster, error in failures.items()} if isinstance(failures, dict) else {}
+    """Return the errors by cluster that the override controller recorded."""
+    return FAILED_OVERRIDES.of(federated) or {}
 
 
 def has_written_allocations(federated: Mapping[str, Any]) -> bool:

@@ -6,10 +6,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from federation.api import names
 from federation.apimachinery import conditions
+from federation.planning.federatedobject.schedulingfeedback import last_placement
 
 _CLUSTERS_NAMED_MAX = 20
 
@@ -25,12 +24,8 @@ def scheduled_condition(federated: Mapping[str, Any]) -> dict[str, Any] | None:
             "message": str(condition.get("message", "")),
         }
     annotations = federated["metadata"].get("annotations") or {}
-    try:
-        text = annotations.get(names.SCHEDULING)
-        placement = orjson.loads(text)["placement"] if text else {}
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        return None
-    if not isinstance(placement, dict) or not placement:
+    placement = last_placement(federated)
+    if not placement:
         return None
     summary = annotations.get(names.SCHEDULING_SUMMARY)
     return {

@@ -7,12 +7,22 @@ a cluster keeps its pod template until `features/waves` approves the new one.
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
+import msgspec
 
 from federation.api import names
-from federation.apimachinery.jsonobject import parse_object
+from federation.apimachinery.annotationrecords import AnnotationRecord
 from federation.apimachinery.mergepatch import without_nulls
 from federation.planning.rendering.memberobject import template_revision
+
+
+class _Failure(msgspec.Struct):
+    reason: str
+    template: str
+    """The revision of the pod template."""
+
+
+_APPROVED = AnnotationRecord(names.APPROVED_REVISIONS, dict[str, str])
+_FAILURE = AnnotationRecord(names.ROLLOUT_FAILURE, _Failure)
 
 
 def approved_revisions(federated: Mapping[str, Any]) -> Mapping[str, str] | None:
@@ -23,18 +33,12 @@ def approved_revisions(federated: Mapping[str, Any]) -> Mapping[str, str] | None
     annotations = (federated.get("metadata") or {}).get("annotations") or {}
     if not (annotations.get(names.ROLLOUT) or annotations.get(names.OVERRIDE_ROLLOUT)):
         return None
-    try:
-        approved = orjson.loads(annotations.get(names.APPROVED_REVISIONS) or b"{}")
-    except orjson.JSONDecodeError:
-        return {}
-    if not isinstance(approved, dict):
-        return {}
-    return {cluster: revision for cluster, revision in approved.items() if isinstance(revision, str)}
+    return _APPROVED.of(federated) or {}
 
 
 def to_annotation(approved: Mapping[str, str]) -> str:
     """Return the annotation of the approved revisions."""
-    return orjson.dumps(approved, option=orjson.OPT_SORT_KEYS).decode()
+    return _APPROVED.text(dict(approved))
 
 
 def to_failure(federated: Mapping[str, Any], reason: str) -> str | None:
@@ -42,7 +46,7 @@ def to_failure(federated: Mapping[str, Any], reason: str) -> str | None:
     if not reason:
         return None
     template = template_revision(federated["spec"]["template"])
-    return orjson.dumps({"reason": reason, "template": template}, option=orjson.OPT_SORT_KEYS).decode()
+    return _FAILURE.text(_Failure(reason, template))
 
 
 def failure_of(federated: Mapping[str, Any], source: Mapping[str, Any]) -> str:
@@ -50,10 +54,9 @@ def failure_of(federated: Mapping[str, Any], source: Mapping[str, Any]) -> str:
 
     A user may have replaced the template since: the record of the earlier one says nothing about it.
     """
-    text = ((federated.get("metadata") or {}).get("annotations") or {}).get(names.ROLLOUT_FAILURE)
-    if not text:
+    found = _FAILURE.of(federated)
+    if found is None:
         return ""
     # The template of a federated object has no nulls; a source may have some.
     template = template_revision(without_nulls(source))
-    found = parse_object(text) or {}
-    return str(found.get("reason") or "") if found.get("template") == template else ""
+    return found.reason if found.template == template else ""

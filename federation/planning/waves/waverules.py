@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import orjson
+import msgspec
 
 from federation.api import names
 from federation.api.resources import KRUISE_GROUP
+from federation.apimachinery.annotationrecords import AnnotationRecord
 
 REMAINING = "remaining"
 """The last wave, which takes all clusters that no other wave takes."""
@@ -106,6 +107,15 @@ class Rules:
     rolls_back: bool = False
 
 
+class _Stored(msgspec.Struct):
+    policy: str
+    rollout: dict[str, Any]
+
+
+_RULES = AnnotationRecord(names.ROLLOUT, _Stored)
+"""The form of `names.OVERRIDE_ROLLOUT`, too."""
+
+
 def has_waves(template: Mapping[str, Any]) -> bool:
     """Return whether waves apply to the kind of a template: to workloads that replace their pods one by one."""
     group = str(template.get("apiVersion") or "").rpartition("/")[0]
@@ -121,7 +131,7 @@ def to_annotation(policy: str, rollout: Mapping[str, Any] | None) -> str | None:
     """Return the annotation with a policy's `spec.rollout`, None without one."""
     if not rollout or not rollout.get("waves"):
         return None
-    return orjson.dumps({"policy": policy, "rollout": rollout}, option=orjson.OPT_SORT_KEYS).decode()
+    return _RULES.text(_Stored(policy, dict(rollout)))
 
 
 def find_rules(federated: Mapping[str, Any]) -> Rules | None:
@@ -171,9 +181,9 @@ def divide_into_waves(
 
 @lru_cache(512)
 def _parse(text: str) -> Rules | None:
+    stored = _RULES.read(text)
     try:
-        record = orjson.loads(text)
-        return compile_rules(str(record.get("policy") or ""), record["rollout"])
+        return None if stored is None else compile_rules(stored.policy, stored.rollout)
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 

@@ -204,7 +204,7 @@ def test_feedback_counts_only_with_auto_migration() -> None:
     assert unit_of(on, {names.AUTO_MIGRATION_INFO: "{nonsense"}).auto_migration == AutoMigration(True, {}, {}, quarter)
     assert unit_of(on, {names.AUTO_MIGRATION_INFO: "[]"}).auto_migration == AutoMigration(True, {}, {}, quarter)
     odd = {names.AUTO_MIGRATION_INFO: '{"estimatedCapacity": {"east": "1", "west": 2}, "scheduledReplicas": [1]}'}
-    assert unit_of(on, odd).auto_migration == AutoMigration(True, {"west": 2}, {}, quarter)
+    assert unit_of(on, odd).auto_migration == AutoMigration(True, {}, {}, quarter)
     for openings, told in (('{"west": 2}', {"west": 2}), ('["west"]', {"west": 1})):
         opened = unit_of(on, {names.AUTO_MIGRATION_INFO: f'{{"openings": {openings}}}'}).auto_migration
         assert opened is not None
@@ -213,7 +213,7 @@ def test_feedback_counts_only_with_auto_migration() -> None:
 
 
 def test_recovered_capacity_is_offered_in_the_policys_batches() -> None:
-    info = {names.AUTO_MIGRATION_INFO: '{"offeredReplicas": {"east": 2}}'}
+    info = {names.AUTO_MIGRATION_INFO: '{"estimatedCapacity": {"east": 1}, "offeredReplicas": {"east": 2}}'}
 
     def offers(**failback: Any) -> Offers | None:
         migration = unit_of({"autoMigration": {"failback": failback}}, info).auto_migration

@@ -44,8 +44,9 @@ def test_what_kubeadmiral_wrote_is_understood() -> None:
 
 
 def test_openings_are_numbers_and_were_names() -> None:
-    assert from_text('{"openings":{"a":2,"b":"x"}}') == MigrationInfo(openings={"a": 2})
-    assert from_text('{"openings":["a",3]}') == MigrationInfo(openings={"a": 1})
+    assert from_text('{"openings":{"a":2,"b":-1}}') == MigrationInfo(openings={"a": 2})
+    assert from_text('{"openings":["a"]}') == MigrationInfo(openings={"a": 1})
+    assert from_text('{"openings":["a",3]}') == MigrationInfo()
     assert from_text('{"openings":7}') == MigrationInfo()
     assert MigrationInfo(openings={"a": 7}).without_counts() == MigrationInfo(openings={"a": 1}).without_counts()
 
