@@ -35,14 +35,11 @@ from federation.delivery.controller import SyncController
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.planning.clusters.clusterresources import Collectors
-from federation.planning.federatedobject.naming import federated_object_name
 from federation.runtime.events import EventRecorder
-from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.federatedtypes import FederatedTypes
-from federation.runtime.host import Host
 from federation.runtime.informers import Informers
-from federation.runtime.members import Members
 from tests.support.preparedstores import a_host_store
+from tests.support.wiredhost import wire_host
 
 _PATIENCE_S = 120.0
 """Timeout of `until`, in virtual seconds."""
@@ -168,12 +165,11 @@ class ControlPlane:
         self.informers = Informers(self.client, clock=clock)
         self.types = FederatedTypes(self.informers, from_config)
         self.pool = ClusterPool(connect=lambda c: _connect(c, members), clock=clock)
-        self.objects = FederatedObjects(
-            self.client, self.informers, self.types, name_of=federated_object_name, clock=clock
-        )
-        self.members = Members(self.pool, clock=clock)
         self.recorder = EventRecorder(self.client, clock=clock)
-        self.host = Host(self.client, self.objects, self.informers, self.members, self.recorder, clock)
+        self.host = wire_host(
+            self.client, clock, pool=self.pool, informers=self.informers, types=self.types, recorder=self.recorder
+        )
+        self.objects, self.members = self.host.objects, self.host.members
         self.cluster = ClusterController(self.host, self.pool, Collectors())
         self.sync = SyncController(
             self.host,

@@ -21,23 +21,20 @@ from federation.apiserver.registry.registry import Registry
 from federation.assembly import HOST_REGISTRY
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
-from federation.client.pool import ClusterPool
 from federation.controllers.override.controller import OverrideController
 from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions
 from federation.features.catalogue import spread_compiler
 from federation.journal.decisions import DecisionFilter, DecisionRecord
-from federation.planning.federatedobject.naming import federated_object_name
 from federation.plans.plugincalls import RemoteCaller
 from federation.runtime.events import EventRecorder
-from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.host import Host
 from federation.runtime.informers import Informers
-from federation.runtime.members import Members
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from tests.support.memoryjournal import MemoryJournal
 from tests.support.preparedstores import a_host_store
+from tests.support.wiredhost import wire_host
 
 _TIMEOUT_S = 60.0
 API_VERSION = "core.kubeadmiral.io/v1alpha1"
@@ -85,12 +82,7 @@ class Harness:
         self.override = OverrideController(self._host(self.client, clock))
 
     def _host(self, client: LocalClient, clock: Clock) -> Host:
-        members = Members(ClusterPool(clock=clock), clock=clock)
-        return Host(self.client, self.objects(client, clock), self.informers, members, self.recorder, clock)
-
-    def objects(self, client: LocalClient, clock: Clock) -> FederatedObjects:
-        """Return the federated objects for a controller with this client."""
-        return FederatedObjects(client, self.informers, self.types, name_of=federated_object_name, clock=clock)
+        return wire_host(client, clock, informers=self.informers, types=self.types, recorder=self.recorder)
 
     async def cluster(self, name: str, *, ready: bool = True, joined: bool = True, **spec: Any) -> None:
         """Add a member; `labels`, `taints`, `cpu` (free cores)."""

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+from tests.support.wiredhost import wire_host
+
 from federation.api.crds import crd_manifests
 from federation.api.federatedtype import default_type_configs, from_config
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
@@ -21,14 +23,9 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.assembly import HOST_REGISTRY
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
-from federation.client.pool import ClusterPool
-from federation.planning.federatedobject.naming import federated_object_name
-from federation.runtime import host
 from federation.runtime.events import EventRecorder
-from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
-from federation.runtime.members import Members
 
 SHIPPED = {config["spec"]["sourceType"]["kind"]: config for config in default_type_configs()}
 
@@ -63,13 +60,12 @@ class Host:
         self.clock = SystemClock()
         self.informers = Informers(self.client, clock=self.clock)
         self.types = FederatedTypes(self.informers, from_config)
-        self.objects = FederatedObjects(
-            self.client, self.informers, self.types, name_of=federated_object_name, clock=self.clock
-        )
         self.recorder = EventRecorder(self.client, clock=self.clock)
-        members = Members(ClusterPool(clock=self.clock), clock=self.clock)
-        self.wired = host.Host(self.client, self.objects, self.informers, members, self.recorder, self.clock)
+        self.wired = wire_host(
+            self.client, self.clock, informers=self.informers, types=self.types, recorder=self.recorder
+        )
         """The host as controllers get it, without members."""
+        self.objects = self.wired.objects
         self.registry = registry
         self._group = group
         self._tasks: list[asyncio.Task[None]] = []
