@@ -21,7 +21,7 @@ from federation.planning.federatedobject.placements import (
     with_overrides,
 )
 from federation.planning.overrides.budget import grown_clusters, merged_problem, no_room, rollout_problem
-from federation.planning.overrides.errors import OverrideError
+from federation.planning.overrides.errors import FAILED_OVERRIDES, OverrideError
 from federation.planning.overrides.patches import ClusterPatches, Patch, Patches
 from federation.planning.overrides.policies import (
     Cluster,
@@ -30,7 +30,6 @@ from federation.planning.overrides.policies import (
     applied_policies,
     compute_overrides,
 )
-from federation.planning.rendering.memberobject import FAILED_OVERRIDES
 from federation.planning.waves.waverules import has_waves, mark_change
 
 _FAILURE_CHARACTERS_MAX = 512

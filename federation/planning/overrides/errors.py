@@ -1,5 +1,7 @@
 """The error of this package: an override that cannot be computed or applied, with its position in the policy."""
 
+from federation.api import names
+from federation.apimachinery.annotationrecords import AnnotationRecord
 from federation.apimachinery.errors import InvalidInput
 
 
@@ -18,3 +20,7 @@ class OverrideError(InvalidInput):
     def of(self, policy: str) -> "OverrideError":
         """Return the error with the policy in front of its path."""
         return OverrideError(self.reason, f"{policy}: {self.path}" if self.path else policy)
+
+
+FAILED_OVERRIDES = AnnotationRecord(names.FAILED_OVERRIDES, dict[str, str])
+"""The errors by cluster that the override controller records on a federated object."""

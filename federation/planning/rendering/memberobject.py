@@ -19,12 +19,11 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import ADVANCED_STATEFUL_SETS, CLONE_SETS
 from federation.apimachinery import wellknown
-from federation.apimachinery.annotationrecords import AnnotationRecord
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.resources import DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS, Object
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.federatedobject.provenance import is_hand_written
-from federation.planning.overrides.errors import OverrideError
+from federation.planning.overrides.errors import FAILED_OVERRIDES, OverrideError
 from federation.planning.overrides.patches import apply_patches, forbidden_paths, patches_by_cluster
 from federation.planning.rendering.memberowned import without_assumed_values, without_member_fields
 from federation.planning.rendering.repeatedkeys import without_repeated_keys
@@ -164,9 +163,6 @@ def _has_waves(federated: Mapping[str, Any]) -> bool:
     """Return whether a policy has rules for a rollout in waves (planning/waves/waverules.py)."""
     annotations = (federated.get("metadata") or {}).get("annotations") or {}
     return bool(annotations.get(names.ROLLOUT) or annotations.get(names.OVERRIDE_ROLLOUT))
-
-
-FAILED_OVERRIDES = AnnotationRecord(names.FAILED_OVERRIDES, dict[str, str])
 
 
 def failed_overrides(federated: Mapping[str, Any]) -> dict[str, str]:
