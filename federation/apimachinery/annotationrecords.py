@@ -4,7 +4,7 @@ A text that is too large, is no JSON or has another form than the type counts as
 writes it, and its next write replaces it. What users write in annotations is read beside the rules for it, with
 messages for them.
 
-Decision: docs/decisions/0098-a-record-in-an-annotation-is-a-type.md
+Decision: docs/decisions/0099-a-record-in-an-annotation-is-a-type.md
 """
 
 from collections.abc import Mapping
