@@ -48,6 +48,15 @@ async def _running(world: World) -> None:
     await world.user.create(CRDS, _definition("v1"))
     for member in world.members.values():
         await member.admin.create(CRDS, _definition("v1"))
+    await _federate(world)
+    await world.pass_time(60)  # until the clusters are known to serve it
+    await _place(world)
+    await world.create(WIDGETS, _widget("a"))
+    await world.until_equal(lambda: _sizes(world, "a"), dict.fromkeys(MEMBERS, 1))
+    await world.settle()
+
+
+async def _federate(world: World) -> None:
     source = {
         "group": "example.com",
         "version": "v1",
@@ -62,13 +71,12 @@ async def _running(world: World) -> None:
         "spec": {"sourceType": source, "controllers": [["kubeadmiral.io/global-scheduler"]]},
     }
     await world.user.create(FEDERATED_TYPE_CONFIGS, config)
-    await world.pass_time(60)  # until the clusters are known to serve it
+
+
+async def _place(world: World, **spec: Any) -> None:
     kinds = [{"apiVersion": "example.com/v1", "kind": "Widget"}]
-    policy = a_policy(dict.fromkeys(MEMBERS, 1), schedulingMode="Duplicate", resourceSelectors=kinds)
+    policy = a_policy(dict.fromkeys(MEMBERS, 1), schedulingMode="Duplicate", resourceSelectors=kinds, **spec)
     await world.create(PROPAGATION_POLICIES, policy)
-    await world.create(WIDGETS, _widget("a"))
-    await world.until_equal(lambda: _sizes(world, "a"), dict.fromkeys(MEMBERS, 1))
-    await world.settle()
 
 
 async def _sizes(world: World, name: str) -> dict[str, int]:
@@ -133,4 +141,27 @@ async def test_a_kind_that_is_gone_in_a_member_is_told_and_comes_back(
         await mends(world)
         await world.pass_time(60)
         await world.until_equal(lambda: _sizes(world, "a"), dict.fromkeys(MEMBERS, 2))
+        await world.until_equal(lambda: _sizes(world, "b"), dict.fromkeys(MEMBERS, 1))
+
+
+async def test_a_kind_is_federated_once_its_definition_arrives_and_again_after_its_deletion() -> None:
+    async with a_world_without_pods(members=MEMBERS) as world:
+        await _federate(world)
+        # Definitions arrive in one member after the other: later ones count if the policy says so.
+        await _place(world, reschedulePolicy={"rescheduleWhen": {"clusterAPIResourcesChanged": True}})
+        await world.pass_time(60)
+        await world.user.create(CRDS, _definition("v1"))
+        await world.create(WIDGETS, _widget("a"))
+        await world.pass_time(30)
+        assert "didn't support this APIVersion" in await told(world)
+        for member in world.members.values():
+            await member.admin.create(CRDS, _definition("v1"))
+        await world.until_equal(lambda: _sizes(world, "a"), dict.fromkeys(MEMBERS, 1))
+        await world.settle()
+
+        await world.user.delete(CRDS, _NAME)
+        await world.until_equal(lambda: _sizes(world, "a"), {})
+        await world.pass_time(30)
+        await world.user.create(CRDS, _definition("v1"))
+        await world.create(WIDGETS, _widget("b"))
         await world.until_equal(lambda: _sizes(world, "b"), dict.fromkeys(MEMBERS, 1))
