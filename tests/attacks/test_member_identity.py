@@ -178,7 +178,7 @@ async def test_each_new_connection_is_checked_before_a_write_is_sent_on_it(uid: 
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
     pool = ClusterPool()
     pool.set_connection("east", Connection(server=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
-    guard = pool._guards["east"]  # `update` needs a Secret; the expected identity is the same
+    guard = pool._transports["east"]  # `update` needs a Secret; the expected identity is the same
     guard.expect(Identity("fcluster", "kube-east"))
     client = pool.client("east")
     obj = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}}
@@ -211,6 +211,6 @@ async def test_nonsense_instead_of_an_identity_is_a_mismatch(answer: Object) -> 
 
     pool = ClusterPool()
     pool.set_transport("east", cast("Any", Nonsense()))
-    pool._guards["east"].expect(Identity("fcluster", "kube-east"))  # as above
+    pool._transports["east"].expect(Identity("fcluster", "kube-east"))  # as above
     with pytest.raises(ClusterIdentityMismatch):
         await pool.client("east").list(CONFIGMAPS)

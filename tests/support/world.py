@@ -196,7 +196,7 @@ class World:
     async def replace_member(self, name: str, copy: StoreCopy | None) -> None:
         """Restore a member from a backup; without one, a new and empty cluster is at its address."""
         await self.members[name].replace(copy)
-        guard = self.plane.pool._guards.get(name)
+        guard = self.plane.pool._transports.get(name)
         if guard is not None:
             checking = asyncio.create_task(_connected(guard))
             self._checking.add(checking)
