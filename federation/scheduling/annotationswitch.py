@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from federation.api import names
+from federation.scheduling.annotationoverrides import ignored_annotations, without_overriding
 
 ENABLED, DISABLED = "enabled", "disabled"
 _MEANING = {ENABLED: True, DISABLED: False}
@@ -40,6 +41,19 @@ class AnnotationPolicy:
         else:
             self._labelled[name] = is_allowed
         return self.allows(name) != before
+
+
+def with_allowed_annotations(
+    federated: Mapping[str, Any], annotation_policy: AnnotationPolicy
+) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """Return the object without overriding annotations that have no effect, and the reasons by annotation."""
+    metadata = federated["metadata"]
+    namespace = str(metadata.get("namespace") or "")
+    if annotation_policy.allows(namespace):
+        return federated, ignored_annotations(metadata.get("annotations") or {})
+    allowed, removed = without_overriding(federated)
+    where = f"in namespace {namespace}" if namespace else "without a namespace"
+    return allowed, dict.fromkeys(removed, f"objects {where} may not override their policy")
 
 
 def problem_of(namespace: Mapping[str, Any]) -> str:

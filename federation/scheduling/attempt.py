@@ -20,20 +20,16 @@ from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.federatedobject.placements import Part, current_clusters
 from federation.planning.placement.subsetquotas import Counts
 from federation.scheduling import decisionpatch
-from federation.scheduling.annotationoverrides import (
-    ignored_annotations,
-    overrides_from_annotations,
-    without_overriding,
-)
-from federation.scheduling.annotationswitch import AnnotationPolicy
+from federation.scheduling.annotationoverrides import overrides_from_annotations
+from federation.scheduling.annotationswitch import AnnotationPolicy, with_allowed_annotations
 from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.types import Assumed, SchedulingMode, SchedulingUnit, Taint, Toleration
-from federation.scheduling.movecauses import with_causes
+from federation.scheduling.movecauses import QuietCauses, quiet_causes, with_causes
 from federation.scheduling.podrequest import request_of, shape_of
 from federation.scheduling.policymatching import PolicyIndex
-from federation.scheduling.policyspec import Policy, PolicyRef, hash_of
+from federation.scheduling.policyspec import Policy, PolicyRef
 from federation.scheduling.profiles import Profiles
 from federation.scheduling.quotas import QuotaLedger, key_in
 from federation.scheduling.snapshot import Snapshot
@@ -42,7 +38,6 @@ from federation.scheduling.triggers import (
     ObjectTriggers,
     TriggerComparison,
     TriggerSource,
-    asks_for_other_clusters,
     clusters_left,
     compare_triggers,
     may_concern_finished,
@@ -108,6 +103,12 @@ class SchedulingAttempt:
         wanted = self.federated_type.replicas(self.federated["spec"]["template"]) or 0
         return 0 < sum(wanted if count is None else count for count in self.current().values()) < wanted
 
+    def may_go_back(self) -> bool:
+        """Return whether all replicas are placed, and a group of the policy lets its own return to an earlier one."""
+        if self.policy is None or self.policy.is_sticky or not any(group.returns for group in self.policy.groups):
+            return False
+        return bool(self.current()) and not self.has_unplaced_replicas()
+
 
 @dataclass(frozen=True, slots=True)
 class Due:
@@ -131,6 +132,8 @@ class Due:
     without regard to where they are."""
     completes: bool = False
     """Whether a placement that was made without some clusters is completed."""
+    goes_back: bool = False
+    """Whether replicas of a later group of clusters may return to an earlier one: nothing else moves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +189,11 @@ def assess(
 ) -> Assessment:
     """Return whether the object is to be scheduled at `now`, and the inputs of the decision.
 
-    `is_unschedulable`: its last decision was unsuccessful. `can_place_more`: it left replicas unplaced, and its
-    queueing hint has matched since. `is_plugin_back`: it ignored a plugin that may be available now. `homes`:
-    clusters that replicas left when they were lost, and may return to. `completes`: its placement lacks clusters that
-    were not healthy and are stable now. `assumed`: replicas of recent decisions that no report shows yet.
+    `is_unschedulable`: its last decision was unsuccessful. `can_place_more`: it left replicas unplaced, or in a group
+    from which they may return, and its queueing hint has matched since. `is_plugin_back`: it ignored a plugin that may
+    be available now. `homes`: clusters that replicas left when they were lost, and may return to. `completes`: its
+    placement lacks clusters that were not healthy and are stable now. `assumed`: replicas of recent decisions that no
+    report shows yet.
     """
     present = attempt.federated["metadata"].get("annotations") or {}
     if present.get(names.NO_SCHEDULING):
@@ -201,7 +205,7 @@ def assess(
     if profile is None:
         message = f"SchedulingProfile {policy.profile} of {attempt.ref} does not exist"
         return Unschedulable(names.REASON_PROFILE_NOT_FOUND, message)
-    federated, ignored = _with_allowed_annotations(
+    federated, ignored = with_allowed_annotations(
         _with_annotations(attempt.federated, attempt.annotations), inputs.annotation_policy
     )
     template = federated["spec"]["template"]
@@ -216,7 +220,7 @@ def assess(
             request=request,
             policy=policy,
             profile_hash=inputs.profiles.hash(policy.profile),
-            plugin_fields_hash=_plugin_fields_hash(template, inputs.profiles.plugin_fields(policy.profile)),
+            plugin_fields_hash=inputs.profiles.plugin_fields_hash(policy.profile, template),
             spread_hash=spread.hash(template, replicas or 0, snapshot) if spread is not None else "",
             ended_tolerations=_relevant_ends(attempt, ended, present.get(names.SCHEDULING_TRIGGERS)),
         ),
@@ -228,11 +232,17 @@ def assess(
     if has_finished_everywhere(attempt.federated) and not may_concern_finished(comparison.changed):
         return Deferred(_finished(comparison))
     is_quiet = not (comparison.is_due or is_unschedulable)
-    only_adds = can_place_more and is_quiet
-    returning = homes if homes and is_quiet and not only_adds else None
-    completes = completes and is_quiet and not (only_adds or returning or asks_for_other_clusters(comparison.changed))
-    if is_quiet and not (only_adds or returning or completes):
-        return Deferred(comparison)
+    quiet = QuietCauses()
+    if is_quiet:
+        quiet = quiet_causes(
+            comparison.changed,
+            can_place_more=can_place_more,
+            has_unplaced=not attempt.may_go_back(),
+            homes=homes,
+            completes=completes,
+        )
+        if not any(quiet):
+            return Deferred(comparison)
     unit = build_unit(
         federated,
         attempt.federated_type,
@@ -245,11 +255,23 @@ def assess(
         default_toleration_s=chosen.toleration_s,
         ended=ended,
     )
-    unit = with_causes(unit, policy, comparison, present, only_adds=only_adds, homes=returning, completes=completes)
+    unit = with_causes(unit, policy, comparison, present, quiet)
     if unit.namespace in inputs.quotas and shape_of(template) is not None:
         unit = replace(unit, quota=inputs.quotas.headroom(key_in(federated), unit, snapshot.by_name))
-    kinds = (_divides(policy, federated), only_adds, spread is not None, returning is not None, completes)
-    return Due(unit, profile, policy, triggers.text, comparison, ignored, *kinds)
+    return Due(
+        unit,
+        profile,
+        policy,
+        triggers.text,
+        comparison,
+        ignored,
+        divides=_divides(policy, federated),
+        is_spread=spread is not None,
+        only_adds=quiet.only_adds,
+        returns=bool(quiet.homes),
+        completes=quiet.completes,
+        goes_back=quiet.goes_back,
+    )
 
 
 def _finished(comparison: TriggerComparison) -> TriggerComparison:
@@ -267,7 +289,7 @@ def tolerated_until(
     policy = attempt.policy
     if not snapshot.with_taint_times or policy is None or policy.disable_rescheduling or not policy.reschedule_when:
         return {}
-    federated, _ = _with_allowed_annotations(attempt.federated, inputs.annotation_policy)
+    federated, _ = with_allowed_annotations(attempt.federated, inputs.annotation_policy)
     if overrides_from_annotations(federated["metadata"].get("annotations") or {}).get("sticky", policy.is_sticky):
         return {}
     tolerations, current = _tolerations(federated, policy, options), attempt.current()
@@ -426,23 +448,3 @@ def _with_annotations(federated: Mapping[str, Any], changes: Annotations) -> Map
     merged = {**(metadata.get("annotations") or {}), **changes}
     annotations = {key: value for key, value in merged.items() if value is not None}
     return {**federated, "metadata": {**metadata, "annotations": annotations}}
-
-
-def _with_allowed_annotations(
-    federated: Mapping[str, Any], annotation_policy: AnnotationPolicy
-) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-    """Return the object without overriding annotations that have no effect, and the reasons by annotation."""
-    metadata = federated["metadata"]
-    namespace = str(metadata.get("namespace") or "")
-    if annotation_policy.allows(namespace):
-        return federated, ignored_annotations(metadata.get("annotations") or {})
-    allowed, removed = without_overriding(federated)
-    where = f"in namespace {namespace}" if namespace else "without a namespace"
-    return allowed, dict.fromkeys(removed, f"objects {where} may not override their policy")
-
-
-def _plugin_fields_hash(template: Mapping[str, Any], fields: frozenset[str]) -> str:
-    """Return the hash of the labels and annotations that webhook plugins receive, "" when they receive none."""
-    metadata = template.get("metadata") or {}
-    parts = [metadata.get(field) or {} for field in ("annotations", "labels") if field in fields]
-    return hash_of(parts) if parts else ""

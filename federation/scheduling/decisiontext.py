@@ -124,6 +124,8 @@ def amounts_text(values: Mapping[str, Any]) -> str:
 
 def division_facts(division: Mapping[str, Any]) -> Iterator[Fact]:
     """Yield what the division of replicas started from."""
+    if groups := division.get("groups"):
+        yield "groups", ", ".join(f"{each['name']} {each['placed']} of {each['asked']}" for each in groups)
     if weights := division.get("weights"):
         yield "weights", f"{amounts_text(weights['values'])}  ({weights['by']})"
     if room := division.get("room"):

@@ -28,6 +28,7 @@ from federation.scheduling.framework.cycle import (
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.division import current_replicas
 from federation.scheduling.framework.expectedload import with_assumed
+from federation.scheduling.framework.orderedgroups import Tier, in_order, within_groups
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.runner import Framework
@@ -42,6 +43,7 @@ from federation.scheduling.framework.types import (
     SchedulingUnit,
     Status,
 )
+from federation.scheduling.groupdecision import AllClusters, Choice, TierChoice
 from federation.scheduling.snapshot import Snapshot
 
 Placements = Mapping[str, int | None]
@@ -177,9 +179,42 @@ class Engine:
         results.filtered = filtered = yield from framework.run_filters(cycle)
         if not filtered.feasible:
             return results.end(Outcome.NO_FEASIBLE_CLUSTER, availability(results.snapshot, filtered))
+        tiers: list[Tier] = []
+        if unit.groups:
+            results.filtered, tiers = within_groups(unit, filtered)
+            if not tiers:
+                return results.end(Outcome.NO_FEASIBLE_CLUSTER, availability(results.snapshot, results.filtered))
         try:
-            results.scored = yield from framework.run_scores(cycle, filtered)
-            clusters = yield from framework.run_select(cycle, results.scored)
+            results.scored = yield from framework.run_scores(cycle, results.filtered)
+        except UnschedulableError as refusal:
+            return results.end(Outcome.NO_FEASIBLE_CLUSTER, f"{refusal.status.plugin}: {refusal}")
+        if tiers:
+            return (yield from self._in_tiers(results, framework, tiers))
+        results.choice = AllClusters(framework, results.scored)
+        return (yield from self._place(results))
+
+    def _in_tiers(self, results: "_CycleResults", framework: Framework, tiers: Sequence[Tier]) -> Exchange[Decision]:
+        """Return the decision in the first tier that takes the whole unit.
+
+        If none does, the unit stays in its tier; one that runs in none gets the tier that takes most of it.
+        """
+        assert results.filtered is not None
+        assert results.scored is not None
+        ordered, running = in_order(results.cycle.unit, tiers, results.filtered.feasible)
+        decisions = []
+        for tier in ordered:
+            results.restart(TierChoice(framework, results.scored, tier, results.actual))
+            decision = yield from self._place(results)
+            if _is_whole(decision):
+                return decision
+            decisions.append((tier is running and decision.is_success, _placed(decision), decision))
+        return max(decisions, key=lambda each: each[:2])[2]
+
+    def _place(self, results: "_CycleResults") -> Exchange[Decision]:
+        """Select, and divide what is divided."""
+        cycle, unit, filtered = results.cycle, results.cycle.unit, results.filtered
+        try:
+            clusters: Sequence[Cluster] = yield from results.choice.select(cycle)
         except UnschedulableError as refusal:
             return results.end(Outcome.NO_FEASIBLE_CLUSTER, f"{refusal.status.plugin}: {refusal}")
         if not clusters:
@@ -188,18 +223,11 @@ class Engine:
             results.exceeded = _excess(unit, dict.fromkeys([cluster.name for cluster in clusters]))
             if results.exceeded:
                 return results.end(Outcome.QUOTA_EXCEEDED, f"its copies have no place within {results.exceeded}")
-            return results.end(
-                Outcome.SCHEDULED,
-                availability(results.snapshot, filtered),
-                {cluster.name: None for cluster in clusters},
-            )
-        if cycle.clusters is not results.snapshot.group:
-            clusters = ClusterGroup.of([results.snapshot.by_name[name] for name in clusters.names])
-        return (yield from self._divide(results, framework, clusters))
+            reason = _with_groups(availability(results.snapshot, filtered), results.choice)
+            return results.end(Outcome.SCHEDULED, reason, {cluster.name: None for cluster in clusters})
+        return (yield from self._divide(results, results.actual(ClusterGroup.of(clusters))))
 
-    def _divide(
-        self, results: "_CycleResults", framework: Framework, clusters: Sequence[Cluster]
-    ) -> Exchange[Decision]:
+    def _divide(self, results: "_CycleResults", clusters: Sequence[Cluster]) -> Exchange[Decision]:
         unit, wanted = results.cycle.unit, results.cycle.unit.desired_replicas
         if wanted is None:
             return results.end(Outcome.NO_REPLICAS_PLACED, "the object does not say how many replicas it wants")
@@ -209,10 +237,10 @@ class Engine:
             return results.end(Outcome.SCHEDULED, "scaled to 0: it stays in its clusters", zeros)
         results.selected = clusters
         try:
-            division = yield from framework.run_replicas(results.cycle, clusters)
+            division = yield from results.choice.divide(results.cycle, clusters)
             if unit.quota is not None and (exceeded := _excess(unit, division.replicas)):
                 results.exceeded = exceeded
-                division = yield from _divide_within_quota(results.cycle, framework, clusters, exceeded)
+                division = yield from _divide_within_quota(results.cycle, results.choice, clusters, exceeded)
             results.division = division
         except UnschedulableError as refusal:
             return results.end(Outcome.NO_REPLICAS_PLACED, f"{refusal.status.plugin}: {refusal}")
@@ -222,7 +250,7 @@ class Engine:
             outcome = Outcome.QUOTA_EXCEEDED if results.exceeded else Outcome.NO_REPLICAS_PLACED
             return results.end(outcome, f"{limits} leave no room for any of {wanted} replicas")
         results.unplaced = max(0, wanted - sum(placements.values()))
-        reason = availability(results.snapshot, results.filtered)
+        reason = _with_groups(availability(results.snapshot, results.filtered), results.choice)
         if results.unplaced:
             reason += f"; {_shortage(results.unplaced, wanted, division)}"
         if waiting := sum((division.explanation.get("waiting") or {}).values()):
@@ -233,7 +261,18 @@ class Engine:
 class _CycleResults:
     """The results of the extension points that have run."""
 
-    __slots__ = ("cycle", "division", "exceeded", "filtered", "profile", "scored", "selected", "snapshot", "unplaced")
+    __slots__ = (
+        "choice",
+        "cycle",
+        "division",
+        "exceeded",
+        "filtered",
+        "profile",
+        "scored",
+        "selected",
+        "snapshot",
+        "unplaced",
+    )
 
     def __init__(self, cycle: SchedulingCycle, snapshot: Snapshot, profile: str) -> None:
         self.cycle = cycle
@@ -245,6 +284,17 @@ class _CycleResults:
         self.unplaced = 0
         self.exceeded = ""
         self.selected: Sequence[Cluster] = ()
+        self.choice: Choice
+
+    def restart(self, choice: Choice) -> None:
+        """Forget what was placed with an earlier choice."""
+        self.choice, self.division, self.unplaced, self.exceeded, self.selected = choice, None, 0, "", ()
+
+    def actual(self, clusters: ClusterGroup) -> ClusterGroup:
+        """Return the clusters as their members report them, without what recent decisions assume."""
+        if self.cycle.clusters is self.snapshot.group:
+            return clusters
+        return ClusterGroup.of([self.snapshot.by_name[name] for name in clusters.names])
 
     def end(
         self, outcome: Outcome, reason: str, placements: Placements | None = None, failure: Status | None = None
@@ -275,6 +325,23 @@ class _CycleResults:
         return self.end(Outcome.PLUGIN_FAILED, f"{who}: {'; '.join(status.reasons)}", failure=status)
 
 
+def _with_groups(reason: str, choice: Choice) -> str:
+    groups = choice.describe()
+    return f"{reason}; {groups}" if groups else reason
+
+
+def _is_whole(decision: Decision) -> bool:
+    """Return whether no other tier could place more; a quota holds in all of them."""
+    if decision.outcome is Outcome.QUOTA_EXCEEDED or decision.exceeded:
+        return True
+    return decision.is_success and not decision.unplaced and not decision.waiting
+
+
+def _placed(decision: Decision) -> int:
+    """Return how many replicas of a decision have room."""
+    return sum(count or 0 for count in decision.placements.values()) - sum(decision.waiting.values())
+
+
 def _excess(unit: SchedulingUnit, placements: Placements) -> str:
     """Return the quota that a placement exceeds, "" for none."""
     if unit.quota is None:
@@ -284,7 +351,7 @@ def _excess(unit: SchedulingUnit, placements: Placements) -> str:
 
 
 def _divide_within_quota(
-    cycle: SchedulingCycle, framework: Framework, clusters: Sequence[Cluster], exceeded: str
+    cycle: SchedulingCycle, choice: Choice, clusters: Sequence[Cluster], exceeded: str
 ) -> Exchange[Division]:
     """Return the division of the largest total that the quota allows, found by bisection.
 
@@ -297,11 +364,11 @@ def _divide_within_quota(
     try:
         if low:
             cycle.unit = replace(unit, desired_replicas=low)
-            best = yield from framework.run_replicas(cycle, clusters)
+            best = yield from choice.divide(cycle, clusters)
         while high - low > 1:
             middle = (low + high) // 2
             cycle.unit = replace(unit, desired_replicas=middle)
-            division = yield from framework.run_replicas(cycle, clusters)
+            division = yield from choice.divide(cycle, clusters)
             if reason := _excess(unit, division.replicas):
                 high, exceeded = middle, reason
             else:

@@ -11,6 +11,7 @@ from federation.api import names
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.failover.completion import missing_clusters
 from federation.scheduling.engine import Decision, Placements
+from federation.scheduling.framework.orderedgroups import place_of
 from federation.scheduling.framework.types import Cluster, Effect, SchedulingUnit
 
 
@@ -40,8 +41,14 @@ def gaps_of(decision: Decision) -> frozenset[str]:
     rejected = decision.filtered.rejected if decision.filtered is not None else {}
     if unit.sticky or (unit.max_clusters is not None and len(placements) >= unit.max_clusters):
         return frozenset()
-    found = (decision.snapshot.by_name[name] for name in rejected if name not in placements)
-    return frozenset(cluster.name for cluster in found if _is_gap(unit, cluster))
+    clusters = decision.snapshot.by_name
+    found = (clusters[name] for name in rejected if name not in placements)
+    gaps = frozenset(cluster.name for cluster in found if _is_gap(unit, cluster))
+    if not (unit.groups and gaps):
+        return gaps
+    # A cluster of another group is not missing: its group is used only if the others are not enough.
+    used = {place_of(unit.groups, name, clusters[name].labels) for name in placements if name in clusters}
+    return frozenset(name for name in gaps if place_of(unit.groups, name, clusters[name].labels) in used)
 
 
 def describe(marks: frozenset[str]) -> str:

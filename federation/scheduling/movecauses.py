@@ -5,9 +5,11 @@ has: a request of the user, a change of what it asks for, a cluster that joined 
 return to clusters that it left when these were lost, or clusters that were not healthy when it was placed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
+from federation.scheduling.framework.policygroups import GroupMove
 from federation.scheduling.framework.types import SchedulingUnit
 from federation.scheduling.policyspec import Policy
 from federation.scheduling.triggers import (
@@ -18,24 +20,53 @@ from federation.scheduling.triggers import (
 )
 
 
+class QuietCauses(NamedTuple):
+    """Why an object is scheduled of which nothing changed; at most one holds.
+
+    `only_adds`: only unplaced replicas are scheduled. `goes_back`: an earlier group of clusters may have room for
+    replicas of a later one. `homes`: the clusters that replicas return to. `completes`: clusters that were missing in
+    its placement are stable now.
+    """
+
+    only_adds: bool = False
+    goes_back: bool = False
+    homes: frozenset[str] = frozenset()
+    completes: bool = False
+
+
+def quiet_causes(
+    changed: Iterable[str],
+    *,
+    can_place_more: bool,
+    has_unplaced: bool,
+    homes: frozenset[str],
+    completes: bool,
+) -> QuietCauses:
+    """Return the first cause that holds: replicas to place, a way back to a group or to clusters, a completion.
+
+    `can_place_more`: a cluster may have room that it had not; `has_unplaced` says for what.
+    """
+    if can_place_more:
+        return QuietCauses(only_adds=has_unplaced, goes_back=not has_unplaced)
+    if homes:
+        return QuietCauses(homes=homes)
+    return QuietCauses(completes=completes and not asks_for_other_clusters(changed))
+
+
 def with_causes(
     unit: SchedulingUnit,
     policy: Policy,
     comparison: TriggerComparison,
     annotations: Mapping[str, str],
-    *,
-    only_adds: bool,
-    homes: frozenset[str] | None,
-    completes: bool = False,
+    quiet: QuietCauses,
 ) -> SchedulingUnit:
-    """Return the unit with what may move it.
-
-    `only_adds`: only unplaced replicas are scheduled. `homes` are the clusters that replicas return to, None if none do
-    now. `completes`: clusters that were missing in its placement are stable now.
-    """
+    """Return the unit with what may move it."""
+    only_adds, goes_back, homes, completes = quiet
+    if unit.groups and (only_adds or goes_back):
+        unit = replace(unit, group_move=GroupMove.RETURN if goes_back else GroupMove.STAY)
     is_asked = asks_for_rebalance(annotations) or completes
-    if only_adds or homes is not None or is_asked:
-        unit = replace(unit, avoid_disruption=only_adds, homes=homes or frozenset())
+    if only_adds or homes or is_asked:
+        unit = replace(unit, avoid_disruption=only_adds, homes=homes)
     if is_asked or _asks_anew(unit, policy, comparison):
         unit = replace(unit, chooses_anew=True)
     return unit
@@ -48,7 +79,7 @@ def _asks_anew(unit: SchedulingUnit, policy: Policy, comparison: TriggerComparis
     """
     if not comparison.changed:
         return False
-    if asks_for_other_clusters(comparison.changed) and (unit.priorities or unit.preferred):
+    if asks_for_other_clusters(comparison.changed) and (unit.priorities or unit.preferred or unit.groups):
         return True
     when = policy.reschedule_when
     follows_joins = when is not None and when.cluster_joined and not policy.avoid_disruption

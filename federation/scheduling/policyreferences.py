@@ -12,6 +12,8 @@ from federation.api.selectors import compile_cluster_terms
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.placement.replicas import WILDCARD
 from federation.planning.waves.waverules import compile_rules
+from federation.scheduling.framework.orderedgroups import place_of
+from federation.scheduling.policyspec import to_groups
 
 _WARNINGS_MAX = 10
 Kinds = AbstractSet[tuple[str, str]]
@@ -38,6 +40,10 @@ def named_clusters(policy: Mapping[str, Any]) -> list[tuple[str, str]]:
             for place, name in enumerate(wave.get("clusters") or ())
         ]
     found += _of_terms("spec.clusterAffinity", spec.get("clusterAffinity") or ())
+    for index, group in enumerate(spec.get("clusterGroups") or ()):
+        at = f"spec.clusterGroups[{index}]"
+        found += [(f"{at}.clusters[{place}]", str(name)) for place, name in enumerate(group.get("clusters") or ())]
+        found += _of_terms(f"{at}.clusterAffinity", group.get("clusterAffinity") or ())
     return [(field, name) for field, name in found if name not in ("", WILDCARD)]
 
 
@@ -116,6 +122,9 @@ def _may_place(spec: Mapping[str, Any], name: str, labels: Mapping[str, str]) ->
     if listed and not listed & {name, WILDCARD}:
         return False
     if any(labels.get(key) != value for key, value in (spec.get("clusterSelector") or {}).items()):
+        return False
+    groups = spec.get("clusterGroups")
+    if groups and place_of(to_groups(groups), name, labels) is None:
         return False
     if not spec.get("clusterAffinity"):
         return True

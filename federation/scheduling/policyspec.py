@@ -19,6 +19,7 @@ from federation.planning.failover.tolerance import FailoverMode, FailoverRules, 
 from federation.planning.overrides.budget import rollout_problem
 from federation.planning.placement.topologydomains import SpreadConstraint
 from federation.planning.waves.waverules import to_annotation
+from federation.scheduling.framework.policygroups import GroupUse, OrderedGroup
 from federation.scheduling.framework.types import ReplicasStrategy, SchedulingMode, Toleration
 
 _NOT_CONTENT = frozenset(("autoMigration", "resourceSelectors", "rollout", "schedulingPriority"))
@@ -115,6 +116,7 @@ class Policy:
     tolerations: tuple[Toleration, ...]
     max_clusters: int | None
     topology_spread: tuple[SpreadConstraint, ...]
+    groups: tuple[OrderedGroup, ...]
     preferences: Preferences
     profile: str
     is_followed: bool
@@ -158,6 +160,7 @@ def compile_policy(source: Mapping[str, Any]) -> Policy:
         tolerations=to_tolerations(spec.get("tolerations") or ()),
         max_clusters=spec.get("maxClusters"),
         topology_spread=to_constraints(spec.get("topologySpread") or ()),
+        groups=to_groups(spec.get("clusterGroups") or ()),
         preferences=to_preferences(spec["placement"]) if spec.get("placement") else Preferences(),
         profile=str(spec.get("schedulingProfile") or ""),
         is_followed=not spec.get("disableFollowerScheduling"),
@@ -213,6 +216,21 @@ def to_constraints(entries: Sequence[Mapping[str, Any]]) -> tuple[SpreadConstrai
             int(entry["maxSkew"]),
             int(entry.get("minDomains") or 1),
             entry["whenUnsatisfiable"] == "DoNotSchedule",
+        )
+        for entry in entries
+    )
+
+
+def to_groups(entries: Sequence[Mapping[str, Any]]) -> tuple[OrderedGroup, ...]:
+    """Return the ordered groups of clusters of a policy."""
+    return tuple(
+        OrderedGroup(
+            str(entry.get("name") or ""),
+            GroupUse(entry.get("when") or GroupUse.FALLBACK),
+            entry.get("returnPolicy") == "WhenRoom",
+            frozenset(map(str, entry.get("clusters") or ())),
+            tuple(sorted((entry.get("clusterSelector") or {}).items())),
+            compile_cluster_terms(terms) if (terms := entry.get("clusterAffinity")) else None,
         )
         for entry in entries
     )

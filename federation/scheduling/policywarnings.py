@@ -4,7 +4,7 @@ They stay in force, because KubeAdmiral accepts them and stricter rules would br
 the field and its effect. Pure; the schedule controller emits the warnings as events.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from federation.api.selectors import compile_cluster_terms
@@ -57,11 +57,20 @@ def _about_arguments(
 
 
 def _about_affinity(spec: Mapping[str, Any]) -> Iterator[str]:
-    for index, term in enumerate(compile_cluster_terms(spec.get("clusterAffinity")).terms):
+    yield from _about_terms("spec.clusterAffinity", spec.get("clusterAffinity"))
+    for place, group in enumerate(spec.get("clusterGroups") or ()):
+        at = f"spec.clusterGroups[{place}]"
+        yield from _about_terms(f"{at}.clusterAffinity", group.get("clusterAffinity"))
+        if place == 0 and (group.get("when") == "Overflow" or group.get("returnPolicy") == "WhenRoom"):
+            yield f"{at}: when and returnPolicy have no effect in the first group; leave them out"
+
+
+def _about_terms(at: str, terms: Iterable[Mapping[str, Any]] | None) -> Iterator[str]:
+    for index, term in enumerate(compile_cluster_terms(terms).terms):
         if term.error:
-            yield f"spec.clusterAffinity[{index}] matches no cluster: {term.error}"
+            yield f"{at}[{index}] matches no cluster: {term.error}"
         elif not (term.labels or term.name_in or term.name_not_in):
-            yield f"spec.clusterAffinity[{index}] matches no cluster: it has no expression"
+            yield f"{at}[{index}] matches no cluster: it has no expression"
 
 
 def _about_tolerations(spec: Mapping[str, Any]) -> Iterator[str]:

@@ -35,6 +35,12 @@ class Profiles:
         """
         return self._hashes.get(name, "")
 
+    def plugin_fields_hash(self, name: str, template: Mapping[str, Any]) -> str:
+        """Return the hash of an object's labels and annotations that a profile's webhook plugins get, "" if none do."""
+        fields, metadata = self.plugin_fields(name), template.get("metadata") or {}
+        parts = [metadata.get(field) or {} for field in ("annotations", "labels") if field in fields]
+        return hash_of(parts) if parts else ""
+
     def plugin_fields(self, name: str) -> frozenset[str]:
         """Return the fields of the object that the profile's webhooks declare (`fields.unit`)."""
         return self._plugin_fields.get(name, frozenset())

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from federation.scheduling.engine import Decision
+from federation.scheduling.framework.orderedgroups import place_of
 from federation.scheduling.framework.runner import Framework
 from federation.scheduling.framework.types import ClusterChange
 
@@ -43,6 +44,27 @@ class QueueingHint:
 NO_CLUSTER_CHANGE = QueueingHint()
 """For objects that need another change: of a policy, a profile or a plugin."""
 ANY_CLUSTER_CHANGE = QueueingHint(other=ClusterChange.ANY)
+
+
+_ROOM = ClusterChange.ANY & ~ClusterChange.ANNOTATIONS
+"""Changes after which a cluster may have room that it had not."""
+
+
+def return_hint_for(decision: Decision) -> QueueingHint | None:
+    """Return the hint for replicas that may return to an earlier group of clusters, None where all are in the first.
+
+    Only changes of clusters of earlier groups count, and clusters that join or leave.
+    """
+    groups, clusters = decision.unit.groups, decision.snapshot.by_name
+    if not any(group.returns for group in groups):
+        return None
+    places = {name: place_of(groups, name, cluster.labels) for name, cluster in clusters.items()}
+    used = [place for name in decision.placements if (place := places.get(name)) is not None]
+    returning = [place for place in used if groups[place].returns]
+    if not returning:
+        return None
+    earlier = frozenset(name for name, place in places.items() if place is not None and place < max(returning))
+    return QueueingHint({_ROOM: earlier}, ClusterChange.MEMBERSHIP) if earlier else None
 
 
 def queueing_hint_for(decision: Decision, framework: Framework, now: datetime) -> QueueingHint:

@@ -82,6 +82,7 @@ def build_unit(
         "tolerations": policy.tolerations,
         "max_clusters": policy.max_clusters,
         "topology_spread": policy.topology_spread,
+        "groups": policy.groups,
     }
     preferences = policy.preferences
     if is_overridden(annotations):

@@ -186,6 +186,42 @@ class TopologySpreadConstraint(Model):
     clusters without the label; ScheduleAnyway prefers even domains and places every replica."""
 
 
+class GroupUse(StrEnum):
+    """Fallback uses a group only if the groups before it cannot take the whole workload; Overflow lets what has no room
+    there flow into it.
+    """
+
+    FALLBACK = "Fallback"
+    OVERFLOW = "Overflow"
+
+
+class GroupReturn(StrEnum):
+    """Never keeps replicas in the group in which they run; WhenRoom lets them return to an earlier group."""
+
+    NEVER = "Never"
+    WHEN_ROOM = "WhenRoom"
+
+
+class ClusterPreferenceGroup(Model):
+    """One of several groups of clusters that are used in their order. An extension of this project.
+
+    All conditions that are given must hold. A cluster belongs to the first group that it matches.
+    """
+
+    cluster_affinity: list[ClusterSelectorTerm] | None = None
+    """Terms over cluster labels and names, of which at least one must match."""
+    cluster_selector: dict[str, str] | None = None
+    """Labels that a cluster of the group must carry."""
+    clusters: Annotated[list[str] | None, Field(max_length=1000)] = None
+    """The names of the FederatedClusters of the group."""
+    name: Annotated[str, Field(min_length=1, max_length=63)]
+    """The name of the group, for reasons and the console."""
+    return_policy: GroupReturn = GroupReturn.NEVER
+    """Whether replicas leave this group when an earlier one has room for them again."""
+    when: GroupUse = GroupUse.FALLBACK
+    """When the group is used; without effect for the first one."""
+
+
 class PropagationPolicySpec(Model):
     """The selection of clusters, and the division of replicas."""
 
@@ -193,6 +229,15 @@ class PropagationPolicySpec(Model):
     """Moves replicas that a cluster cannot schedule; absent disables it."""
     cluster_affinity: list[ClusterSelectorTerm] | None = None
     """Terms over cluster labels and names, of which at least one must match."""
+    cluster_groups: Annotated[
+        list[ClusterPreferenceGroup] | None,
+        Field(
+            max_length=16,
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        ),
+    ] = None
+    """Groups of clusters in the order in which they are used; clusters of no group get nothing. An extension of this
+    project."""
     cluster_selector: dict[str, str] | None = None
     """Labels that a cluster must carry."""
     disable_follower_scheduling: bool | None = None

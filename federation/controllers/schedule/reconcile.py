@@ -41,7 +41,7 @@ from federation.scheduling.engine import Outcome, Placements
 from federation.scheduling.explain import digest_of_failure
 from federation.scheduling.healthgaps import describe, plan_marks
 from federation.scheduling.pendingreplicas import has_unplaced_replicas
-from federation.scheduling.queueinghints import ANY_CLUSTER_CHANGE, NO_CLUSTER_CHANGE, QueueingHint
+from federation.scheduling.queueinghints import ANY_CLUSTER_CHANGE, NO_CLUSTER_CHANGE, QueueingHint, return_hint_for
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.triggers import IGNORED_PLUGINS
 
@@ -206,7 +206,7 @@ class Reconciler:
         await self._place(context, due, decided, unavailable, permitted, eased)
         self._confirm(context.key)
         needs_hint = eased.needs_room or has_unplaced_replicas(decision)
-        hint = self._decider.hint_for(decision, due) if needs_hint else None
+        hint = self._decider.hint_for(decision, due) if needs_hint else return_hint_for(decision)
         result = self._requeueing.after_placement(context, hint, unavailable, snapshot)
         return _earlier(result, eased.requeue_after_s)
 
@@ -290,7 +290,10 @@ class Reconciler:
             stays = {name: stay.message for name, stay in eased.stays.items()}
             explanation |= {"placements": decision.placements, "stays": stays}
         is_retry = (
-            due.only_adds or eased.is_partial or (bool(unavailable) and due.comparison.changed == (IGNORED_PLUGINS,))
+            due.only_adds
+            or due.goes_back
+            or eased.is_partial
+            or (bool(unavailable) and due.comparison.changed == (IGNORED_PLUGINS,))
         )
         if is_retry and not is_moved:
             await self._reporter.tried_again(context.subject, decision.outcome, explanation, context.started_s)

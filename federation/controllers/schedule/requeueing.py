@@ -116,8 +116,9 @@ class Requeueing:
         return [plugin for plugin in plugins if self._outages.is_unavailable(plugin)]
 
     def remember_unplaced(self, context: AttemptContext) -> None:
-        """Retry unplaced replicas after any cluster change, when their hint was lost in a restart."""
-        if context.is_first and context.attempt.has_unplaced_replicas():
+        """Retry unplaced replicas, and those that may return to an earlier group, after a restart: it loses hints."""
+        attempt = context.attempt
+        if context.is_first and (attempt.has_unplaced_replicas() or attempt.may_go_back()):
             record = UnschedulableRecord("", b"", self._clock.now(), hint=ANY_CLUSTER_CHANGE)
             self._cache.unplaced.add(context.key, record)
 

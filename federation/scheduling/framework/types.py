@@ -19,6 +19,7 @@ from federation.api.selectors import ClusterTerms
 from federation.planning.placement.failback import Offers
 from federation.planning.placement.subsetquotas import SubsetSpread
 from federation.planning.placement.topologydomains import SpreadConstraint
+from federation.scheduling.framework.policygroups import GroupMove, OrderedGroup
 
 T = TypeVar("T")
 CPU = "cpu"
@@ -290,6 +291,8 @@ class SchedulingUnit:
     weights: Mapping[str, int] = field(default_factory=dict)
     priorities: Mapping[str, int] | None = None
     topology_spread: tuple[SpreadConstraint, ...] = ()
+    groups: tuple[OrderedGroup, ...] = ()
+    group_move: GroupMove = GroupMove.IF_NEEDED
     workload_spread: SubsetSpread | None = None
     auto_migration: AutoMigration | None = None
     custom_migration: CustomMigration | None = None

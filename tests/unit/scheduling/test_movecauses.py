@@ -7,7 +7,7 @@ import pytest
 from federation.api import names
 from federation.scheduling.framework.testing import a_divided_unit
 from federation.scheduling.framework.types import SchedulingUnit
-from federation.scheduling.movecauses import with_causes
+from federation.scheduling.movecauses import QuietCauses, with_causes
 from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.triggers import TriggerComparison
 
@@ -29,7 +29,9 @@ def caused(
     policy = compile_policy({"metadata": {"name": "p"}, "spec": {"reschedulePolicy": rules or {}}})
     comparison = TriggerComparison(is_due=True, changed=changed)
     given = a_divided_unit(2, **(unit or {}))
-    return with_causes(given, policy, comparison, annotations or {}, only_adds=only_adds, homes=homes)
+    return with_causes(
+        given, policy, comparison, annotations or {}, QuietCauses(only_adds=only_adds, homes=homes or frozenset())
+    )
 
 
 @pytest.mark.parametrize(

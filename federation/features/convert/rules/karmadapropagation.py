@@ -54,13 +54,15 @@ _DROPPED: tuple[tuple[str, str, tuple[object, ...]], ...] = (
 def to_policy_spec(spec: FieldReader, namespace: str) -> Object:
     """Return the spec of our policy; `namespace` is empty for a ClusterPropagationPolicy."""
     placement = spec.child("placement")
-    choice = _choice(placement)
+    groups = _groups(placement)
+    choice = ClusterChoice() if groups else to_cluster_choice(placement.child("clusterAffinity"))
     division = _division(placement, choice)
     follows = [spec.flag("propagateDeps"), spec.flag("association")]
     converted: Object = {
         "resourceSelectors": to_resource_selectors(spec, namespace),
         **division,
         **choice.selection(),
+        "clusterGroups": groups,
         "tolerations": [_toleration(each) for each in placement.children("clusterTolerations")],
         "maxClusters": _max_clusters(placement.children("spreadConstraints")),
         "disableFollowerScheduling": not any(follows) or None,
@@ -74,21 +76,14 @@ def to_policy_spec(spec: FieldReader, namespace: str) -> Object:
     return {key: value for key, value in converted.items() if value not in (None, [], {})}
 
 
-def _choice(placement: FieldReader) -> ClusterChoice:
-    groups = placement.children("clusterAffinities")
-    if not groups:
-        return to_cluster_choice(placement.child("clusterAffinity"))
-    first, *others = groups
-    first.text("affinityName")
-    for group in others:
-        group.text("affinityName")
-        to_cluster_choice(group)
-        group.note(
-            "",
-            "there are no ordered groups of clusters, only the first is converted; for a divided workload use"
-            " replicasStrategy: Binpack with preferences.priority over the clusters of all groups",
-        )
-    return to_cluster_choice(first)
+def _groups(placement: FieldReader) -> list[Object]:
+    """Return our ordered groups of clusters; a later one is used if the earlier ones cannot take the workload."""
+    converted = []
+    for index, group in enumerate(placement.children("clusterAffinities")):
+        choice = to_cluster_choice(group)
+        entry = {"name": group.text("affinityName") or f"group-{index + 1}", **choice.selection()}
+        converted.append({**entry, "clusters": choice.names} if choice.names else entry)
+    return converted
 
 
 def _division(placement: FieldReader, choice: ClusterChoice) -> Object:

@@ -158,11 +158,17 @@ def test_the_highest_weight_of_a_cluster_counts() -> None:
     assert spec["placement"] == [{"cluster": "east", "preferences": {"weight": 5}}, {"cluster": "*"}]
 
 
-def test_the_first_group_of_clusters_is_converted_and_the_others_are_noted() -> None:
-    groups = [{"affinityName": name, "clusterNames": [name]} for name in ("main", "backup")]
-    spec, notes = placed(clusterAffinities=groups)
-    assert spec["placement"] == [{"cluster": "main"}]
-    assert [note.field for note in notes] == ["spec.placement.clusterAffinities[1]"]
+def test_groups_of_clusters_keep_their_order() -> None:
+    main = {"affinityName": "main", "clusterNames": ["a", "b"]}
+    backup = {"affinityName": "backup", "labelSelector": {"matchLabels": {"tier": "backup"}}, "exclude": ["c"]}
+    spec, notes = placed(clusterAffinities=[main, backup])
+    assert "placement" not in spec
+    excluded = {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["c"]}]}
+    assert spec["clusterGroups"] == [
+        {"name": "main", "clusters": ["a", "b"]},
+        {"name": "backup", "clusterSelector": {"tier": "backup"}, "clusterAffinity": [excluded]},
+    ]
+    assert not notes
 
 
 def test_a_limit_of_clusters_and_groups_of_clusters() -> None:

@@ -1,0 +1,200 @@
+"""Ordered groups of clusters: tiers, overflow, what stays, and what returns."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from federation.scheduling.engine import Decision, Engine, Outcome
+from federation.scheduling.explain import to_explanation
+from federation.scheduling.framework.orderedgroups import share_of
+from federation.scheduling.framework.policygroups import GroupMove
+from federation.scheduling.framework.profile import DEFAULT_PROFILE
+from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit
+from federation.scheduling.framework.types import Cluster, ClusterChange, SchedulingUnit
+from federation.scheduling.policyspec import to_groups
+from federation.scheduling.queueinghints import return_hint_for
+from federation.scheduling.snapshot import Snapshot
+
+ENGINE = Engine(load_plugins())
+OWN = {"name": "own", "clusterSelector": {"kind": "own"}}
+RENTED = {"name": "rented", "clusterSelector": {"kind": "rented"}, "when": "Overflow"}
+FAR = {"name": "far", "clusters": ["far"]}
+
+
+def cluster(name: str, kind: str = "", cores: int = 4) -> Cluster:
+    labels = {"kind": kind} if kind else {}
+    return a_cluster(name).labelled(**labels).with_nodes(cores, cpu="1", memory="4Gi").built()
+
+
+FLEET = (cluster("a", "own"), cluster("b", "own"), cluster("far", cores=30), cluster("r", "rented"))
+
+
+def unit(
+    replicas: int, *groups: dict[str, Any], current: dict[str, int] | None = None, **fields: Any
+) -> SchedulingUnit:
+    return a_divided_unit(replicas, groups=to_groups(groups), current=current or {}, request={"cpu": 1000}, **fields)
+
+
+def decide(wanted: SchedulingUnit, fleet: tuple[Cluster, ...] = FLEET) -> Decision:
+    return ENGINE.decide(wanted, Snapshot(1, fleet), DEFAULT_PROFILE, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "current", "placed"),
+    [
+        (8, {}, {"a": 4, "b": 4}),
+        (11, {}, {"a": 4, "b": 4, "r": 3}),
+        (12, {}, {"a": 4, "b": 4, "r": 4}),
+        # What runs counts as room that is taken: the fleet shows its free nodes.
+        (10, {"r": 2}, {"a": 4, "b": 4, "r": 2}),
+        (3, {"a": 1, "r": 2}, {"a": 1, "r": 2}),
+        (2, {"a": 1, "b": 1, "r": 2}, {"a": 1, "b": 1}),
+        (1, {"a": 0, "r": 3}, {"r": 1}),
+        (13, {}, {"far": 13}),
+    ],
+)
+def test_the_first_group_is_filled_before_the_next(
+    replicas: int, current: dict[str, int], placed: dict[str, int]
+) -> None:
+    assert decide(unit(replicas, OWN, RENTED, FAR, current=current)).placements == placed
+
+
+def test_the_reason_and_the_explanation_name_the_groups() -> None:
+    decision = decide(unit(10, OWN, RENTED))
+    assert decision.reason == (
+        "3/4 clusters are available: 1 cluster(s) were in none of the policy's cluster groups; in groups own and rented"
+    )
+    explanation = to_explanation(decision)
+    assert explanation["division"]["groups"] == [
+        {"name": "own", "asked": 10, "placed": 8},
+        {"name": "rented", "asked": 2, "placed": 2},
+    ]
+    assert {step["group"] for step in explanation["division"]["steps"]} == {"own", "rented"}
+    assert explanation["rejected"]["far"]["plugin"] == "ClusterGroups"
+
+
+def test_a_fallback_group_takes_all_or_nothing_while_the_first_one_can_hold_it() -> None:
+    fallback = {**RENTED, "when": "Fallback"}
+    assert decide(unit(8, OWN, fallback)).placements == {"a": 4, "b": 4}
+    no_own = (cluster("far", cores=30), cluster("r", "rented", cores=20))
+    assert decide(unit(8, OWN, fallback), no_own).placements == {"r": 8}
+    large = (*FLEET[:3], cluster("r", "rented", cores=20))
+    assert decide(unit(9, OWN, fallback), large).placements == {"r": 9}
+
+
+def test_what_fits_nowhere_stays_in_its_group_and_waits_there() -> None:
+    fallback = {**RENTED, "when": "Fallback"}
+    decision = decide(unit(10, OWN, fallback, current={"r": 3}))
+    assert decision.placements.keys() == {"r"}
+    decision = decide(unit(10, OWN, fallback))
+    assert decision.placements.keys() == {"a", "b"}
+    assert sum(decision.waiting.values()) == 2
+
+
+def test_replicas_stay_in_a_fallback_group_until_the_policy_lets_them_return() -> None:
+    fallback = {**RENTED, "when": "Fallback"}
+    assert decide(unit(4, OWN, fallback, current={"r": 4})).placements == {"r": 4}
+    back = unit(4, OWN, {**fallback, "returnPolicy": "WhenRoom"}, current={"r": 4})
+    assert decide(back).placements == {"r": 4}
+    assert decide(a_return(back)).placements == {"a": 2, "b": 2}
+    stays = unit(4, OWN, fallback, current={"r": 4})
+    assert decide(a_return(stays)).placements == {"r": 4}
+
+
+def a_return(wanted: SchedulingUnit) -> SchedulingUnit:
+    fields = {name: getattr(wanted, name) for name in ("groups", "current", "request")}
+    return a_divided_unit(wanted.desired_replicas or 0, group_move=GroupMove.RETURN, **fields)
+
+
+def test_overflowing_replicas_return_as_far_as_there_is_room() -> None:
+    rented = {**RENTED, "returnPolicy": "WhenRoom"}
+    fleet = (cluster("a", "own", cores=1), cluster("r", "rented", cores=2))
+    before = unit(6, OWN, rented, current={"a": 2, "r": 4})
+    assert decide(before, fleet).placements == {"a": 2, "r": 4}
+    assert decide(a_return(before), fleet).placements == {"a": 3, "r": 3}
+
+
+def test_unplaced_replicas_are_added_in_the_groups_in_use_only() -> None:
+    fallback = {**RENTED, "when": "Fallback"}
+    large = (*FLEET[:3], cluster("r", "rented", cores=20))
+    stays = unit(12, OWN, fallback, current={"a": 4, "b": 4}, group_move=GroupMove.STAY)
+    assert decide(stays, large).placements.keys() == {"a", "b"}
+
+
+def test_copies_go_to_the_first_group_with_clusters_and_overflow_up_to_the_most_clusters() -> None:
+    def copies(most: int | None, *groups: dict[str, Any]) -> set[str]:
+        made = a_unit(groups=to_groups(groups), max_clusters=most, desired_replicas=1)
+        return set(decide(made).placements)
+
+    assert copies(None, OWN, RENTED) == {"a", "b"}
+    assert copies(3, OWN, RENTED) == {"a", "b", "r"}
+    assert copies(None, {"name": "none", "clusters": ["gone"]}, FAR) == {"far"}
+
+
+def test_the_most_clusters_hold_for_all_groups_together() -> None:
+    assert decide(unit(6, OWN, RENTED, max_clusters=2)).placements.keys() == {"a", "b"}
+    placed = decide(unit(6, {"name": "first", "clusters": ["a"]}, RENTED, max_clusters=2)).placements
+    assert placed == {"a": 4, "r": 2}
+
+
+def test_clusters_of_no_group_get_nothing() -> None:
+    decision = decide(unit(2, {"name": "gone", "clusters": ["gone"]}))
+    assert decision.outcome is Outcome.NO_FEASIBLE_CLUSTER
+    assert decision.reason == "0/4 clusters are available: 4 cluster(s) were in none of the policy's cluster groups"
+
+
+@pytest.mark.parametrize(
+    ("groups", "placements", "clusters"),
+    [
+        ((OWN, {**RENTED, "returnPolicy": "WhenRoom"}), {"a": 4, "r": 1}, {"a", "b"}),
+        ((OWN, {**RENTED, "returnPolicy": "WhenRoom"}), {"a": 4}, None),
+        ((OWN, RENTED), {"a": 4, "r": 1}, None),
+    ],
+)
+def test_room_in_an_earlier_group_wakes_what_may_return(
+    groups: tuple[dict[str, Any], ...], placements: dict[str, int], clusters: set[str] | None
+) -> None:
+    total = sum(placements.values())
+    hint = return_hint_for(decide(unit(total, *groups, current=placements)))
+    assert (hint is None) == (clusters is None)
+    if hint is not None and clusters is not None:
+        assert {name for name in "abrx" if hint.matches(name, ClusterChange.RESOURCES)} == clusters
+        assert hint.matches("x", ClusterChange.MEMBERSHIP)
+
+
+COUNTS = st.integers(0, 12)
+
+
+@given(COUNTS, COUNTS, COUNTS)
+def test_a_share_is_within_what_is_left_and_leaves_later_groups_theirs(rest: int, held: int, later: int) -> None:
+    share = share_of(rest, held, later)
+    assert 0 <= share <= rest
+    assert share >= min(held, rest)
+    assert share in (rest - later, min(held, rest))
+
+
+@given(
+    st.integers(1, 20),
+    st.dictionaries(st.sampled_from("abr"), st.integers(0, 6)),
+    st.dictionaries(st.sampled_from("abr"), st.integers(0, 6)),
+    st.sampled_from(GroupMove),
+    st.booleans(),
+)
+def test_groups_lose_no_replicas_and_move_only_what_may_return(
+    wanted: int, current: dict[str, int], cores: dict[str, int], move: GroupMove, returns: bool
+) -> None:
+    rented = {**RENTED, "returnPolicy": "WhenRoom" if returns else "Never"}
+    fleet = tuple(cluster(name, "rented" if name == "r" else "own", cores.get(name, 0)) for name in "abr")
+    running = {name: count for name, count in current.items() if count}
+    decision = decide(unit(wanted, OWN, rented, current=running, group_move=move), fleet)
+    if not decision.is_success:
+        return
+    placed = decision.placements
+    assert sum(count or 0 for count in placed.values()) + decision.unplaced == wanted
+    if sum(running.values()) <= wanted and not (returns and move is GroupMove.RETURN):
+        assert all((placed.get(name) or 0) >= count for name, count in running.items())
+    own = sum(running.get(name, 0) for name in "ab")
+    assert sum(placed.get(name) or 0 for name in "ab") >= min(own, wanted)
