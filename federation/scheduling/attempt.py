@@ -26,7 +26,7 @@ from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.types import Assumed, SchedulingMode, SchedulingUnit, Taint, Toleration
-from federation.scheduling.movecauses import QuietCauses, quiet_causes, with_causes
+from federation.scheduling.movecauses import NO_CAUSE, QuietCauses, quiet_causes, with_causes
 from federation.scheduling.podrequest import request_of, shape_of
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, PolicyRef
@@ -123,17 +123,10 @@ class Due:
     """Overriding annotations that have no effect, and why."""
     divides: bool = False
     """Whether the policy or an annotation asks for Divide, also for a kind that cannot be divided."""
-    only_adds: bool = False
-    """Whether only unplaced replicas are scheduled: nothing happened for which the policy lets others move."""
     is_spread: bool = False
     """Whether a WorkloadSpread targets the object."""
-    returns: bool = False
-    """Whether replicas only return to clusters that they left when these were lost: the decision is the division
-    without regard to where they are."""
-    completes: bool = False
-    """Whether a placement that was made without some clusters is completed."""
-    goes_back: bool = False
-    """Whether replicas of a later group of clusters may return to an earlier one: nothing else moves."""
+    quiet: QuietCauses = NO_CAUSE
+    """Why it is scheduled if nothing of it changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,16 +224,10 @@ def assess(
     )
     if has_finished_everywhere(attempt.federated) and not may_concern_finished(comparison.changed):
         return Deferred(_finished(comparison))
-    is_quiet = not (comparison.is_due or is_unschedulable)
-    quiet = QuietCauses()
-    if is_quiet:
-        quiet = quiet_causes(
-            comparison.changed,
-            can_place_more=can_place_more,
-            has_unplaced=not attempt.may_go_back(),
-            homes=homes,
-            completes=completes,
-        )
+    quiet = NO_CAUSE
+    if not (comparison.is_due or is_unschedulable):
+        has_unplaced = not attempt.may_go_back()
+        quiet = quiet_causes(comparison.changed, can_place_more, has_unplaced, homes=homes, completes=completes)
         if not any(quiet):
             return Deferred(comparison)
     unit = build_unit(
@@ -258,20 +245,8 @@ def assess(
     unit = with_causes(unit, policy, comparison, present, quiet)
     if unit.namespace in inputs.quotas and shape_of(template) is not None:
         unit = replace(unit, quota=inputs.quotas.headroom(key_in(federated), unit, snapshot.by_name))
-    return Due(
-        unit,
-        profile,
-        policy,
-        triggers.text,
-        comparison,
-        ignored,
-        divides=_divides(policy, federated),
-        is_spread=spread is not None,
-        only_adds=quiet.only_adds,
-        returns=bool(quiet.homes),
-        completes=quiet.completes,
-        goes_back=quiet.goes_back,
-    )
+    is_divided, is_spread = _divides(policy, federated), spread is not None
+    return Due(unit, profile, policy, triggers.text, comparison, ignored, is_divided, is_spread, quiet)
 
 
 def _finished(comparison: TriggerComparison) -> TriggerComparison:
@@ -344,7 +319,7 @@ def placement_patch(
     decision, and `placements` are written instead. `awaited` is a controller that must act on a changed
     decision before those of the type's pipeline. `is_partial`: some of its moves wait.
     """
-    is_partial = is_partial or due.only_adds or due.returns or is_held
+    is_partial = is_partial or due.quiet.only_adds or bool(due.quiet.homes) or is_held
     decided: Annotations = {
         names.SCHEDULING_DEFERRED_REASONS: due.comparison.deferred_reasons or None,
         names.SCHEDULING_SUMMARY: reason if len(reason) <= _SUMMARY_LENGTH_MAX else f"{reason[:_SUMMARY_LENGTH_MAX]}…",

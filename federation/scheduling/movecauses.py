@@ -34,13 +34,11 @@ class QuietCauses(NamedTuple):
     completes: bool = False
 
 
+NO_CAUSE = QuietCauses()
+
+
 def quiet_causes(
-    changed: Iterable[str],
-    *,
-    can_place_more: bool,
-    has_unplaced: bool,
-    homes: frozenset[str],
-    completes: bool,
+    changed: Iterable[str], can_place_more: bool, has_unplaced: bool, *, homes: frozenset[str], completes: bool
 ) -> QuietCauses:
     """Return the first cause that holds: replicas to place, a way back to a group or to clusters, a completion.
 

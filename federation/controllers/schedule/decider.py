@@ -151,7 +151,7 @@ class Decider:
         """Run the engine, and remote plugins on its behalf."""
         run = self._engine.run(due.unit, snapshot, due.profile, now=self._clock.now())
         decision, has_called_plugins = await drive(run, self._caller)
-        if due.only_adds:
+        if due.quiet.only_adds:
             decision = with_added_only(decision)
         decision = with_divided_kind(decision, context.attempt, due)
         inputs = inputs_of(

@@ -177,7 +177,7 @@ class Failover:
         returned, record = self._returned(context, due, decision, before)
         leaving = [name for name in before if name in self._clusters.by_name and name not in decision.placements]
         if not leaving:
-            if due.completes:
+            if due.quiet.completes:
                 return self._completed(context, due, returned, before, record)
             self.withdraw(context.key)
             text = eviction_text(structs.replace(record, stays={}), self._clock.now())
@@ -211,7 +211,7 @@ class Failover:
         """Limit what returns to clusters that were lost; return the record after it too."""
         now, record = self._clock.now(), eviction_record(context.federated)
         returns = self.returns(context.federated, due.policy)
-        if due.returns:
+        if due.quiet.homes:
             after = eviction.return_batch(before, decision.placements, returns.allowed, due.unit.max_clusters)
         else:
             rejected = decision.filtered.rejected if decision.filtered is not None else ()
@@ -220,7 +220,7 @@ class Failover:
             )
         gains = {name: (after.get(name) or 0) - (before.get(name) or 0) for name in returns.allowed}
         # The division does not want more there: nothing is left that could return.
-        is_over = {name for name in returns.allowed if due.returns and returns.allowed[name] and gains[name] <= 0}
+        is_over = {name for name in returns.allowed if due.quiet.homes and returns.allowed[name] and gains[name] <= 0}
         left = {name: record.left[name] - max(0, gains[name]) for name in returns.allowed if name not in is_over}
         has_returned = any(gain > 0 for gain in gains.values())
         record = structs.replace(record, left=left, returned_at=now if has_returned else record.returned_at)
@@ -229,7 +229,7 @@ class Failover:
         waits_s = returns.wait_s
         if has_returned and any(left.values()):
             waits_s = self.options.interval_s
-        elif any(returns.allowed.values()) and not (has_returned or due.returns or is_partial):
+        elif any(returns.allowed.values()) and not (has_returned or due.quiet.homes or is_partial):
             waits_s = 0.0  # this decision leaves replicas where they are; the next one is about returning
         eased = Eased(
             replace(decision, placements=after),

@@ -164,7 +164,7 @@ class Reconciler:
             if eased.waits_for_turn:
                 self._after_move()
                 return DONE  # its turn requeues it
-            if due.completes:  # the guard limits mistakes, and this is none; the pace of failover limits it
+            if due.quiet.completes:  # the guard limits mistakes, and this is none; the pace of failover limits it
                 kept = lost_clusters(context.attempt.current(), eased.decision.placements)
                 left = {name: eased.decision.placements.get(name, 0) for name in kept}
                 eased = replace(eased, left={**left, **eased.left})
@@ -257,7 +257,7 @@ class Reconciler:
     ) -> None:
         """Write a successful decision and report it."""
         decision = eased.decision
-        marks = plan_marks(context.federated, decision, context.attempt.current(), completes=due.completes)
+        marks = plan_marks(context.federated, decision, context.attempt.current(), completes=due.quiet.completes)
         if marks:
             decision = replace(decision, reason=f"{decision.reason}; {describe(marks)}")
         patch, is_moved = placement_patch(
@@ -290,8 +290,8 @@ class Reconciler:
             stays = {name: stay.message for name, stay in eased.stays.items()}
             explanation |= {"placements": decision.placements, "stays": stays}
         is_retry = (
-            due.only_adds
-            or due.goes_back
+            due.quiet.only_adds
+            or due.quiet.goes_back
             or eased.is_partial
             or (bool(unavailable) and due.comparison.changed == (IGNORED_PLUGINS,))
         )
@@ -317,7 +317,7 @@ class Reconciler:
     async def _fail_for_plugin(self, context: AttemptContext, due: Due, decided: Decided) -> None:
         """Report a decision that a failed plugin prevented."""
         decision, explanation = decided.decision, decided.explanation
-        if due.only_adds:
+        if due.quiet.only_adds:
             self._cache.unplaced.mark_retry((context.key,))  # The matching change has not led to a decision.
             await self._reporter.tried_again(context.subject, decision.outcome, explanation, context.started_s)
             return

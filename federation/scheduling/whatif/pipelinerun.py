@@ -132,7 +132,7 @@ def _schedule(run: PipelineRun, state: CompiledState, now: Any) -> Exchange[Obje
     if not isinstance(assessment, Due):
         return unchanged_patch(attempt, assessment)
     decision = yield from state.engine.run(assessment.unit, snapshot, assessment.profile, now=now)
-    decision = with_added_only(decision) if assessment.only_adds else decision
+    decision = with_added_only(decision) if assessment.quiet.only_adds else decision
     run.decision = decision = with_divided_kind(decision, attempt, assessment)
     if not decision.is_success:
         return unchanged_patch(attempt, Unschedulable(decision.outcome, decision.reason))
