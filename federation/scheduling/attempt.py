@@ -198,9 +198,8 @@ def assess(
     if profile is None:
         message = f"SchedulingProfile {policy.profile} of {attempt.ref} does not exist"
         return Unschedulable(names.REASON_PROFILE_NOT_FOUND, message)
-    federated, ignored = with_allowed_annotations(
-        _with_annotations(attempt.federated, attempt.annotations), inputs.annotation_policy
-    )
+    annotated = _with_annotations(attempt.federated, attempt.annotations)
+    federated, ignored = with_allowed_annotations(annotated, inputs.annotation_policy)
     template = federated["spec"]["template"]
     request, replicas = request_of(template), attempt.federated_type.replicas(template)
     spread = inputs.spreads.find(federated)
