@@ -6,7 +6,7 @@ read, so of two candidates one loses. Clocks of two machines are never compared.
 
 Unlike client-go's, a holder whose server is away or slow keeps the Lease until another candidate has it: meanwhile
 `may_act` is False. The duration that it writes grows with the time that renewals take, so that candidates leave a slow
-leader its Lease. Decision: docs/decisions/0096-a-slow-database-ends-no-process.md
+leader its Lease. Decision: docs/decisions/0100-a-slow-database-ends-no-process.md
 """
 
 import asyncio

@@ -5,13 +5,18 @@ import re
 from tests.support.sources import ROOT, sources
 
 FOLDER = ROOT / "docs" / "decisions"
-NOTES = {path.name for path in FOLDER.glob("0*.md")}
+NOTES = {path.name for path in FOLDER.glob("[0-9]*.md")}
 CODE = ("federation", "plugins", "tests", "tools", "benchmarks", "migrations")
 
 
 def test_the_index_lists_every_note_once() -> None:
-    listed = re.findall(r"\]\((0[^)]+\.md)\)", (FOLDER / "README.md").read_text(encoding="utf-8"))
+    listed = re.findall(r"\]\((\d[^)]+\.md)\)", (FOLDER / "README.md").read_text(encoding="utf-8"))
     assert sorted(listed) == sorted(NOTES)
+
+
+def test_no_two_notes_have_the_same_number() -> None:
+    numbers = [name[:4] for name in NOTES]
+    assert sorted(numbers) == sorted(set(numbers))
 
 
 def test_every_note_is_named_by_the_code_that_it_explains() -> None:

@@ -5,7 +5,7 @@ Within a tier the first group is filled, and only the rest flows into the next. 
 what it has and for all that no other group has, and after a scale-down the last group empties first.
 `groupdecision.py` runs the plugins for the groups of a tier.
 
-Decision: docs/decisions/0096-groups-of-clusters-are-tried-in-tiers.md
+Decision: docs/decisions/0101-groups-of-clusters-are-tried-in-tiers.md
 """
 
 from collections.abc import Mapping, Sequence
