@@ -10,7 +10,7 @@ from collections.abc import Collection, Container
 from federation.admission.federatedobjects import forbidden
 from federation.api import names
 from federation.apimachinery.resources import Object, Resource
-from federation.apiserver.admission.plugins import AdmissionPlugin
+from federation.apiserver.admission.plugins import AdmissionPlugin, DeletionProtection
 from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import Decide
 from federation.apiserver.verbs.requestoptions import Requester
@@ -37,6 +37,10 @@ class AuthorAdmission:
             text = f"its parts were written by more than {AUTHORS_MAX} users; delete it and create it again"
             raise forbidden(request, text, field="spec")
         return obj
+
+    def deletion_problem(self, obj: Object) -> str:
+        """Let the other plugin decide."""
+        return self._inner.deletion_problem(obj) if isinstance(self._inner, DeletionProtection) else ""
 
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:
         """Let the other plugin decide."""

@@ -10,12 +10,14 @@ from federation.api import names
 from federation.api.crds import crd_manifests
 from federation.api.resources import ADVANCED_STATEFUL_SETS, KRUISE_GROUP, UNITED_DEPLOYMENTS
 from federation.apimachinery.conditions import find
+from federation.apimachinery.errors import Forbidden
 from federation.apimachinery.resources import (
     CONTROLLER_REVISIONS,
     CRDS,
     DEPLOYMENTS,
     EVENTS,
     HORIZONTAL_POD_AUTOSCALERS,
+    NAMESPACES,
     NODES,
     PODS,
     REPLICA_SETS,
@@ -23,7 +25,12 @@ from federation.apimachinery.resources import (
     Object,
     Resource,
 )
-from federation.features.uniteddeployment.names import EVENT_SPECIFY_REPLICAS, RESERVED_POD_LABEL, SUBSET_PROVISIONED
+from federation.features.uniteddeployment.names import (
+    DELETE_PROTECTION_LABEL,
+    EVENT_SPECIFY_REPLICAS,
+    RESERVED_POD_LABEL,
+    SUBSET_PROVISIONED,
+)
 from federation.features.uniteddeployment.rules.workloadkinds import CLONE_SETS
 from federation.simulator.options import NodeShape
 
@@ -522,3 +529,29 @@ async def test_a_deleted_united_deployment_takes_its_workloads_and_their_pods() 
 def _owner(obj: Object) -> str:
     (owner,) = [each for each in obj["metadata"]["ownerReferences"] if each.get("controller")]
     return str(owner["uid"])
+
+
+async def test_a_protected_one_is_deleted_by_nobody_until_its_label_is_removed() -> None:
+    async with a_member(ECS, united_deployments=True) as member:
+        client = member.client
+        await client.create(NAMESPACES, {"metadata": {"name": "shop"}})
+        united = a_united(a_subset("ecs"), replicas=1)
+        united["metadata"] |= {"namespace": "shop", "labels": {DELETE_PROTECTION_LABEL: "Cascading"}}
+        await client.create(V1ALPHA1, united)
+        with pytest.raises(Forbidden, match="Cascading forbids the deletion while"):
+            await client.delete(V1ALPHA1, "sample", "shop")
+        await client.delete(NAMESPACES, "shop")
+
+        async def is_refused() -> bool:
+            namespace = await client.get(NAMESPACES, "shop")
+            failed = find(namespace["status"].get("conditions"), "NamespaceDeletionContentFailure") or {}
+            return DELETE_PROTECTION_LABEL in failed.get("message", "")
+
+        await member.until(is_refused)
+        assert await client.get(V1ALPHA1, "sample", "shop")
+        await client.patch(V1ALPHA1, "sample", {"metadata": {"labels": None}}, namespace="shop")
+
+        async def is_gone() -> bool:
+            return not any(each["metadata"]["name"] == "shop" for each in (await client.list(NAMESPACES)).items)
+
+        await member.until(is_gone)

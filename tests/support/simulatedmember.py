@@ -17,6 +17,7 @@ from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
+from federation.features.uniteddeployment.admission import UnitedDeploymentAdmission
 from federation.features.uniteddeployment.unitedservice import UnitedDeploymentService
 from federation.features.workloadspread.incluster.configurations import definitions
 from federation.simulator.options import MemberOptions, NodeShape
@@ -143,6 +144,7 @@ async def a_member(
         await spreads[0].prepare()
     tasks.append(asyncio.create_task(workloads.run()))
     if united_deployments:
+        registry.add_admission_plugin(UnitedDeploymentAdmission())
         service = UnitedDeploymentService(member.client, patch_pod=patch_pod, clock=clock, cluster="east")
         tasks.append(asyncio.create_task(service.run()))
     try:

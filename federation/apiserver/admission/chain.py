@@ -23,7 +23,7 @@ from federation.apiserver.admission.limitranges import LimitRanges
 from federation.apiserver.admission.mutatingpolicies import Key, MutatingPolicies
 from federation.apiserver.admission.mutations import PatchBudget
 from federation.apiserver.admission.paramaccess import ParamAccess
-from federation.apiserver.admission.plugins import AdmissionPlugin, PluginPair
+from federation.apiserver.admission.plugins import AdmissionPlugin, DeletionProtection, PluginPair
 from federation.apiserver.admission.requests import CREATE, DELETE, UPDATE, AdmissionRequest
 from federation.apiserver.admission.resourceclaims import ResourceClaims
 from federation.apiserver.admission.validatingpolicies import ValidatingPolicies
@@ -68,6 +68,8 @@ class Admission:
 
         One plugin owns a resource, unless it is added beside those that are there; it is called after them.
         """
+        if isinstance(plugin, DeletionProtection):
+            self._context.protections |= dict.fromkeys(plugin.resources, plugin.deletion_problem)
         if beside_others:
             for name in plugin.resources:
                 present = self.guarded.get(name)

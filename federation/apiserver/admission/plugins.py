@@ -5,7 +5,7 @@ of their resources, subresources and dry runs included, but not for writes of th
 """
 
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from federation.apimachinery.resources import Object
 from federation.apiserver.admission.requests import AdmissionRequest
@@ -30,6 +30,20 @@ class AdmissionPlugin(Protocol):
         `access` decides about the requester's permissions. The object is stored only if the state that it replaces
         has not changed meanwhile; otherwise the plugin is called again. It may read the registry.
         """
+        ...
+
+
+@runtime_checkable
+class DeletionProtection(Protocol):
+    """A plugin that may also refuse deletions, whoever asks: users, the collector of a namespace, the end of a kind."""
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """The resources, as `Resource.group_resource`."""
+        ...
+
+    def deletion_problem(self, obj: Object) -> str:
+        """Return why the object must not be deleted, with the remedy; "" if it may."""
         ...
 
 

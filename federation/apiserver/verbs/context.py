@@ -168,6 +168,8 @@ class VerbContext:
     """Set by the registry right after construction; inactive until something is configured."""
     defaults: DefaultAdmission | None = None
     """Set by the registry right after construction."""
+    protections: dict[str, Callable[[Object], str]] = field(default_factory=dict)
+    """By resource (`Resource.group_resource`): return why an object must not be deleted, "" if it may."""
     quota: QuotaKeeper | None = None
     """Limits on namespaces; None if nothing is limited."""
     authorize: Authorize | None = None

@@ -58,7 +58,7 @@ class Deleter:
             # In its stored version: only metadata, which all versions share, is read and changed.
             obj = encoding.decode(entry.value)
             _check_preconditions(info, obj, options)
-            if refusal := info.strategy.deletion_refusal(obj):
+            if refusal := info.strategy.deletion_refusal(obj) or self._protection(info, obj):
                 raise Forbidden(
                     f'{info.group_resource} "{name}" is forbidden: {refusal}', details=status_details(info, name)
                 )
@@ -85,6 +85,11 @@ class Deleter:
             except NotFound:
                 continue
         return found
+
+    def _protection(self, info: KindInfo, obj: Object) -> str:
+        """Return why an object that is not being deleted yet is protected, "" if it is not."""
+        problem = self._context.protections.get(info.group_resource)
+        return "" if problem is None or obj["metadata"].get("deletionTimestamp") else problem(obj)
 
     async def _delete_entry(
         self, info: KindInfo, entry: Entry, obj: Object, options: DeleteOptions

@@ -38,7 +38,12 @@ from federation.apiserver.semantics.validation.selectorvalidation import (
 from federation.features.uniteddeployment.rules.clustertargets import ClusterName, policy_labels, registered_clusters
 from federation.features.uniteddeployment.rules.subsettemplate import Target, render_workload
 from federation.features.uniteddeployment.rules.uniteddefaults import default_united
-from federation.features.uniteddeployment.rules.unitedvalidation import UnitedRules, validate_united, validate_update
+from federation.features.uniteddeployment.rules.unitedvalidation import (
+    UnitedRules,
+    deletion_problem,
+    validate_united,
+    validate_update,
+)
 from federation.features.uniteddeployment.rules.workloadkinds import WorkloadKind, kind_of
 
 Review = Callable[[Resource, Object, UserInfo], Awaitable[Any]]
@@ -91,6 +96,10 @@ class UnitedDeploymentAdmission:
         if request.subresource or request.operation not in (CREATE, UPDATE):
             return obj
         return {**default_united(obj), **({"status": obj["status"]} if "status" in obj else {})}
+
+    def deletion_problem(self, obj: Object) -> str:
+        """Return why a label protects the object from deletion, "" if none does."""
+        return deletion_problem(obj)
 
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:
         """Raise Invalid when the spec cannot be realised, or an update changes what is fixed.
