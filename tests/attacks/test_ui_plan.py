@@ -16,6 +16,7 @@ from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
 from federation.apimachinery.errors import TooManyRequests
 from federation.apimachinery.resources import CONFIGMAPS, SECRETS
 from federation.apiserver.auth.clientcertificates import Peer
+from federation.features.catalogue import spread_compiler
 from federation.plans.planner import Planners
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.whatif.state import ObjectSet
@@ -59,7 +60,7 @@ async def test_hostile_manifests_are_refused_on_the_page(parts: Parts, manifests
 async def test_a_plan_that_rests_keeps_no_other_user_waiting() -> None:
     """The server lets a user rest for what he used, in the middle of a plan: nobody else waits for him."""
     async with a_world(members=(), has_workloads=False) as world:
-        planners = Planners(load_plugins(), None, world.clock)
+        planners = Planners(load_plugins(), spread_compiler(), None, world.clock)
         nothing = ObjectSet({})
         async with planners.of(world.user, "tenant") as resting:
             async with asyncio.timeout(5), planners.of(world.user, "other") as planner:

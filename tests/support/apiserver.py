@@ -168,6 +168,15 @@ def build(
     )
 
 
+async def calm(store: Store) -> None:
+    """Return when the background loops have stopped writing."""
+    quiet, seen = 0, -1
+    while quiet < 50:
+        revision = await store.revision()
+        quiet, seen = (quiet + 1, seen) if revision == seen else (0, revision)
+        await asyncio.sleep(0)
+
+
 async def _serve(
     directory: Path,
     store: Store,

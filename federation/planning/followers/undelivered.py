@@ -25,6 +25,7 @@ _REFUSED = frozenset(
         "CreationFailed",
         "UpdateFailed",
         "KindNotServed",
+        "EndUnknown",
         "CorrectionPaused",
     )
 )

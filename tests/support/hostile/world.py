@@ -30,7 +30,7 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import WriteOptions
 from federation.hosting.roles import HOST_RBAC
 from tests.conformance.apiserver.objects import a_definition
-from tests.support.apiserver import build
+from tests.support.apiserver import build, calm
 
 KEPT = "kept"
 ADMIN = Peer("admin", ("system:masters",))
@@ -229,19 +229,10 @@ async def a_target(directory: Path) -> AsyncIterator[Target]:
     await _fill(parts.registry)
     target = Target(parts.app, parts.registry, store)
     try:
-        await _calm(store)
+        await calm(store)
         yield target
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await store.close()
-
-
-async def _calm(store: RecordingStore) -> None:
-    """Return when the background loops have stopped writing."""
-    quiet, seen = 0, -1
-    while quiet < 50:
-        revision = await store.revision()
-        quiet, seen = (quiet + 1, seen) if revision == seen else (0, revision)
-        await asyncio.sleep(0)

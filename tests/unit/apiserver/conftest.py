@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import httpx
 import orjson
 import pytest
-from tests.support.apiserver import Parts, build
+from tests.support.apiserver import Parts, build, calm
 from tests.support.faults import StoreCopy, copy_of, restored
 
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
@@ -62,6 +62,7 @@ async def running(directory: Path, options: AppOptions | None = None) -> AsyncIt
     await parts.registry.start()
     tasks = [asyncio.create_task(parts.authorizer.run()), asyncio.create_task(parts.registry.run())]
     await parts.authorizer.wait_synced()
+    await calm(store)
     yield parts
     for task in tasks:
         task.cancel()
