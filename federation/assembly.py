@@ -140,7 +140,9 @@ class ControlPlane:
         self._runs_controllers = processrole.runs_controllers(settings.role, is_shared=self._store.database.is_shared)
         self._leadership: Leadership | None = None
         if self._store.database.is_shared:
-            self._leadership = Leadership(self.client, settings.leader_election, clock)
+            self._leadership = Leadership(
+                self.client, settings.leader_election, clock, database_now=self._store.database.now
+            )
         lead = self._leadership
         fence, may_write = (lead.fence(self._server.registry), lead.may_act) if lead is not None else (None, None)
         self._fence = fence

@@ -6,11 +6,12 @@ Decision: docs/decisions/0050-one-process-reconciles.md
 import platform
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from datetime import datetime
 from typing import Any
 
 from federation.api import names
-from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import FederationError
+from federation.apimachinery.clock import CLOCKS_DIFFER_S, Clock, lead_s
+from federation.apimachinery.errors import FederationError, StoreUnavailable
 from federation.apimachinery.resources import LEASES
 from federation.apimachinery.tasks import Supervisor
 from federation.apiserver.registry.registry import Registry
@@ -23,13 +24,41 @@ _LEASE = "federation-controllers"
 
 
 class Leadership:
-    """The candidacy of this process."""
+    """The candidacy of this process.
 
-    def __init__(self, client: Client, options: LeaderOptions, clock: Clock) -> None:
+    `database_now` returns the time of a database that all candidates share. A process whose clock differs from it does
+    not lead: with a clock that is ahead, tolerations, times to live and pauses end, and objects are moved and deleted.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        options: LeaderOptions,
+        clock: Clock,
+        database_now: Callable[[], Awaitable[datetime | None]] | None = None,
+    ) -> None:
+        self._clock, self._database_now = clock, database_now
         self._identity = f"{platform.node()}_{uuid.uuid4().hex[:12]}"
         self._elector = LeaderElector(
-            client, namespace=names.SYSTEM_NAMESPACE, name=_LEASE, identity=self._identity, clock=clock, options=options
+            client,
+            namespace=names.SYSTEM_NAMESPACE,
+            name=_LEASE,
+            identity=self._identity,
+            clock=clock,
+            options=options,
+            find_problem=self._find_problem,
         )
+
+    async def _find_problem(self) -> str:
+        """Return what is wrong with the clock of this process, "" if nothing is, or the database does not answer."""
+        if self._database_now is None:
+            return ""
+        before = self._clock.now()
+        try:
+            there = await self._database_now()
+        except StoreUnavailable:
+            return ""  # then the Lease is not written either
+        return clock_problem(lead_s(before, there, self._clock.now())) if there is not None else ""
 
     def fence(self, registry: Registry) -> Fence:
         """Return what refuses writes of this process to an embedded host after another one took the Lease."""
@@ -50,6 +79,17 @@ class Leadership:
             await self._elector.run(lead, is_final=True)
         except LeadershipLost as lost:
             raise FederationError(f"{lost}; another process runs the controllers now: start this one again") from lost
+
+
+def clock_problem(lead_s: float) -> str:
+    """Return a sentence about a clock that is `lead_s` ahead of the database's, "" if that is within the tolerance."""
+    if abs(lead_s) <= CLOCKS_DIFFER_S:
+        return ""
+    where = "ahead of" if lead_s > 0 else "behind"
+    return (
+        f"the clock of this machine is {abs(lead_s):.0f} s {where} the database's: synchronise both; until then this"
+        " process runs no controllers"
+    )
 
 
 def supervised(loops: Iterable[tuple[str, Run]], clock: Clock) -> Callable[[], Coroutine[Any, Any, None]]:

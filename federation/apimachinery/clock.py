@@ -113,6 +113,13 @@ def is_ahead(moment: datetime, now: datetime) -> bool:
     return (moment - now).total_seconds() > CLOCKS_DIFFER_S
 
 
+def lead_s(before: datetime, there: datetime, after: datetime) -> float:
+    """Return how far this clock is ahead of one that was read between `before` and `after`; 0 if they may agree."""
+    if there < before:
+        return (before - there).total_seconds()
+    return min(0.0, (after - there).total_seconds())
+
+
 def from_rfc3339(text: str) -> datetime:
     """Return the datetime of a Kubernetes `Time` or `MicroTime`; ValueError for any other text."""
     moment = datetime.fromisoformat(text)

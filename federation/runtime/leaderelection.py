@@ -26,6 +26,7 @@ from federation.runtime.workqueue import Jitter
 
 _log = structlog.get_logger(__name__)
 _MARGIN = 1.2
+_CHECK_S = 30.0
 _is_leader = Gauge("federation_runtime_leader", "1 while this process holds the Lease", ["lease"])
 
 
@@ -63,8 +64,16 @@ class LeadershipLost(FederationError):
     """Another candidate may lead from now on."""
 
 
+async def _has_no_problem() -> str:
+    return ""
+
+
 class LeaderElector:
-    """One candidate for one Lease. `identity` must be unique among the candidates."""
+    """One candidate for one Lease. `identity` must be unique among the candidates.
+
+    `find_problem` returns why this candidate must not lead, "" if it may. It is awaited before the Lease is taken, and
+    every 30 s by the leader.
+    """
 
     def __init__(
         self,
@@ -76,6 +85,7 @@ class LeaderElector:
         clock: Clock | None = None,
         options: LeaderOptions | None = None,
         jitter: Jitter = random.random,
+        find_problem: Callable[[], Awaitable[str]] = _has_no_problem,
     ) -> None:
         self.is_leader = False
         self._client = client
@@ -83,6 +93,8 @@ class LeaderElector:
         self._clock = clock or SystemClock()
         self._options = options or LeaderOptions()
         self._jitter = jitter
+        self._find_problem = find_problem
+        self._problem = ""
         self._observed: tuple[str, str] = ("", "")
         self._observed_at_s = 0.0
         self._may_act_until_s = 0.0
@@ -123,13 +135,19 @@ class LeaderElector:
                 self._set_leader(leader=False)
                 await self._within(self._release(), self._options.retry_period_s)
             if is_final:
-                raise LeadershipLost(f"another candidate took the Lease {self._namespace}/{self._name}")
+                lost = f"another candidate took the Lease {self._namespace}/{self._name}"
+                raise LeadershipLost(self._problem or lost)
 
     async def _keep_renewing(self) -> None:
-        """Renew until another candidate leads."""
+        """Renew until another candidate leads, or this one must not."""
         is_overdue = False
+        checked_s = self._clock.monotonic()
         while not self._has_lost():
             await self._clock.sleep(self._options.retry_period_s)
+            if self._clock.monotonic() - checked_s >= _CHECK_S:
+                checked_s = self._clock.monotonic()
+                if await self._has_problem():
+                    return
             if is_overdue := self._report_overdue(was_overdue=is_overdue):
                 limit_s = max(self._options.renew_deadline_s, 2 * self._pace_s)
             else:
@@ -137,6 +155,14 @@ class LeaderElector:
             if await self._within(self._attempt(), limit_s) is None:
                 # It may still take effect; the next one gets more time.
                 self._pace_s = min(max(self._pace_s, limit_s), self._options.lease_duration_s_max / 2)
+
+    async def _has_problem(self) -> bool:
+        """Return whether this candidate must not lead; log when that changes."""
+        problem = await self._find_problem()
+        if problem != self._problem and problem:
+            _log.warning("this process must not lead", lease=self._name, problem=problem)
+        self._problem = problem
+        return bool(problem)
 
     def _report_overdue(self, *, was_overdue: bool) -> bool:
         """Return whether this candidate may not act until its next renewal; log when that changes."""
@@ -161,6 +187,8 @@ class LeaderElector:
             lease = None
         except (ApiError, ClusterError) as failure:
             return self._fail(failure)
+        if not self.is_leader and (lease is None or self._may_take(lease)) and await self._has_problem():
+            return False
         try:
             if lease is None:
                 await self._client.create(LEASES, self._to_lease(None, duration_s))

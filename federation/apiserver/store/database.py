@@ -9,6 +9,7 @@ each, run on the loop and a helper process waits for the disk (`sqlite.py`); Pos
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -70,6 +71,10 @@ class Database(Protocol):
 
     def changes(self) -> AsyncIterator[None]:
         """Yield once, then whenever another process may have committed; end at once for a database not shared."""
+        ...
+
+    async def now(self) -> datetime | None:
+        """Return the time of the server that all processes share; None for a database not shared."""
         ...
 
     async def erase_deleted(self) -> None:

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from datetime import datetime
 from typing import Any, TypeVar
 
 import psycopg
@@ -156,6 +157,13 @@ class PostgreSQLDatabase:
             except (psycopg.Error, SQLAlchemyError) as error:
                 _log.info("store listener reconnects", database=self.name, error=" ".join(str(error).split())[:200])
                 await asyncio.sleep(self._options.tail_interval_s)
+
+    async def now(self) -> datetime:
+        query = select(func.clock_timestamp())
+        found: datetime = await self.read(
+            lambda connection: connection.execute(query).scalar_one(), is_one_statement=True
+        )
+        return found
 
     async def erase_deleted(self) -> None:
         """Return at once: the server's VACUUM frees deleted rows, and its WAL is recycled."""

@@ -172,6 +172,9 @@ class SQLiteDatabase:
         for _ in ():
             yield
 
+    async def now(self) -> None:
+        """Return None: this process has the database for itself."""
+
     async def erase_deleted(self) -> None:
         """Checkpoint and truncate the WAL, whose old pages hold deleted rows; `secure_delete` overwrote the others.
 

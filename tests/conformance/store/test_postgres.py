@@ -1,5 +1,7 @@
 """PostgreSQL: errors name the database and the remedy, and never the password."""
 
+from datetime import UTC, datetime
+
 import pytest
 from tests.support.postgres import PostgresServer
 
@@ -31,6 +33,15 @@ async def test_an_error_names_the_missing_database_permission(postgres: Postgres
     assert message.startswith("ConfigurationError")
     assert "permission denied for schema public; let the user of the store url create tables" in message
     assert "secret-word" not in message
+
+
+async def test_the_time_is_that_of_the_server(postgres: PostgresServer) -> None:
+    store = SQLStore(postgres.create_database())
+    await store.ready()
+    before = datetime.now(UTC)
+    found = await store.database.now()
+    assert before <= found <= datetime.now(UTC)
+    await store.close()
 
 
 async def test_a_server_that_does_not_run_may_be_tried_again(postgres: PostgresServer) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from federation.apimachinery.clock import ManualClock, SystemClock, from_rfc3339, to_rfc3339, to_rfc3339_micro
+from federation.apimachinery.clock import ManualClock, SystemClock, from_rfc3339, lead_s, to_rfc3339, to_rfc3339_micro
 
 
 async def test_sleepers_wake_at_their_own_deadlines_in_order() -> None:
@@ -101,3 +101,12 @@ def test_times_are_written_as_kubernetes_does() -> None:
 def test_a_malformed_time_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         from_rfc3339(text)
+
+
+@pytest.mark.parametrize(
+    ("before_s", "there_s", "after_s", "lead"),
+    [(0, 0, 0, 0), (10, 12, 15, 0), (100, 40, 102, 60), (100, 163, 103, -60), (100, 100, 160, 0)],
+)
+def test_a_clock_is_ahead_by_what_the_time_of_the_question_does_not_explain(before_s, there_s, after_s, lead) -> None:
+    moments = [datetime.fromtimestamp(1_800_000_000 + each_s, UTC) for each_s in (before_s, there_s, after_s)]
+    assert lead_s(*moments) == lead

@@ -14,6 +14,7 @@ class Candidate:
     """An elector with its own way to the server, and a record of when it led."""
 
     def __init__(self, server, clock, identity: str) -> None:
+        self.problem = ""
         self.client = FaultyClient(server)
         self.clock = clock
         self.led: list[tuple[float, float | None]] = []
@@ -25,7 +26,11 @@ class Candidate:
             clock=clock,
             options=LeaderOptions(),
             jitter=lambda: 0.0,
+            find_problem=self.find_problem,
         )
+
+    async def find_problem(self) -> str:
+        return self.problem
 
     async def lead(self) -> None:
         self.led.append((self.clock.monotonic(), None))
@@ -298,3 +303,24 @@ def test_a_duration_covers_two_renewals(pace_s) -> None:
         assert options.lease_duration_s <= duration_s <= options.lease_duration_s_max
         assert options.deadline_s(duration_s) >= 2 * pace_s + options.retry_period_s
         assert pace_s > 1 or duration_s == options.lease_duration_s
+
+
+async def test_a_candidate_with_a_problem_never_leads(one, two, clock, start, settle) -> None:
+    one.problem = "its clock is wrong"
+    start(one.elector.run(one.lead))
+    await clock.advance(60)
+    assert not one.led, "not even while nobody else leads"
+    start(two.elector.run(two.lead))
+    await clock.advance(10)
+    assert two.is_leading
+    one.problem, two.problem = "", "its clock is wrong"
+    await clock.advance(60)
+    assert one.is_leading, "the leader has released the Lease"
+
+
+async def test_the_end_of_a_leader_with_a_problem_names_it(one, clock, settle) -> None:
+    running = asyncio.ensure_future(one.elector.run(one.lead, is_final=True))
+    await settle()
+    one.problem = "its clock is wrong"
+    with pytest.raises(LeadershipLost, match="its clock is wrong"):
+        await asyncio.gather(running, clock.advance(60))
