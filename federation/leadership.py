@@ -28,7 +28,7 @@ class Leadership:
 
     `database_now` returns the time of a database that all candidates share. A process whose clock differs from it does
     not lead: with a clock that is ahead, tolerations, times to live and pauses end, and objects are moved and deleted.
-    Decision: docs/decisions/0098-a-wrong-clock-does-not-lead.md
+    Decision: docs/decisions/0102-a-wrong-clock-does-not-lead.md
     """
 
     def __init__(
