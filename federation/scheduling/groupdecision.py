@@ -76,7 +76,7 @@ class TierChoice:
         """Return the clusters of the first group; of objects that are copied also of later ones, up to maxClusters."""
         cycle.selections.clear()
         self._used = []
-        found: list[Cluster] = []
+        found = ClusterGroup.of(())
         refusal: UnschedulableError | None = None
         most = cycle.unit.max_clusters
         for members in self._tier:
@@ -87,12 +87,12 @@ class TierChoice:
                 continue
             if clusters:
                 self._used.append(members.group.name)
-                found += clusters
+                found = ClusterGroup.of([*found, *clusters]) if found else clusters
             if found and (cycle.unit.mode is SchedulingMode.DIVIDE or most is None or len(found) >= most):
                 break
         if refusal is not None and not found:
             raise refusal
-        return ClusterGroup.of(found) if len(self._used) != 1 else clusters
+        return found
 
     def _select_in(self, cycle: SchedulingCycle, members: Members, used: int) -> Exchange[ClusterGroup]:
         """Return the selected clusters of one group; `used` is the number of clusters that earlier groups use."""
@@ -105,29 +105,39 @@ class TierChoice:
             cycle.unit = unit
 
     def divide(self, cycle: SchedulingCycle, clusters: Sequence[Cluster]) -> Exchange[Division]:
-        """Return the division over the groups; `clusters` are not needed, because each group selects its own."""
+        """Return the division over the groups; `clusters` are not needed, because each group selects its own.
+
+        If a group cannot keep all that it has, the others are asked for the rest.
+        """
         del clusters
+        unit = cycle.unit
+        held = [held_in(unit, self._names(members)) if stays(unit, members) else 0 for members in self._tier]
+        division, fitting = yield from self._divide_keeping(cycle, held)
+        kept = [min(count, had) for count, had in zip(fitting, held, strict=True)]
+        if kept != held and sum(fitting) < (unit.desired_replicas or 0):
+            division, _ = yield from self._divide_keeping(cycle, kept)
+        return division
+
+    def _divide_keeping(self, cycle: SchedulingCycle, kept: Sequence[int]) -> Exchange[tuple[Division, Sequence[int]]]:
+        """Return the division that gives each group what it keeps and the first ones the rest, and what fits in each."""
         cycle.selections.clear()
-        unit, parts, table = cycle.unit, list[tuple[str, Division]](), list[dict[str, Any]]()
-        rest, used = unit.desired_replicas or 0, 0
-        held = [held_in(unit, self._names(members)) for members in self._tier]
-        kept = [count if stays(unit, members) else 0 for count, members in zip(held, self._tier, strict=True)]
+        parts, table = list[tuple[str, Division]](), list[dict[str, Any]]()
+        rest, used, fitting = cycle.unit.desired_replicas or 0, 0, [0] * len(self._tier)
         for at, members in enumerate(self._tier):
-            is_last = at == len(self._tier) - 1
-            asked = share_of(rest, kept[at], sum(kept[at + 1 :]))
-            if asked <= 0:
-                table.append(_entry(members, 0, 0))
-                continue
-            division = yield from self._divide_in(cycle, members, asked, used, is_last=is_last)
-            placed = 0 if division is None else sum(division.replicas.values())
-            if division is not None:
-                parts.append((members.group.name, division))
-                used += sum(1 for count in division.replicas.values() if count)
+            asked, placed = share_of(rest, kept[at], sum(kept[at + 1 :])), 0
+            if asked > 0:
+                is_last = at == len(self._tier) - 1
+                division = yield from self._divide_in(cycle, members, asked, used, is_last=is_last)
+                if division is not None:
+                    parts.append((members.group.name, division))
+                    placed = sum(division.replicas.values())
+                    fitting[at] = placed - _waiting(division)
+                    used += sum(1 for count in division.replicas.values() if count)
             rest -= min(placed, asked)
-            table.append(_entry(members, asked, placed))
+            table.append({"name": members.group.name, "asked": asked, "placed": placed})
         self._used = [entry["name"] for entry in table if entry["placed"]]
         whole = merge_divisions(parts) if parts else Division({}, because="the limits of its cluster groups")
-        return replace(whole, explanation={"groups": table, **whole.explanation})
+        return replace(whole, explanation={"groups": table, **whole.explanation}), fitting
 
     def _divide_in(
         self, cycle: SchedulingCycle, members: Members, asked: int, used: int, *, is_last: bool
@@ -144,10 +154,10 @@ class TierChoice:
             offered = self._actual(clusters)
             cycle.unit = replace(unit, desired_replicas=asked)
             division = yield from self._framework.run_replicas(cycle, offered)
-            waiting = sum((division.explanation.get("waiting") or {}).values())
-            fitting = sum(division.replicas.values()) - waiting
+            waiting = _waiting(division)
             if not waiting or is_last:
                 return division
+            fitting = sum(division.replicas.values()) - waiting
             if fitting <= 0:
                 return None
             cycle.unit = replace(unit, desired_replicas=fitting)
@@ -170,5 +180,6 @@ class TierChoice:
         return f"in group{'s' * (len(self._used) > 1)} {' and '.join(self._used)}"
 
 
-def _entry(members: Members, asked: int, placed: int) -> dict[str, Any]:
-    return {"name": members.group.name, "asked": asked, "placed": placed}
+def _waiting(division: Division) -> int:
+    """Return how many replicas of a division are placed beyond what fits."""
+    return sum((division.explanation.get("waiting") or {}).values())

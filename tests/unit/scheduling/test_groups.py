@@ -13,7 +13,7 @@ from federation.scheduling.framework.policygroups import GroupMove
 from federation.scheduling.framework.profile import DEFAULT_PROFILE
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit
-from federation.scheduling.framework.types import Cluster, ClusterChange, SchedulingUnit
+from federation.scheduling.framework.types import AutoMigration, Cluster, ClusterChange, SchedulingUnit
 from federation.scheduling.policyspec import to_groups
 from federation.scheduling.queueinghints import return_hint_for
 from federation.scheduling.snapshot import Snapshot
@@ -117,6 +117,13 @@ def test_overflowing_replicas_return_as_far_as_there_is_room() -> None:
     assert decide(a_return(before), fleet).placements == {"a": 3, "r": 3}
 
 
+def test_what_a_group_cannot_keep_goes_to_an_earlier_one_with_room() -> None:
+    fleet = (cluster("a", "own", cores=4), cluster("r", "rented", cores=0))
+    report = AutoMigration(estimated_capacity={"r": 2}, scheduled_replicas={"r": 2})
+    before = unit(6, OWN, RENTED, current={"a": 2, "r": 4}, auto_migration=report)
+    assert decide(before, fleet).placements == {"a": 4, "r": 2}
+
+
 def test_unplaced_replicas_are_added_in_the_groups_in_use_only() -> None:
     fallback = {**RENTED, "when": "Fallback"}
     large = (*FLEET[:3], cluster("r", "rented", cores=20))
@@ -131,6 +138,7 @@ def test_copies_go_to_the_first_group_with_clusters_and_overflow_up_to_the_most_
 
     assert copies(None, OWN, RENTED) == {"a", "b"}
     assert copies(3, OWN, RENTED) == {"a", "b", "r"}
+    assert copies(3, OWN, {**RENTED, "clusters": ["gone"]}) == {"a", "b"}
     assert copies(None, {"name": "none", "clusters": ["gone"]}, FAR) == {"far"}
 
 
