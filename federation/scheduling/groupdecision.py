@@ -119,7 +119,7 @@ class TierChoice:
         return division
 
     def _divide_keeping(self, cycle: SchedulingCycle, kept: Sequence[int]) -> Exchange[tuple[Division, Sequence[int]]]:
-        """Return the division that gives each group what it keeps and the first ones the rest, and what fits in each."""
+        """Return the division that gives each group what it keeps, the first ones the rest, and what fits in each."""
         cycle.selections.clear()
         parts, table = list[tuple[str, Division]](), list[dict[str, Any]]()
         rest, used, fitting = cycle.unit.desired_replicas or 0, 0, [0] * len(self._tier)
