@@ -271,6 +271,7 @@ async def cpu_s(target: Target, request: HostileRequest) -> float:
     return min(taken)
 
 
+@pytest.mark.slow("each request is measured at two sizes, several times")
 @pytest.mark.parametrize("name", PARTS)
 async def test_the_cost_of_a_request_grows_with_its_size(target: Target, name: str) -> None:
     make, count = PARTS[name]

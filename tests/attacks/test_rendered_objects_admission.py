@@ -279,6 +279,7 @@ async def test_what_is_not_overridden_asks_nothing() -> None:
         assert world.host_line.reviews == []
 
 
+@pytest.mark.slow("a world of fifty clusters")
 async def test_a_webhook_is_asked_once_for_fifty_clusters() -> None:
     clusters = [f"m{number:02}" for number in range(50)]
     desk = Desk()

@@ -160,6 +160,7 @@ def test_what_only_its_owner_set_goes_when_it_is_dropped(history, config):
         assert fields <= before.get(owner, set())
 
 
+@pytest.mark.slow("each example applies several configurations")
 @examples(150)
 @given(steps, configurations())
 def test_force_never_costs_others_what_it_does_not_name(history, config):
