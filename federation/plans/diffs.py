@@ -16,7 +16,7 @@ _OF_THE_SERVER = ("managedFields", "creationTimestamp", "generation", "resourceV
 _POSITION = re.compile(r"([-+])(\d+)")
 _CONTEXT = 3
 _COMPARED_MAX = 1_000_000
-"""Pairs of lines that are compared: finding the best diff takes time by their number, and nobody else is served."""
+"""The most pairs of lines that are compared: the time of a diff grows with them, and other requests wait meanwhile."""
 _SHOWN_MAX = 1_000
 """Lines of each side that are shown when there are more pairs."""
 

@@ -20,7 +20,7 @@ from federation.runtime.indexer import revision_of
 from federation.runtime.informer import Handler
 
 _PROGRESS = frozenset((names.PENDING_CONTROLLERS, names.OVERRIDE_POLICIES))
-"""Annotations that trigger nobody: `is_due` and `is_pending` handle the one, new overrides come with the other."""
+"""Annotations that wake no controller: `is_due` and `is_pending` handle one, new overrides come with the other."""
 
 
 @dataclass(frozen=True, slots=True)

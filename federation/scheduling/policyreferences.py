@@ -99,7 +99,7 @@ def _about_waves(spec: Mapping[str, Any], clusters: Mapping[str, Mapping[str, st
     """Yield the waves that would be empty for every workload, because the policy places none in their clusters."""
     if not spec.get("rollout"):
         return
-    placed = {name: labels for name, labels in clusters.items() if _may_place(spec, name, labels)}
+    placed = _possible_clusters(spec, clusters)
     try:
         rules = compile_rules("", spec["rollout"])
     except (TypeError, ValueError, KeyError):
@@ -116,22 +116,28 @@ def _about_waves(spec: Mapping[str, Any], clusters: Mapping[str, Mapping[str, st
             yield f"spec.rollout.waves[{index}]: no cluster of wave {wave.name} can have the workload, so it {then}"
 
 
-def _may_place(spec: Mapping[str, Any], name: str, labels: Mapping[str, str]) -> bool:
-    """Return whether the names and labels in a propagation policy admit a cluster; an override policy admits all."""
+def _possible_clusters(
+    spec: Mapping[str, Any], clusters: Mapping[str, Mapping[str, str]]
+) -> dict[str, Mapping[str, str]]:
+    """Return the clusters that names and labels in a propagation policy admit; an override policy admits all."""
     listed = {entry.get("cluster") for entry in spec.get("placement") or ()}
-    if listed and not listed & {name, WILDCARD}:
-        return False
-    if any(labels.get(key) != value for key, value in (spec.get("clusterSelector") or {}).items()):
-        return False
-    groups = spec.get("clusterGroups")
-    if groups and place_of(to_groups(groups), name, labels) is None:
-        return False
-    if not spec.get("clusterAffinity"):
-        return True
-    try:
-        return compile_cluster_terms(spec["clusterAffinity"]).matches(name, labels)
-    except SelectorError:
-        return False
+    wanted = (spec.get("clusterSelector") or {}).items()
+    groups = to_groups(spec.get("clusterGroups") or ())
+    terms = compile_cluster_terms(spec["clusterAffinity"]) if spec.get("clusterAffinity") else None
+
+    def is_possible(name: str, labels: Mapping[str, str]) -> bool:
+        if listed and not listed & {name, WILDCARD}:
+            return False
+        if any(labels.get(key) != value for key, value in wanted):
+            return False
+        if groups and place_of(groups, name, labels) is None:
+            return False
+        try:
+            return terms is None or terms.matches(name, labels)
+        except SelectorError:
+            return False
+
+    return {name: labels for name, labels in clusters.items() if is_possible(name, labels)}
 
 
 def _competitors(policy: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> list[tuple[int, Mapping[str, Any]]]:

@@ -129,16 +129,8 @@ def has_parameters(parameters: Any, field: str) -> Causes:
     """Check the reference to the parameters of an IngressClass."""
     if parameters is None:
         return []
-    group, kind, name = (parameters.get(part) for part in ("apiGroup", "kind", "name"))
     scope, namespace = parameters.get("scope"), parameters.get("namespace")
-    causes: Causes = []
-    if group is not None:
-        causes += [invalid(f"{field}.apiGroup", group, text) for text in nameformats.dns1123_subdomain(group)]
-    for part, value in (("kind", kind), ("name", name)):
-        if not value:
-            causes.append(required(f"{field}.{part}"))
-        else:
-            causes += [invalid(f"{field}.{part}", value, text) for text in nameformats.path_segment(value)]
+    causes = _validate_resource(parameters, field)
     if scope not in {"Cluster", "Namespace"}:
         return [*causes, not_supported(f"{field}.scope", scope or "", ("Cluster", "Namespace"))]
     at = f"{field}.namespace"
@@ -221,7 +213,7 @@ def _validate_backend(backend: Fields, field: str) -> Causes:
 
 
 def _validate_resource(resource: Any, field: str) -> Causes:
-    """Validate the reference to an object that answers requests."""
+    """Validate a reference to an object by group, kind and name."""
     group, kind, name = (resource.get(part) for part in ("apiGroup", "kind", "name"))
     causes: Causes = []
     if group is not None:
