@@ -2,13 +2,15 @@
 
 A label takes precedence: a PropagationPolicy in the object's namespace, then a ClusterPropagationPolicy. Without a
 label, policies with `spec.resourceSelectors` (an extension of this project) are matched: those of the namespace first,
-then cluster-wide ones, each by name. An object with a label costs one look-up. Pure.
+then cluster-wide ones, each by priority and name. A policy with `preemption: Never` leaves an object to the policy of
+its last decision. An object with a label costs one look-up. Pure.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from federation.api import names
+from federation.apimachinery.jsonobject import parse_object
 from federation.scheduling.policyspec import Policy, PolicyRef
 
 
@@ -30,7 +32,7 @@ class PolicyIndex:
         if policy.selectors:
             selecting = self._selecting.setdefault(policy.ref.namespace, [])
             selecting.append(policy)
-            selecting.sort(key=lambda entry: entry.ref.name)
+            selecting.sort(key=lambda entry: (-entry.precedence, entry.ref.name))
 
     def remove(self, ref: PolicyRef) -> None:
         """Remove a policy."""
@@ -43,15 +45,34 @@ class PolicyIndex:
         metadata = federated["metadata"]
         namespace = str(metadata.get("namespace") or "")
         labelled = labelled_policy(namespace, metadata.get("labels") or {})
-        return labelled if labelled is not None else self.selecting_policy(namespace, federated["spec"]["template"])
+        if labelled is not None:
+            return labelled
+        selecting = self._selecting_policies(namespace, federated["spec"]["template"])
+        first = next(selecting, None)
+        if first is None or first.preempts or not (holder := _holder(federated)):
+            return None if first is None else first.ref
+        others = [first, *selecting]
+        if all(policy.ref.name != holder for policy in others):
+            return first.ref
+        return next(policy.ref for policy in others if policy.preempts or policy.ref.name == holder)
 
     def selecting_policy(self, namespace: str, template: Mapping[str, Any]) -> PolicyRef | None:
-        """Return the first policy whose resource selectors match the object."""
+        """Return the first policy whose resource selectors match an object without a decision."""
+        first = next(self._selecting_policies(namespace, template), None)
+        return None if first is None else first.ref
+
+    def _selecting_policies(self, namespace: str, template: Mapping[str, Any]) -> Iterator[Policy]:
+        """Yield the policies whose resource selectors match the object, in the order of precedence."""
         for scope in dict.fromkeys((namespace, "")):
             for policy in self._selecting.get(scope, ()):
                 if any(selector.matches(template) for selector in policy.selectors):
-                    return policy.ref
-        return None
+                    yield policy
+
+
+def _holder(federated: Mapping[str, Any]) -> str:
+    """Return the name of the policy that the object's last decision followed, "" without one."""
+    text = (federated["metadata"].get("annotations") or {}).get(names.SCHEDULING_TRIGGERS)
+    return str((parse_object(text) or {}).get("policyName") or "") if text else ""
 
 
 def labelled_policy(namespace: str, labels: Mapping[str, str]) -> PolicyRef | None:

@@ -22,7 +22,9 @@ from federation.planning.waves.waverules import to_annotation
 from federation.scheduling.framework.policygroups import GroupUse, OrderedGroup
 from federation.scheduling.framework.types import ReplicasStrategy, SchedulingMode, Toleration
 
-_NOT_CONTENT = frozenset(("autoMigration", "resourceSelectors", "rollout", "schedulingPriority"))
+_NOT_CONTENT = frozenset(
+    ("autoMigration", "preemption", "priority", "resourceSelectors", "rollout", "schedulingPriority")
+)
 """Fields that do not affect placements, and so are not part of the content hash."""
 
 
@@ -129,6 +131,10 @@ class Policy:
     content_hash: str
     priority: int = 0
     """The scheduling priority of its objects; higher first."""
+    precedence: int = 0
+    """Its priority among the policies that select an object; higher first."""
+    preempts: bool = True
+    """Whether it takes objects from the policy that their last decision followed."""
     rollout: str | None = None
     """The annotation with its rollout rules, None without any."""
 
@@ -172,6 +178,8 @@ def compile_policy(source: Mapping[str, Any]) -> Policy:
         selectors=compile_resource_selectors(source),
         content_hash=hash_of({key: value for key, value in spec.items() if key not in _NOT_CONTENT}),
         priority=int(spec.get("schedulingPriority") or 0),
+        precedence=int(spec.get("priority") or 0),
+        preempts=spec.get("preemption") != "Never",
         rollout=_rollout(ref, spec),
     )
 

@@ -95,6 +95,27 @@ async def test_a_policy_that_appears_changes_or_goes_takes_its_objects_from_othe
         await _becomes(world, CLUSTER_PROPAGATION_POLICIES, "wide", _counts(deployments=1))
 
 
+async def test_a_policy_that_preempts_nobody_leaves_objects_where_they_are_also_over_a_restart() -> None:
+    async with a_world_without_pods(members=("east",)) as world:
+        old = a_policy({}, name="old", resourceSelectors=SELECTS_DEPLOYMENTS)
+        await world.create(PROPAGATION_POLICIES, old)
+        await world.create(DEPLOYMENTS, a_deployment("first"))
+        await _becomes(world, PROPAGATION_POLICIES, "old", _counts(deployments=1))
+        await world.settle()
+        new = a_policy({}, name="new", resourceSelectors=SELECTS_DEPLOYMENTS, priority=5, preemption="Never")
+        await world.create(PROPAGATION_POLICIES, new)
+        await world.create(DEPLOYMENTS, a_deployment("second"))
+        await _becomes(world, PROPAGATION_POLICIES, "new", _counts(deployments=1))
+        await _becomes(world, PROPAGATION_POLICIES, "old", _counts(deployments=1))
+        await world.restart()
+        await world.settle()
+        assert (await _status(world, PROPAGATION_POLICIES, "old"))["refCount"] == 1
+
+        await world.merge(PROPAGATION_POLICIES, "new", {"spec": {"preemption": "Always"}})
+        await _becomes(world, PROPAGATION_POLICIES, "new", _counts(deployments=2))
+        await _becomes(world, PROPAGATION_POLICIES, "old", _counts())
+
+
 async def test_a_burst_of_objects_is_one_write_and_a_restart_is_none() -> None:
     async with a_world_without_pods(members=("east",)) as world:
         await world.create(PROPAGATION_POLICIES, a_policy({}))

@@ -222,6 +222,13 @@ class ClusterPreferenceGroup(Model):
     """When the group is used; without effect for the first one."""
 
 
+class PolicyPreemption(StrEnum):
+    """Whether a policy takes objects from another one that selects them, too."""
+
+    ALWAYS = "Always"
+    NEVER = "Never"
+
+
 class PropagationPolicySpec(Model):
     """The selection of clusters, and the division of replicas."""
 
@@ -249,6 +256,15 @@ class PropagationPolicySpec(Model):
     nothing; it is rejected."""
     placement: list[ClusterPlacement] | None = None
     """The clusters that may be used, with their preferences; empty allows all."""
+    preemption: PolicyPreemption | None = None
+    """Whether the policy, where it comes first, takes objects that another policy has placed and still selects: Always
+    (the default) or Never. An extension of this project."""
+    priority: Annotated[
+        int | None,
+        Field(ge=-(10**9), le=10**9, json_schema_extra={"format": "int32"}),
+    ] = None
+    """Of several policies of a namespace, or cluster-wide ones, that select an object, the one with the highest
+    priority applies, then the first by name. Absent means 0. An extension of this project."""
     replicas_strategy: ReplicasStrategy = ReplicasStrategy.SPREAD
     """How replicas are divided in Divide mode."""
     reschedule_policy: Annotated[

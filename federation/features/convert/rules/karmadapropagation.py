@@ -22,12 +22,6 @@ _TAINTS = {
 _UNSCHEDULABLE_S = 300
 """Karmada's default of failover.application.decisionConditions.tolerationSeconds."""
 _DROPPED: tuple[tuple[str, str, tuple[object, ...]], ...] = (
-    (
-        "priority",
-        f"policies have no priority; label an object that two of them select: {names.PROPAGATION_POLICY_LABEL}=NAME",
-        (0,),
-    ),
-    ("preemption", "a policy takes over objects only by their label, or when the other policy is deleted", ("Never",)),
     ("dependentOverrides", "apply override policies before the objects; they are printed first", ([],)),
     ("conflictResolution", "take over objects that exist in members with: fedctl adopt KIND/NAME", ("Abort",)),
     ("activationPreference", "new placements take effect at once; see them before with: fedctl plan -f FILE", ("",)),
@@ -66,6 +60,9 @@ def to_policy_spec(spec: FieldReader, namespace: str) -> Object:
         "tolerations": [_toleration(each) for each in placement.children("clusterTolerations")],
         "maxClusters": _max_clusters(placement.children("spreadConstraints")),
         "disableFollowerScheduling": not any(follows) or None,
+        "priority": spec.number("priority") or None,
+        # The default of Karmada is Never, and ours is Always.
+        "preemption": None if spec.one_of("preemption", ("Always", "Never"), "Never") == "Always" else "Never",
         **_failover(spec.child("failover"), is_divided=division["schedulingMode"] == "Divide"),
     }
     placement.drop(

@@ -31,6 +31,7 @@ def policy(kind: str = "PropagationPolicy", **spec: Any) -> dict[str, Any]:
 def placed(**placement: Any) -> tuple[dict[str, Any], list[Note]]:
     (found,), notes = converted(policy(placement=placement, propagateDeps=True))
     assert found["spec"].pop("resourceSelectors") == SELECTORS
+    assert found["spec"].pop("preemption") == "Never"
     return found["spec"], notes
 
 
@@ -57,7 +58,6 @@ def test_the_example_is_converted_and_its_differences_are_noted() -> None:
         "FederatedTypeConfig",
     ]
     assert [(note.source, note.field) for note in notes] == [
-        ("PropagationPolicy shop/web", "spec.priority"),
         ("ResourceInterpreterCustomization crawler", "spec.customizations.healthInterpretation"),
         ("ResourceInterpreterCustomization crawler", "spec.target"),
     ]
@@ -208,12 +208,24 @@ def test_fields_without_counterpart_are_noted_unless_they_have_the_default() -> 
     same = {"priority": 0, "preemption": "Never", "conflictResolution": "Abort", "schedulerName": "default-scheduler"}
     assert converted(policy(**same))[1] == []
     other = {
-        "priority": 1,
-        "preemption": "Always",
         "conflictResolution": "Overwrite",
         "suspension": {"dispatching": True},
     }
     assert {note.field for note in converted(policy(**other))[1]} == {f"spec.{key}" for key in other}
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, {"preemption": "Never"}),
+        ({"priority": 7, "preemption": "Never"}, {"priority": 7, "preemption": "Never"}),
+        ({"priority": -2, "preemption": "Always"}, {"priority": -2}),
+    ],
+)
+def test_priority_among_policies_is_kept(fields: dict[str, Any], expected: dict[str, Any]) -> None:
+    (found,), notes = converted(policy(**fields))
+    assert {key: found["spec"].get(key) for key in ("priority", "preemption") if key in found["spec"]} == expected
+    assert notes == []
 
 
 def test_a_field_that_nobody_knows_is_noted() -> None:
