@@ -25,6 +25,7 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     │   ├── RequestTimeout *, ClusterForbidden
     │   ├── TunnelError, RefusedError: an agent's tunnel was misused or refused
     │   └── ClusterLimitExceeded, ClusterIdentityMismatch
+    ├── ConnectFailed, WireBroken: there is no connection to a server, or it broke; the client's session translates them
     ├── InvalidInput: an object, patch or annotation cannot be used; final until it changes
     │   ├── OverrideError: in overrides
     │   │   └── PolicyNotFoundError

@@ -1,59 +1,56 @@
-"""Reading the body of an answer with a limit on its decompressed size.
+"""The body of an answer, collected in pieces with a limit on its decompressed size. No I/O.
 
-aiohttp decompresses whatever arrives, so one megabyte of gzip can become a gigabyte. Here the running count is checked
-while decompressing, and at most one byte above the limit is produced. Only gzip is accepted: it is what `session.py`
-requests.
+A megabyte of gzip can become a gigabyte, so the running count is checked while decompressing, and at most one byte
+above the limit is produced. Only gzip is accepted: it is what `session.py` requests.
 """
 
 import zlib
-from typing import TYPE_CHECKING
 
 from federation.apimachinery.errors import ClusterError, ClusterLimitExceeded
-
-if TYPE_CHECKING:
-    import aiohttp
 
 _GZIP = 16 + zlib.MAX_WBITS
 
 
-async def read_body(response: "aiohttp.ClientResponse", server: str, bytes_max: int) -> bytes:
-    """Return the decompressed body; ClusterLimitExceeded above `bytes_max`, ClusterError for other encodings."""
-    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
-    if encoding not in ("gzip", "identity", ""):
-        raise ClusterError(f"{server} answers with Content-Encoding {encoding[:40]!r}; only gzip is accepted")
-    if (response.content_length or 0) > bytes_max:
-        raise _too_large(server, bytes_max)
-    if encoding == "gzip":
-        return await _gunzip(response, server, bytes_max)
-    if response.content_length is not None:
-        return await response.read()
-    parts, size = [], 0
-    while chunk := await response.content.readany():
-        size += len(chunk)
-        if size > bytes_max:
-            raise _too_large(server, bytes_max)
-        parts.append(chunk)
-    return b"".join(parts)
+class Body:
+    """Collects one body of a server.
 
+    ClusterError for an encoding other than gzip, ClusterLimitExceeded for a declared `length` above `bytes_max`.
+    """
 
-async def _gunzip(response: "aiohttp.ClientResponse", server: str, bytes_max: int) -> bytes:
-    decompressor = zlib.decompressobj(_GZIP)
-    parts, size, read = [], 0, 0
-    while chunk := await response.content.readany():
-        read += len(chunk)
-        try:
-            # One byte more than allowed proves the excess; the rest stays compressed.
-            data = decompressor.decompress(chunk, bytes_max - size + 1)
-        except zlib.error as problem:
-            raise ClusterError(f"{server} answers with invalid gzip data") from problem
-        size += len(data)
-        if max(size, read) > bytes_max:
-            raise _too_large(server, bytes_max)
-        parts.append(data)
-    if read and not decompressor.eof:
-        raise ClusterError(f"{server} answers with truncated gzip data")
-    return b"".join(parts)
+    def __init__(self, server: str, encoding: str, length: int | None, bytes_max: int) -> None:
+        encoding = encoding.strip().lower()
+        if encoding not in ("gzip", "identity", ""):
+            raise ClusterError(f"{server} answers with Content-Encoding {encoding[:40]!r}; only gzip is accepted")
+        self._server = server
+        self._bytes_max = bytes_max
+        self._decompressor = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
+        self._parts: list[bytes] = []
+        self._received = 0
+        self._size = 0
+        if (length or 0) > bytes_max:
+            raise self._too_large()
 
+    def feed(self, data: bytes) -> None:
+        """Add the next bytes; ClusterLimitExceeded above the limit, ClusterError for invalid gzip data."""
+        self._received += len(data)
+        if self._decompressor is not None:
+            try:
+                # One byte more than allowed proves the excess; the rest stays compressed.
+                data = self._decompressor.decompress(data, self._bytes_max - self._size + 1)
+            except zlib.error as problem:
+                raise ClusterError(f"{self._server} answers with invalid gzip data") from problem
+        self._size += len(data)
+        if self._size > self._bytes_max or self._received > self._bytes_max:
+            raise self._too_large()
+        self._parts.append(data)
 
-def _too_large(server: str, bytes_max: int) -> ClusterLimitExceeded:
-    return ClusterLimitExceeded(f"{server} answers with more than {bytes_max} bytes (response_bytes_max)")
+    def finish(self) -> bytes:
+        """Return the whole decompressed body; ClusterError for gzip data that end early."""
+        if self._received and self._decompressor is not None and not self._decompressor.eof:
+            raise ClusterError(f"{self._server} answers with truncated gzip data")
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+
+    def _too_large(self) -> ClusterLimitExceeded:
+        return ClusterLimitExceeded(
+            f"{self._server} answers with more than {self._bytes_max} bytes (response_bytes_max)"
+        )

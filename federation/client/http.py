@@ -2,7 +2,7 @@
 
 `encoding.py` makes paths, queries and bodies. `session.py` owns the sockets and translates their errors;
 `watchdecoder.py` decodes watch streams. A `Status` answer is raised as the ApiError that it stands for. Each call has a
-deadline; no answer is retried here, but aiohttp sends a GET, PUT or DELETE once more when the server closed the
+deadline; no answer is retried here, but `wire.py` sends a GET, PUT or DELETE once more when the server closed a kept
 connection before it answered. So a write must bear to happen twice: by its resourceVersion, or because it says the same
 again.
 """
@@ -24,9 +24,10 @@ from federation.apimachinery.resources import Object, Resource
 from federation.apimachinery.webhookclient import StreamedResponse
 from federation.client.client import Client, Request, Watch, WatchBatch
 from federation.client.delegate import Delegate, Headers
+from federation.client.dialing import Dial
 from federation.client.encoding import encode
 from federation.client.listdocument import Text, split_list
-from federation.client.session import Dial, HTTPOptions, Session
+from federation.client.session import HTTPOptions, Session
 from federation.client.streams import MemberSocket
 from federation.client.watchdecoder import LineSplitter, to_event
 

@@ -1,10 +1,11 @@
-"""Answers that are still arriving, and open WebSocket connections, without aiohttp's types in their interface."""
+"""Answers that are still arriving, and open WebSocket connections, without their transport in the interface."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
-from federation.client.body import read_body
+from federation.client.body import Body
+from federation.client.wire import Incoming
 
 if TYPE_CHECKING:
     import aiohttp
@@ -13,27 +14,31 @@ if TYPE_CHECKING:
 class Stream:
     """A response whose body is still arriving."""
 
-    def __init__(self, server: str, response: "aiohttp.ClientResponse", timeout_s: float, bytes_max: int) -> None:
-        self.status = response.status
+    def __init__(self, server: str, incoming: Incoming, timeout_s: float, bytes_max: int) -> None:
+        self.status = incoming.head.status
         self._server = server
-        self._response = response
+        self._incoming = incoming
         self._timeout_s = timeout_s
         self._bytes_max = bytes_max
 
     async def read(self) -> bytes:
         """Return the whole body."""
+        head = self._incoming.head
+        body = Body(self._server, head.encoding, head.length, self._bytes_max)
         async with asyncio.timeout(self._timeout_s):
-            return await read_body(self._response, self._server, self._bytes_max)
+            while data := await self._incoming.read():
+                body.feed(data)
+        return body.finish()
 
     async def chunks(self, idle_timeout_s: float) -> AsyncIterator[bytes]:
         """Yield bytes as they arrive, until the end or until none arrived for `idle_timeout_s`."""
         loop = asyncio.get_running_loop()
-        content = self._response.content
+        incoming = self._incoming
         while True:
             deadline = asyncio.timeout_at(loop.time() + idle_timeout_s)
             try:
                 async with deadline:
-                    chunk = await content.readany()
+                    chunk = await incoming.read()
             except TimeoutError:
                 if deadline.expired():
                     return
