@@ -85,17 +85,19 @@ def names_page() -> str:
         lines.append(f"| `{_cell(value)}` | {_cell(meaning)} |")
     head = (
         "Every label, annotation, finalizer, condition type, reason and event of the product, in the order of\n"
-        "`federation/api/names.py`, and those of leaf features. [names.md](names.md) describes prefixes and\n"
+        "`federation/api/names.py`, then those that one package uses. [names.md](names.md) describes prefixes and\n"
         "generated names.\n"
     )
     return _page("Names on the wire", head, lines)
 
 
 def _name_modules() -> Iterator[ModuleType]:
-    """Yield the modules with wire names: the one that all share, and those of leaf features that have own ones."""
+    """Yield the modules with wire names: the shared one, then those of the packages."""
     yield names
-    for path in sorted((ROOT / "federation" / "features").glob("*/names.py")):
-        yield importlib.import_module(f"federation.features.{path.parent.name}.names")
+    for path in sorted((ROOT / "federation").glob("**/names.py")):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        if module != names.__name__:
+            yield importlib.import_module(module)
 
 
 def _constants(module: ModuleType) -> Iterator[tuple[str, object, str]]:

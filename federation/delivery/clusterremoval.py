@@ -26,6 +26,7 @@ from federation.delivery.members.clusters import recorded_clusters
 from federation.delivery.members.operations import MemberWriter, Outcome
 from federation.delivery.rules.content import member_key
 from federation.delivery.rules.memberrecord import MemberKey
+from federation.delivery.rules.names import EVENT_WAIT_FOR_CASCADING_DELETE, EVENT_WAIT_FOR_CASCADING_DELETE_ERROR
 from federation.delivery.rules.plan import ClusterState, Removal, cluster_state_of, decide_removal
 from federation.planning.leftovers.record import Action, Reason, Record
 from federation.planning.leftovers.strays import is_kept
@@ -82,7 +83,7 @@ class ClusterRemoval:
         if state.cascading_delete and state.joined and not is_forced:
             if not state.ready:
                 text = "objects in the cluster cannot be deleted while it is not ready"
-                self._recorder.event(cluster, WARNING, names.EVENT_WAIT_FOR_CASCADING_DELETE, text)
+                self._recorder.event(cluster, WARNING, EVENT_WAIT_FOR_CASCADING_DELETE, text)
                 return Result(requeue_after_s=_RECHECK_S)
             if not await self._empty(cluster, name):
                 return Result(requeue_after_s=_RECHECK_S)
@@ -138,10 +139,10 @@ class ClusterRemoval:
             failures += failed
         if failures:
             text = f"{len(failures)} failures, the first: {failures[0]}"
-            self._recorder.event(cluster, WARNING, names.EVENT_WAIT_FOR_CASCADING_DELETE_ERROR, text)
+            self._recorder.event(cluster, WARNING, EVENT_WAIT_FOR_CASCADING_DELETE_ERROR, text)
         elif remaining:
             text = f"waiting for {to_count(remaining, 'object')} to be deleted"
-            self._recorder.event(cluster, WARNING, names.EVENT_WAIT_FOR_CASCADING_DELETE, text)
+            self._recorder.event(cluster, WARNING, EVENT_WAIT_FOR_CASCADING_DELETE, text)
         return not remaining and not failures
 
     async def _empty_of(self, member: Client, cluster: str, type_: FederatedType) -> tuple[int, list[str]]:

@@ -23,6 +23,11 @@ from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.clusters import Clusters
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.propagation import BRIEF_S, Propagation, begin_propagation
+from federation.delivery.rules.names import (
+    EVENT_ENSURE_DELETION_FAILED,
+    EVENT_LEFT_BEHIND,
+    REASON_ENSURE_DELETION_FAILED,
+)
 from federation.delivery.rules.plan import ClusterState, Removal, decide_removal, is_removal_by_adoption
 from federation.delivery.rules.status import ClusterStatus, plan_status
 from federation.planning.leftovers.record import Action, Reason, Record
@@ -127,7 +132,7 @@ class Deletion:
         if records:
             where = ",".join(record.cluster for record in records)
             text = f"clusters [{where}] do not answer; what is there is removed when they do, see: fedctl leftovers"
-            self._recorder.event(propagation.federated, NORMAL, names.EVENT_LEFT_BEHIND, text)
+            self._recorder.event(propagation.federated, NORMAL, EVENT_LEFT_BEHIND, text)
 
     async def _decide_about_removed_clusters(self, propagation: Propagation) -> None:
         """Say what happens to the copies in clusters that left by force, should they join again."""
@@ -172,14 +177,14 @@ class Deletion:
         message = f"deletion waits for clusters [{','.join(waiting)}]"
         if blocking:
             details = propagation.describe(blocking)
-            self._recorder.event(federated, WARNING, names.EVENT_ENSURE_DELETION_FAILED, f"{message}: {details}")
+            self._recorder.event(federated, WARNING, EVENT_ENSURE_DELETION_FAILED, f"{message}: {details}")
         status = plan_status(
             federated.get("status") or {},
             generation=int((federated.get("status") or {}).get("syncedGeneration") or 0),
             statuses=propagation.statuses,
             generations={cluster: result.generation for cluster, result in propagation.results.items()},
             messages={cluster: result.message for cluster, result in propagation.results.items()},
-            reason=names.REASON_ENSURE_DELETION_FAILED if blocking else names.REASON_CHECK_CLUSTERS,
+            reason=REASON_ENSURE_DELETION_FAILED if blocking else names.REASON_CHECK_CLUSTERS,
             message=message,
             now=self._clock.now(),
         )

@@ -23,6 +23,12 @@ from federation.delivery.members.propagation import Aim, Propagation, begin_prop
 from federation.delivery.publication import WRITER, Publication
 from federation.delivery.rules.content import member_key
 from federation.delivery.rules.decision import Decision
+from federation.delivery.rules.names import (
+    EVENT_DRY_RUN_SKIPPED,
+    EVENT_DRY_RUN_WORKED,
+    EVENT_INVALID_TEMPLATE,
+    EVENT_NO_SOURCE,
+)
 from federation.delivery.rules.plan import ClusterState
 from federation.delivery.rules.status import ClusterStatus, clusters_of
 from federation.planning.federatedobject import pendingcontrollers
@@ -75,7 +81,7 @@ class Reconciler:
         template = (federated.get("spec") or {}).get("template") or {}
         type_ = self._objects.type_of(federated)
         if type_ is None and (problem := template_problem(federated)):
-            self._recorder.event(federated, WARNING, names.EVENT_INVALID_TEMPLATE, problem)
+            self._recorder.event(federated, WARNING, EVENT_INVALID_TEMPLATE, problem)
         if type_ is None:
             return DONE
         if federated["metadata"].get("deletionTimestamp"):
@@ -138,7 +144,7 @@ class Reconciler:
         )
         if is_news:
             text = f"not delivered, because it does not follow from an object of the host: {refusal.message}"
-            self._recorder.event(federated, WARNING, names.EVENT_NO_SOURCE, text)
+            self._recorder.event(federated, WARNING, EVENT_NO_SOURCE, text)
         return DONE
 
     async def _add_finalizer(self, key: Key, federated: Object) -> Object | None:
@@ -151,9 +157,9 @@ class Reconciler:
             return False
         if clusters_of(federated):
             text = "dry-run is ignored: the object is in clusters already"
-            self._recorder.event(federated, WARNING, names.EVENT_DRY_RUN_SKIPPED, text)
+            self._recorder.event(federated, WARNING, EVENT_DRY_RUN_SKIPPED, text)
             return False
-        self._recorder.event(federated, NORMAL, names.EVENT_DRY_RUN_WORKED, "computed, but not propagated: dry-run")
+        self._recorder.event(federated, NORMAL, EVENT_DRY_RUN_WORKED, "computed, but not propagated: dry-run")
         return True
 
     async def _deliver(self, key: Key, federated: Object, type_: FederatedType) -> Result:

@@ -8,7 +8,7 @@ objects without a namespace, a setting decides. Pure: the caller watches namespa
 from collections.abc import Mapping
 from typing import Any
 
-from federation.api import names
+from federation.scheduling import names
 from federation.scheduling.annotationoverrides import ignored_annotations, without_overriding
 
 ENABLED, DISABLED = "enabled", "disabled"

@@ -27,6 +27,7 @@ from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.types import Assumed, SchedulingMode, SchedulingUnit, Taint, Toleration
 from federation.scheduling.movecauses import NO_CAUSE, QuietCauses, quiet_causes, with_causes
+from federation.scheduling.names import IGNORED_PLUGINS, REASON_POLICY_NOT_FOUND, REASON_PROFILE_NOT_FOUND, REBALANCED
 from federation.scheduling.podrequest import request_of, shape_of
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, PolicyRef
@@ -93,7 +94,7 @@ class SchedulingAttempt:
 
     def ignored_plugins(self) -> tuple[str, ...]:
         """Return the remote plugins that were unavailable for the last decision, which ignored them."""
-        text = (self.federated["metadata"].get("annotations") or {}).get(names.IGNORED_PLUGINS)
+        text = (self.federated["metadata"].get("annotations") or {}).get(IGNORED_PLUGINS)
         return tuple(text.split(",")) if text else ()
 
     def has_unplaced_replicas(self) -> bool:
@@ -197,7 +198,7 @@ def assess(
     profile = inputs.profiles.get(policy.profile, policy.strategy)
     if profile is None:
         message = f"SchedulingProfile {policy.profile} of {attempt.ref} does not exist"
-        return Unschedulable(names.REASON_PROFILE_NOT_FOUND, message)
+        return Unschedulable(REASON_PROFILE_NOT_FOUND, message)
     annotated = _with_annotations(attempt.federated, attempt.annotations)
     federated, ignored = with_allowed_annotations(annotated, inputs.annotation_policy)
     template = federated["spec"]["template"]
@@ -328,12 +329,12 @@ def placement_patch(
     if not is_partial:
         asked = (attempt.federated["metadata"].get("annotations") or {}).get(names.REBALANCE)
         decided |= {names.SCHEDULING_TRIGGERS: due.triggers, names.SCHEDULING_DEFERRED_REASONS: None}
-        decided |= {names.REBALANCED: asked}
+        decided |= {REBALANCED: asked}
     if not is_held:
         counts = {cluster: count or 0 for cluster, count in placements.items()}
         decided[names.WORKLOAD_SPREAD] = to_annotation(due.unit.workload_spread, counts, quotas or {})
     if without or not is_partial:
-        decided[names.IGNORED_PLUGINS] = ",".join(sorted(set(without))) or None
+        decided[IGNORED_PLUGINS] = ",".join(sorted(set(without))) or None
     return decisionpatch.place(
         attempt.federated,
         attempt.federated_type,
@@ -352,7 +353,7 @@ def _divides(policy: Policy, federated: Mapping[str, Any]) -> bool:
 def restoring_patch(attempt: SchedulingAttempt, assessment: Assessment, placements: Placements) -> Part | None:
     """Return the patch that restores an earlier placement; the scheduler keeps it until an input changes again."""
     assert attempt.policy is not None  # the caller has checked
-    written: Annotations = {names.HELD_PLACEMENT: None, names.PREVIOUS_PLACEMENT: None, names.IGNORED_PLUGINS: None}
+    written: Annotations = {names.HELD_PLACEMENT: None, names.PREVIOUS_PLACEMENT: None, IGNORED_PLUGINS: None}
     written |= {names.SCHEDULING_DEFERRED_REASONS: None, names.SCHEDULING_SUMMARY: "the last move was undone"}
     if isinstance(assessment, Due):
         written[names.SCHEDULING_TRIGGERS] = assessment.triggers
@@ -391,7 +392,7 @@ def assume(assume_cache: AssumeCache, key: Hashable, decision: Decision, now_s: 
 def _without_policy(attempt: SchedulingAttempt) -> Assessment:
     """Return the assessment without a policy: an object that was never placed is skipped."""
     if attempt.ref is not None:
-        return Unschedulable(names.REASON_POLICY_NOT_FOUND, f"{attempt.ref} does not exist")
+        return Unschedulable(REASON_POLICY_NOT_FOUND, f"{attempt.ref} does not exist")
     if attempt.current():
         return Unschedulable(names.REASON_NO_POLICY, "no policy applies to it any more")
     return Skipped("no policy applies to it")

@@ -8,9 +8,9 @@ optimistic: a pod that no node takes is still moved later.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from federation.api import names
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.clusters.clusterresources import Collector
+from federation.scheduling import names
 from federation.scheduling.podrequest import shape_of
 
 

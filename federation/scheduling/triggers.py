@@ -28,6 +28,7 @@ from federation.scheduling.clustertriggers import (
     is_readable,
 )
 from federation.scheduling.framework.types import Resources
+from federation.scheduling.names import REBALANCED, UNSCHEDULABLE_SUBSETS
 from federation.scheduling.policyspec import Policy, RescheduleWhen, hash_of
 from federation.scheduling.snapshot import Snapshot
 
@@ -44,7 +45,7 @@ HASHED_ANNOTATIONS = (
     names.SCHEDULING_MODE,
     names.STICKY_CLUSTER,
     names.TOLERATIONS,
-    names.UNSCHEDULABLE_SUBSETS,
+    UNSCHEDULABLE_SUBSETS,
 )
 """Annotations on a federated object that decisions depend on."""
 _SPREAD = "workloadSpreadHash"
@@ -107,7 +108,7 @@ class Triggers:
 
 def asks_for_rebalance(annotations: Mapping[str, str]) -> bool:
     """Return whether a user asked for a division without regard to where the replicas are, and none was made yet."""
-    return annotations.get(names.REBALANCE) not in (None, annotations.get(names.REBALANCED))
+    return annotations.get(names.REBALANCE) not in (None, annotations.get(REBALANCED))
 
 
 def asks_for_other_clusters(changed: Iterable[str]) -> bool:

@@ -27,6 +27,7 @@ from federation.planning.placement.subsetquotas import (
     by_cluster,
 )
 from federation.scheduling.framework.types import Toleration
+from federation.scheduling.names import UNSCHEDULABLE_SUBSETS
 from federation.scheduling.snapshot import Snapshot
 
 
@@ -116,7 +117,7 @@ class _Stored(msgspec.Struct):
 
 
 _SPREAD = AnnotationRecord(names.WORKLOAD_SPREAD, _Stored)
-UNSCHEDULABLE = AnnotationRecord(names.UNSCHEDULABLE_SUBSETS, dict[str, dict[str, Count]])
+UNSCHEDULABLE = AnnotationRecord(UNSCHEDULABLE_SUBSETS, dict[str, dict[str, Count]])
 
 
 def stored_quotas(federated: Mapping[str, Any]) -> Quotas:

@@ -29,6 +29,7 @@ from federation.client.client import Client, PatchType
 from federation.client.clustersecret import is_pulled
 from federation.client.identity import cluster_uid
 from federation.runtime.events import NORMAL, WARNING, Recorder
+from federation.web.names import EVENT_AGENT_REFUSED, EVENT_AGENT_REGISTERED
 
 _TEXT_LENGTH_MAX = 64 * 1024
 _UNUSABLE = "the registration token is unknown, expired or used; create another one with: fedctl token create"
@@ -82,9 +83,7 @@ class Registration:
         cluster = await self._ensure_cluster(name, cluster, token, server, is_insecure=bool(body.get("insecure")))
         user, groups = agents.agent_user(cluster["metadata"]["uid"]), (agents.agent_group(token_id),)
         certificate = await self._certify(request.encode(), user, groups, self._validity)
-        self._recorder.event(
-            cluster, NORMAL, names.EVENT_AGENT_REGISTERED, f"an agent registered with token {token_id}"
-        )
+        self._recorder.event(cluster, NORMAL, EVENT_AGENT_REGISTERED, f"an agent registered with token {token_id}")
         return {"certificate": certificate.decode()}
 
     async def authenticate(self, user: User, cluster_name: str, *, has_certificate: bool) -> Object:
@@ -94,7 +93,7 @@ class Registration:
             return cluster
         if cluster is not None:
             text = "a certificate of an earlier registration, or of another cluster's agent, was refused"
-            self._recorder.event(cluster, WARNING, names.EVENT_AGENT_REFUSED, text)
+            self._recorder.event(cluster, WARNING, EVENT_AGENT_REFUSED, text)
         raise Forbidden(f'not the agent of cluster "{cluster_name}"; register again with: fedctl agent --register')
 
     async def renew(self, user: User, body: Mapping[str, Any]) -> Object:
@@ -175,7 +174,7 @@ class Registration:
     async def _report(self, token: Object, message: str) -> None:
         """Emit an Event on the cluster of a token, or on the token if the cluster does not exist."""
         cluster = await self._find(_value(token, "cluster"))
-        self._recorder.event(cluster or token, WARNING, names.EVENT_AGENT_REFUSED, message)
+        self._recorder.event(cluster or token, WARNING, EVENT_AGENT_REFUSED, message)
 
     async def _check_claim(self, body: Mapping[str, Any], cluster: Object | None) -> None:
         """Raise Conflict if the member belongs to another cluster of this federation."""

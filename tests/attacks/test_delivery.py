@@ -12,6 +12,7 @@ from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECT
 from federation.apimachinery import conditions
 from federation.apimachinery.ownerreferences import controller_reference
 from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object, Resource
+from federation.delivery.rules.names import EVENT_NO_SOURCE
 
 RBAC = "rbac.authorization.k8s.io"
 CLUSTER_ROLE_BINDINGS = Resource(RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
@@ -81,7 +82,7 @@ async def test_nothing_is_delivered_without_a_source(
         body = stored(template, name, namespace=namespace, **{names.CONFLICT_RESOLUTION: "adopt"})
         await world.create(resource, body)
         assert await refusal(world, resource, name, namespace)
-        events = [message for reason, message in await world.events() if reason == names.EVENT_NO_SOURCE]
+        events = [message for reason, message in await world.events() if reason == EVENT_NO_SOURCE]
         assert len(events) == 1
         for cluster in world.members.values():
             assert await cluster.find(member, "mine", namespace if member.namespaced else "") is None

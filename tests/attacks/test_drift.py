@@ -19,6 +19,7 @@ from federation.delivery.members.memberrecords import HISTORY_MAX, MemberRecords
 from federation.delivery.members.scalers import find_scaler
 from federation.delivery.rules.corrections import Correction, is_correction
 from federation.delivery.rules.memberrecord import NOTHING_KNOWN, MemberKey
+from federation.delivery.rules.names import EVENT_DRIFT_CORRECTED, EVENT_REPLICAS_HANDED_OVER, EVENT_REPLICAS_TAKEN_BACK
 from federation.planning.drift.fields import Author, Field
 
 REPLICAS = Field("spec.replicas", ("spec", "replicas"))
@@ -48,7 +49,7 @@ async def test_a_manager_with_an_odd_name_is_told_in_printable_characters() -> N
             field_manager='x" [red]' + "y" * 100,
         )
         await world.until_replicas("web", {"east": 2, "west": 2})
-        (message,) = await messages_of(world, names.EVENT_DRIFT_CORRECTED)
+        (message,) = await messages_of(world, EVENT_DRIFT_CORRECTED)
         assert '"x? [red]yyy' in message
         assert len(message) < 300
 
@@ -65,7 +66,7 @@ async def test_a_member_that_changes_everything_gets_a_limited_number_of_events(
         await world.settle()
         for number in range(count):
             assert await world.replicas(f"web-{number}") == {"east": 1}
-        assert 0 < len(await messages_of(world, names.EVENT_DRIFT_CORRECTED)) <= REPORTS_PER_MINUTE
+        assert 0 < len(await messages_of(world, EVENT_DRIFT_CORRECTED)) <= REPORTS_PER_MINUTE
 
 
 class Events:
@@ -76,7 +77,7 @@ class Events:
 
     def event(self, obj: Object, type_: str, reason: str, message: str) -> None:
         """Count an event."""
-        self.count += reason == names.EVENT_DRIFT_CORRECTED and "" not in (obj, type_, message)
+        self.count += reason == EVENT_DRIFT_CORRECTED and "" not in (obj, type_, message)
 
 
 def test_one_member_cannot_displace_what_is_known_of_others() -> None:
@@ -126,8 +127,8 @@ async def test_an_autoscaler_that_comes_and_goes_changes_the_owner_rarely(monkey
             await handover.scale_in_member(world, 8)
             await world.pass_time(5)
         changes = [
-            *await messages_of(world, names.EVENT_REPLICAS_HANDED_OVER),
-            *await messages_of(world, names.EVENT_REPLICAS_TAKEN_BACK),
+            *await messages_of(world, EVENT_REPLICAS_HANDED_OVER),
+            *await messages_of(world, EVENT_REPLICAS_TAKEN_BACK),
         ]
         assert len(changes) <= 5
         assert len(asked) <= 10

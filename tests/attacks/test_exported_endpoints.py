@@ -14,6 +14,7 @@ from federation.api import names
 from federation.api.resources import SERVICE_EXPORTS
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import ENDPOINT_SLICES, SERVICES, Object
+from federation.features.services.names import SOURCE_CLUSTER
 from federation.features.services.rules.exports import Export, export_of, plan_copies
 
 
@@ -51,7 +52,7 @@ async def test_a_member_that_was_not_chosen_exports_nothing() -> None:
         await world.settle()
         assert await valid_of(world) == ("Exported", "exported by east, west")
         copies = (await world.user.list(ENDPOINT_SLICES, "default")).items
-        assert {each["metadata"]["labels"][names.SOURCE_CLUSTER] for each in copies} == {"east", "west"}
+        assert {each["metadata"]["labels"][SOURCE_CLUSTER] for each in copies} == {"east", "west"}
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def of_cluster(cluster: str, slice_name: str, address: str) -> Export:
 def test_a_member_cannot_take_the_name_of_another_members_slice(owner: tuple[str, str] | None) -> None:
     exports = [of_cluster("a", "b-x", "10.0.0.1"), of_cluster("a-b", "x", "10.0.0.2")]
     copies = plan_copies(exports, {"imported-a-b-x": owner}.get)
-    found = {copy["metadata"]["labels"][names.SOURCE_CLUSTER]: name for name, copy in copies.items()}
+    found = {copy["metadata"]["labels"][SOURCE_CLUSTER]: name for name, copy in copies.items()}
     assert found.keys() == {"a", "a-b"}
     assert all(copy["metadata"]["name"] == name for name, copy in copies.items())
     keeps = {None: "a", ("web", "a"): "a", ("web", "a-b"): "a-b"}.get(owner, "")

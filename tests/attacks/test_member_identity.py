@@ -22,6 +22,7 @@ from federation.apiserver.registry.registry import Registry
 from federation.client.client import PatchType
 from federation.client.identity import Identity
 from federation.client.pool import ClusterPool
+from federation.controllers.cluster.names import EVENT_IDENTITY_MISMATCH, REASON_CLUSTER_UNJOINABLE
 
 
 async def condition(world: World, cluster: str, type_: str) -> dict[str, Any]:
@@ -66,7 +67,7 @@ async def test_an_address_that_leads_to_another_cluster_gets_nothing() -> None:
         await world.scale("web", 3)
         await world.pass_time(30)
         assert workloads_in(impostor.line) == []
-        assert names.EVENT_IDENTITY_MISMATCH in [reason for reason, _ in await world.events()]
+        assert EVENT_IDENTITY_MISMATCH in [reason for reason, _ in await world.events()]
         await world.merge(FEDERATED_CLUSTERS, "east", {"spec": {"apiEndpoint": "https://east"}})
         await world.until_ready("east")
         await world.until_replicas("web", {"east": 3})
@@ -118,7 +119,7 @@ async def test_the_host_cannot_join_itself_whatever_its_url() -> None:
         line = MemberLine(world.registry, world.clock)
         world.members["myself"] = cast("Member", SimpleNamespace(line=line, labels={}, name="myself"))
         await world.join("myself")
-        joined = await until_reason(world, "myself", names.CLUSTER_JOINED, names.REASON_CLUSTER_UNJOINABLE)
+        joined = await until_reason(world, "myself", names.CLUSTER_JOINED, REASON_CLUSTER_UNJOINABLE)
         assert "cannot join itself" in joined["message"]
         assert line.writes() == []
         del world.members["myself"]
@@ -135,7 +136,7 @@ async def test_a_cycle_of_federations_is_refused() -> None:
         claim = {"metadata": {"annotations": {names.HOST_CLUSTER_UIDS: f"other,{await uid_of(above.admin)}"}}}
         await world.merge(NAMESPACES, names.SYSTEM_NAMESPACE, claim, namespace="")
         await world.join("above")
-        joined = await until_reason(world, "above", names.CLUSTER_JOINED, names.REASON_CLUSTER_UNJOINABLE)
+        joined = await until_reason(world, "above", names.CLUSTER_JOINED, REASON_CLUSTER_UNJOINABLE)
         assert "cycle" in joined["message"]
         assert above.line.writes() == []
         del world.members["above"]

@@ -20,6 +20,7 @@ from federation.apimachinery.errors import ClusterError, ClusterLimitExceeded, C
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NODES, SERVICES, Object
 from federation.client.client import Client, PatchType, Request, Watch, WatchEvent
 from federation.controllers.cluster.apidiscovery import discover
+from federation.controllers.statusaggregate.names import REASON_MEMBER_STATUS_INVALID
 from federation.delivery.members.operations import MemberWriter
 from federation.delivery.rules.content import Write
 from federation.planning.aggregation import service
@@ -118,7 +119,7 @@ async def test_a_part_of_a_status_without_sense_counts_as_none_and_all_else_coun
         await until_ready_replicas(world, "web", ready)
         found = await world.condition("web", names.STATUS_AGGREGATED)
         field = "status" if is_all_lost else next(iter(status))
-        assert (found["reason"], field in found["message"]) == (names.REASON_MEMBER_STATUS_INVALID, True)
+        assert (found["reason"], field in found["message"]) == (REASON_MEMBER_STATUS_INVALID, True)
         assert world.failed() == 0
         line.distort = None
         await world.scale("web", 18)

@@ -34,6 +34,7 @@ from federation.apimachinery.resources import (
     Object,
 )
 from federation.planning.federatedobject.naming import federated_object_name
+from federation.planning.rendering.names import REASON_ADMISSION_FAILED, REASON_ADMISSION_REFUSED, REASON_ADMITTED
 
 HOST_PID = "/spec/template/spec/hostPID"
 SERVICE_TYPE: Object = {"selector": {"app": "web"}, "type": "NodePort", "ports": [{"port": 80, "protocol": "TCP"}]}
@@ -132,7 +133,7 @@ async def until_admitted(world: World, reason: str, name: str = "web") -> str:
         return condition if condition.get("reason") == reason else None
 
     condition = await world.until(look, f"{reason} of {name}")
-    assert condition["status"] == ("True" if reason == names.REASON_ADMITTED else "False")
+    assert condition["status"] == ("True" if reason == REASON_ADMITTED else "False")
     return str(condition.get("message", ""))
 
 
@@ -151,7 +152,7 @@ async def test_what_the_host_refuses_does_not_reach_a_member() -> None:
     async with a_world() as world:
         await forbid(world)
         await begin(world, override=an_override("east", HOST_PID, value=True))
-        message = await until_admitted(world, names.REASON_ADMISSION_REFUSED)
+        message = await until_admitted(world, REASON_ADMISSION_REFUSED)
         assert "east" in message
         assert "west" not in message
         assert "ValidatingAdmissionPolicy 'guard'" in message
@@ -161,7 +162,7 @@ async def test_what_the_host_refuses_does_not_reach_a_member() -> None:
         await world.until_equal(lambda: status_in(world, "west"), "OK")
         assert await status_in(world, "east") == "AdmissionRefused"
         assert await host_pid(world, "east") is None
-        events = [text for reason, text in await world.events() if reason == names.REASON_ADMISSION_REFUSED]
+        events = [text for reason, text in await world.events() if reason == REASON_ADMISSION_REFUSED]
         assert len(events) == 2, events  # one for the federated object, one for the user's Deployment
         assert all("hostPID is forbidden" in text for text in events)
         # Another look at the same object asks nothing, and the refusal costs no further writes.
@@ -174,7 +175,7 @@ async def test_what_the_host_refuses_does_not_reach_a_member() -> None:
         # Once the host's policy is gone, the object is judged again at once.
         await world.user.delete(ADMISSION_POLICY_BINDINGS, "guard")
         await world.until_equal(lambda: host_pid(world, "east"), True)
-        await until_admitted(world, names.REASON_ADMITTED)
+        await until_admitted(world, REASON_ADMITTED)
 
 
 async def test_the_previous_object_stays_and_the_next_good_override_goes_out() -> None:
@@ -183,13 +184,13 @@ async def test_the_previous_object_stays_and_the_next_good_override_goes_out() -
         await world.until_replicas("web", {"east": 2, "west": 2})
         await forbid(world)
         await world.merge(OVERRIDE_POLICIES, "special", an_override("east", HOST_PID, value=True))
-        await until_admitted(world, names.REASON_ADMISSION_REFUSED)
+        await until_admitted(world, REASON_ADMISSION_REFUSED)
         found = await world.members["east"].find(DEPLOYMENTS, "web")
         assert found is not None
         assert found["spec"]["minReadySeconds"] == 5
         assert "hostPID" not in found["spec"]["template"]["spec"]
         await world.merge(OVERRIDE_POLICIES, "special", an_override("east", "/spec/minReadySeconds", 7))
-        await until_admitted(world, names.REASON_ADMITTED)
+        await until_admitted(world, REASON_ADMITTED)
         await world.settle()
         found = await world.members["east"].find(DEPLOYMENTS, "web")
         assert found is not None
@@ -205,10 +206,10 @@ async def test_a_new_policy_holds_further_writes_of_what_is_there() -> None:
         await world.settle()
         assert world.host_line.reviews == []
         await world.merge(DEPLOYMENTS, "web", {"spec": {"template": {"spec": {"hostPID": None}}, "minReadySeconds": 3}})
-        await until_admitted(world, names.REASON_ADMISSION_REFUSED)
+        await until_admitted(world, REASON_ADMISSION_REFUSED)
         await world.until_equal(lambda: status_in(world, "west"), "OK")
         await world.user.delete(OVERRIDE_POLICIES, "special", "default")
-        await until_admitted(world, names.REASON_ADMITTED)
+        await until_admitted(world, REASON_ADMITTED)
         await world.until_equal(lambda: host_pid(world, "east"), False)
 
 
@@ -218,10 +219,10 @@ async def test_policies_see_a_user_without_any_group_of_administrators() -> None
     async with a_world() as world:
         await forbid(world, conditions=exempt)
         await begin(world, override=an_override("east", HOST_PID, value=True))
-        await until_admitted(world, names.REASON_ADMISSION_REFUSED)
+        await until_admitted(world, REASON_ADMISSION_REFUSED)
         assert [request.user for request in world.host_line.reviews] == [nobody(names.OVERRIDE_POLICY_USER)]
         await world.user.delete(OVERRIDE_POLICIES, "special", "default")
-        await until_admitted(world, names.REASON_ADMITTED)
+        await until_admitted(world, REASON_ADMITTED)
 
 
 async def test_a_cluster_wide_override_is_judged_as_a_user_of_its_own() -> None:
@@ -236,10 +237,10 @@ async def test_a_cluster_wide_override_is_judged_as_a_user_of_its_own() -> None:
         assert [request.user for request in world.host_line.reviews] == [nobody(names.CLUSTER_OVERRIDE_POLICY_USER)]
         # A tenant's policy for the same object takes the exemption away.
         await world.create(OVERRIDE_POLICIES, an_override("east", "/spec/minReadySeconds", 5, name="mine"))
-        message = await until_admitted(world, names.REASON_ADMISSION_REFUSED)
+        message = await until_admitted(world, REASON_ADMISSION_REFUSED)
         assert 'ClusterOverridePolicy "site", OverridePolicy "default/mine"' in message
         await world.user.delete(OVERRIDE_POLICIES, "mine", "default")
-        await until_admitted(world, names.REASON_ADMITTED)
+        await until_admitted(world, REASON_ADMITTED)
 
 
 async def test_what_was_written_by_hand_is_judged_as_a_whole() -> None:
@@ -249,7 +250,7 @@ async def test_what_was_written_by_hand_is_judged_as_a_whole() -> None:
         template["spec"]["template"]["spec"]["hostPID"] = True
         body = federated(template, federated_object_name("web", "deployments.apps"), **{names.HAND_WRITTEN: "true"})
         await world.create(FEDERATED_OBJECTS, body)
-        await until_admitted(world, names.REASON_ADMISSION_REFUSED)
+        await until_admitted(world, REASON_ADMISSION_REFUSED)
         assert await host_pid(world, "east") is None
         await world.user.delete(FEDERATED_OBJECTS, body["metadata"]["name"], "default")
         await world.until_gone(FEDERATED_OBJECTS, body["metadata"]["name"])
@@ -311,7 +312,7 @@ async def test_a_webhook_that_cannot_be_reached_holds_or_passes(failure_policy: 
         await world.create(VALIDATING_WEBHOOKS, a_webhook(failurePolicy=failure_policy))
         await world.create(OVERRIDE_POLICIES, an_override("east", HOST_PID, value=True))
         if failure_policy == "Fail":
-            message = await until_admitted(world, names.REASON_ADMISSION_FAILED)
+            message = await until_admitted(world, REASON_ADMISSION_FAILED)
             assert 'failed calling webhook "guard.example.com"' in message
             assert await host_pid(world, "east") is False
             await world.pass_time(30)
@@ -350,9 +351,9 @@ async def test_a_denial_that_looks_like_a_taken_name_is_a_denial() -> None:
         desk.answers["https://guard"] = {"allowed": False, "status": status}
         await world.create(VALIDATING_WEBHOOKS, a_webhook())
         await world.create(OVERRIDE_POLICIES, an_override("east", HOST_PID, value=True))
-        await until_admitted(world, names.REASON_ADMISSION_REFUSED)
+        await until_admitted(world, REASON_ADMISSION_REFUSED)
         await world.user.delete(VALIDATING_WEBHOOKS, "guard")
-        await until_admitted(world, names.REASON_ADMITTED)
+        await until_admitted(world, REASON_ADMITTED)
 
 
 async def test_a_denial_by_a_mutating_webhook_counts_and_its_changes_do_not() -> None:
@@ -363,9 +364,9 @@ async def test_a_denial_by_a_mutating_webhook_counts_and_its_changes_do_not() ->
         desk.answers["https://guard"] = {"allowed": False, "status": {"message": "no"}}
         await world.create(MUTATING_WEBHOOKS, a_webhook(MUTATING_WEBHOOKS.kind))
         await world.create(OVERRIDE_POLICIES, an_override("east", HOST_PID, value=True))
-        await until_admitted(world, names.REASON_ADMISSION_REFUSED)
+        await until_admitted(world, REASON_ADMISSION_REFUSED)
         await world.user.delete(MUTATING_WEBHOOKS, "guard")
-        await until_admitted(world, names.REASON_ADMITTED)
+        await until_admitted(world, REASON_ADMITTED)
 
 
 @pytest.mark.parametrize("change", ["sets another value", "removes it", "adds a sidecar"])
@@ -384,7 +385,7 @@ async def test_an_override_that_a_mutating_webhook_takes_back_is_refused(change:
         await world.create(MUTATING_WEBHOOKS, a_webhook(MUTATING_WEBHOOKS.kind))
         await world.create(OVERRIDE_POLICIES, an_override("east", HOST_PID, value=True))
         if change != "adds a sidecar":
-            message = await until_admitted(world, names.REASON_ADMISSION_REFUSED)
+            message = await until_admitted(world, REASON_ADMISSION_REFUSED)
             assert "the host's mutating admission takes the override back of spec.template.spec.hostPID" in message
             await world.user.delete(MUTATING_WEBHOOKS, "guard")
         await world.until_equal(lambda: host_pid(world, "east"), True)
@@ -407,7 +408,7 @@ async def test_an_override_that_a_mutating_policy_takes_back_is_refused() -> Non
         binding = {**named(MUTATING_POLICY_BINDINGS.kind, "guard"), "spec": {"policyName": "guard"}}
         await world.create(MUTATING_POLICY_BINDINGS, binding)
         await world.create(OVERRIDE_POLICIES, an_override("east", HOST_PID, value=True))
-        message = await until_admitted(world, names.REASON_ADMISSION_REFUSED)
+        message = await until_admitted(world, REASON_ADMISSION_REFUSED)
         assert "the host's mutating admission takes the override back of spec.template.spec.hostPID" in message
         await world.user.delete(MUTATING_POLICY_BINDINGS, "guard")
         await world.until_equal(lambda: host_pid(world, "east"), True)

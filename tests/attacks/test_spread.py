@@ -9,7 +9,6 @@ from tests.support.memberspreads import a_node, a_spread, a_subset, create_sprea
 from tests.support.simulatedmember import Member, a_member, a_template, a_workload, an_object
 from tests.support.spreads import REPLICA_SET, a_pod
 
-from federation.api import names
 from federation.api.resources import WORKLOAD_SPREADS
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.errors import ApiError, BadRequest
@@ -18,6 +17,7 @@ from federation.apimachinery.resources import NODES as NODE_OBJECTS
 from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.client.client import Client, WatchEvent, WatchEventType
 from federation.features.workloadspread.incluster.service import slim_spread
+from federation.features.workloadspread.names import MATCHED_WORKLOAD_SPREAD
 from federation.features.workloadspread.rules.adoption import adoption_patch
 from federation.features.workloadspread.rules.injection import inject_subset, is_released
 from federation.features.workloadspread.rules.specvalidation import (
@@ -135,12 +135,12 @@ async def test_a_forged_annotation_frees_no_place_of_another_workload() -> None:
         before = await member.all(WORKLOAD_SPREADS)
         (replica_set,) = await member.all(REPLICA_SETS)
         version = replica_set["metadata"]["labels"]["pod-template-hash"]
-        forged = a_pod("forged", "base")["metadata"]["annotations"][names.MATCHED_WORKLOAD_SPREAD].replace("ws", "web")
+        forged = a_pod("forged", "base")["metadata"]["annotations"][MATCHED_WORKLOAD_SPREAD].replace("ws", "web")
         node = await member.get(NODE_OBJECTS, "a")
         owner = {"apiVersion": "v1", "kind": "Node", "name": "a", "uid": node["metadata"]["uid"], "controller": True}
         metadata = {
             "labels": {"pod-template-hash": version},
-            "annotations": {names.MATCHED_WORKLOAD_SPREAD: forged},
+            "annotations": {MATCHED_WORKLOAD_SPREAD: forged},
             "ownerReferences": [owner],
         }
         for name in ("forged-1", "forged-2"):

@@ -26,6 +26,7 @@ from federation.apimachinery import conditions
 from federation.apimachinery.errors import ApiError, ClusterUnreachable, Expired, InternalError, NotFound, Unauthorized
 from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object
 from federation.client.client import Client
+from federation.controllers.cluster.names import REASON_CLUSTER_UNJOINABLE
 
 SEEDS = int(os.environ.get("FAULT_SEEDS", "20"))
 LONG_SEEDS = SEEDS // 5
@@ -316,7 +317,7 @@ def _is_another(cluster: Object) -> bool:
     ready, joined = conditions.find(held, names.CLUSTER_READY), conditions.find(held, names.CLUSTER_JOINED)
     return (ready or {}).get("reason") == names.REASON_IDENTITY_MISMATCH or (joined or {}).get(
         "reason"
-    ) == names.REASON_CLUSTER_UNJOINABLE
+    ) == REASON_CLUSTER_UNJOINABLE
 
 
 async def _live(seed: int, steps: int, *, has_workloads: bool) -> None:

@@ -13,8 +13,8 @@ from tests.kubernetes.cluster import real_cluster
 from tests.support.federation import free_clusters
 from tests.support.rest import MERGE, Api, Object, eventually
 
-from federation.api import names
 from federation.client.kubeconfig import load_kubeconfig
+from federation.simulator.controllers.names import SIMULATOR_EXIT_CODE
 
 WAIT_S = 90.0
 LABELS = {"app": "web"}
@@ -58,7 +58,7 @@ def a_workload(**spec: Any) -> Object:
 
 
 def a_job(code: int = 0, **spec: Any) -> Object:
-    template = a_template((f"exit={code}",), {names.SIMULATOR_EXIT_CODE: str(code)}, restartPolicy="Never")
+    template = a_template((f"exit={code}",), {SIMULATOR_EXIT_CODE: str(code)}, restartPolicy="Never")
     return {"metadata": {"name": "web"}, "spec": {"template": template, **spec}}
 
 
@@ -214,7 +214,7 @@ _IGNORED = {
     "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region",
     "deprecated.daemonset.template.generation",
-    names.SIMULATOR_EXIT_CODE,
+    SIMULATOR_EXIT_CODE,
 }
 """Fields that differ between any two clusters, the prefix of a generated name, which the simulator leaves out, and what
 API servers add, not controllers: topology labels of pods and a DaemonSet's former field."""

@@ -26,6 +26,7 @@ from federation.apimachinery.resources import DEPLOYMENTS, PODS, Resource
 from federation.planning.authors import AUTHORS_MAX
 from federation.planning.overrides.policies import PolicyReference
 from federation.planning.rendering.memberobject import Renderer
+from federation.planning.rendering.names import REASON_ADMISSION_REFUSED
 from federation.planning.rendering.takenback import taken_back
 from federation.planning.rendering.verdicts import (
     ADMITTED,
@@ -245,7 +246,7 @@ def test_a_report_is_short_and_false_exactly_when_something_is_held(held: dict[s
 def test_a_refusal_outranks_a_silence_in_the_reason() -> None:
     held = {"a": Verdict(Outcome.UNANSWERED, "x"), "b": Verdict(Outcome.REFUSED, "y")}
     report = plan_report(held, [PolicyReference("", "site")])
-    assert report.reason == names.REASON_ADMISSION_REFUSED
+    assert report.reason == REASON_ADMISSION_REFUSED
     assert report.message == 'a: x; b: y (overridden by ClusterOverridePolicy "site")'
 
 

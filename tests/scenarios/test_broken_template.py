@@ -9,6 +9,7 @@ from tests.support.world import a_world
 from federation.api import names
 from federation.api.resources import FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS
+from federation.delivery.rules.names import EVENT_INVALID_TEMPLATE
 
 
 def a_federated_object(metadata: Any) -> dict[str, Any]:
@@ -39,7 +40,7 @@ async def test_invalid_metadata_causes_one_event_and_no_retries(
     async with a_world() as world:
         await world.create(FEDERATED_OBJECTS, a_federated_object(metadata))
         await world.pass_time(60)
-        (message,) = [message for reason, message in await world.events() if reason == names.EVENT_INVALID_TEMPLATE]
+        (message,) = [message for reason, message in await world.events() if reason == EVENT_INVALID_TEMPLATE]
         await world.user.delete(FEDERATED_OBJECTS, "broken", "default")
         assert message.startswith(f"spec.template.{field}: ")
         printed = capsys.readouterr().out

@@ -14,6 +14,8 @@ from federation.api.resources import (
 )
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import CRDS, Object, Resource
+from federation.controllers.schedule.names import REASON_AWAITS_DEFINITION
+from federation.features.types.names import EVENT_KIND_NOT_FEDERATED, EVENT_TYPE_CONFIG_DERIVED
 from federation.planning.federatedobject.naming import federated_object_name
 
 WIDGETS = Resource("example.com", "v1", "Widget", "widgets")
@@ -87,7 +89,7 @@ async def test_a_custom_kind_and_its_definition_travel_without_a_configuration()
         await world.create(CLUSTER_PROPAGATION_POLICIES, _cluster_wide("kinds", CRDS, schedulingMode="Duplicate"))
         await world.until_equal(lambda: _sizes(world), {"east": 2, "north": 2})
         assert (
-            names.EVENT_TYPE_CONFIG_DERIVED,
+            EVENT_TYPE_CONFIG_DERIVED,
             f"created FederatedTypeConfig {NAME} for Widget in example.com/v1",
         ) in (await world.events())
 
@@ -129,7 +131,7 @@ async def test_a_policy_of_a_namespace_federates_no_custom_kind_until_administra
         await world.create(PROPAGATION_POLICIES, policy)
 
         async def was_refused() -> bool:
-            found = [text for reason, text in await world.events() if reason == names.EVENT_KIND_NOT_FEDERATED]
+            found = [text for reason, text in await world.events() if reason == EVENT_KIND_NOT_FEDERATED]
             return any("an administrator must place the CustomResourceDefinition" in text for text in found)
 
         await world.until(was_refused)
@@ -149,7 +151,7 @@ async def test_kinds_that_belong_to_one_cluster_are_refused() -> None:
         )
 
         async def refused() -> int:
-            return len({text for reason, text in await world.events() if reason == names.EVENT_KIND_NOT_FEDERATED})
+            return len({text for reason, text in await world.events() if reason == EVENT_KIND_NOT_FEDERATED})
 
         await world.until_equal(refused, 2)
         await world.settle()
@@ -171,7 +173,7 @@ async def test_an_object_that_comes_with_its_definition_waits_until_every_member
             found = ((federated or {}).get("status") or {}).get("conditions")
             return (conditions.find(found, names.SCHEDULED) or {}).get("reason")
 
-        await world.until_equal(reason, names.REASON_AWAITS_DEFINITION)
+        await world.until_equal(reason, REASON_AWAITS_DEFINITION)
         world.members["north"].line.mode = "up"
         await world.until_equal(lambda: _sizes(world), {"east": 4, "north": 4})
 

@@ -10,6 +10,7 @@ from federation.api import names
 from federation.api.resources import FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import CONFIGMAPS, JOBS, PODS, STATEFUL_SETS, Object
+from federation.controllers.schedule.names import EVENT_SCHEDULING_FAILED
 from federation.features.types.names import SHIPPED_TYPES
 from federation.features.types.shippedtypes import ensure_types
 
@@ -146,7 +147,7 @@ async def test_an_indexed_job_is_refused_with_a_condition_and_an_event() -> None
             return found.get("status"), found.get("reason")
 
         await world.until_equal(scheduled, ("False", "CannotDivide"))
-        messages = [text for reason, text in await world.events() if reason == names.EVENT_SCHEDULING_FAILED]
+        messages = [text for reason, text in await world.events() if reason == EVENT_SCHEDULING_FAILED]
         assert any("the indexes of an Indexed Job cannot be divided" in text for text in messages)
         assert await _pods(world) == {}
         await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"maxClusters": 1}})

@@ -15,6 +15,7 @@ from tests.unit.web.test_delivery import URL, served
 from federation.api import names
 from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.delivery.rules.names import EVENT_CORRECTION_PAUSED, EVENT_DRIFT_CORRECTED
 
 MINUTE_S = 60.0
 
@@ -64,9 +65,9 @@ async def test_drift_is_counted_and_told_once_with_its_author(tmp_path: Path) ->
             await edit(world, 9 + number)
             assert await world.replicas("web") == {"east": 2, "west": 2}
         assert counted("corrections", "east") == before + 3
-        (message,) = await messages_of(world, names.EVENT_DRIFT_CORRECTED)
+        (message,) = await messages_of(world, EVENT_DRIFT_CORRECTED)
         assert message.startswith('cluster "east": spec.replicas was changed by "admin" (Update at 2')
-        assert await messages_of(world, names.EVENT_CORRECTION_PAUSED) == []
+        assert await messages_of(world, EVENT_CORRECTION_PAUSED) == []
 
         rows = await delivery(world, tmp_path)
         drift = rows["east"]["drift"]
@@ -76,7 +77,7 @@ async def test_drift_is_counted_and_told_once_with_its_author(tmp_path: Path) ->
 
         await world.pass_time(11 * MINUTE_S)
         await edit(world, 9)
-        assert len(await messages_of(world, names.EVENT_DRIFT_CORRECTED)) == 2
+        assert len(await messages_of(world, EVENT_DRIFT_CORRECTED)) == 2
 
 
 async def test_template_changes_and_fields_of_others_are_no_drift() -> None:
@@ -89,7 +90,7 @@ async def test_template_changes_and_fields_of_others_are_no_drift() -> None:
             await world.members["east"].merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {"n": str(count)}}})
         await world.settle()
         assert counted("corrections", "east") == before
-        assert await messages_of(world, names.EVENT_DRIFT_CORRECTED) == []
+        assert await messages_of(world, EVENT_DRIFT_CORRECTED) == []
 
 
 async def test_a_fight_pauses_in_its_cluster_only(tmp_path: Path) -> None:
@@ -106,10 +107,8 @@ async def test_a_fight_pauses_in_its_cluster_only(tmp_path: Path) -> None:
         propagated = await world.condition("web", names.PROPAGATED)
         assert (propagated["status"], propagated["reason"]) == ("False", names.REASON_CHECK_CLUSTERS)
         assert 'east: CorrectionPaused (spec.replicas was changed by "admin"' in propagated["message"]
-        assert len(await messages_of(world, names.EVENT_CORRECTION_PAUSED)) == 2, (
-            "on the Deployment and its federated object"
-        )
-        assert len(await messages_of(world, names.EVENT_DRIFT_CORRECTED)) == 1
+        assert len(await messages_of(world, EVENT_CORRECTION_PAUSED)) == 2, "on the Deployment and its federated object"
+        assert len(await messages_of(world, EVENT_DRIFT_CORRECTED)) == 1
         assert (await delivery(world, tmp_path))["east"]["drift"]["pausedUntil"]
 
         await edit(world, 7, "west")
@@ -136,7 +135,7 @@ async def test_an_opponent_that_never_rests_costs_a_few_writes_per_hour() -> Non
         made = counted("corrections", "east") - before
         assert 10 <= made <= 14
         assert counted("pauses", "east") >= 5
-        assert len(await messages_of(world, names.EVENT_CORRECTION_PAUSED)) == 2
+        assert len(await messages_of(world, EVENT_CORRECTION_PAUSED)) == 2
         await world.pass_time(10 * MINUTE_S)
         await world.until_replicas("web", {"east": 2, "west": 2})
 

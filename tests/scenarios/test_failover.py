@@ -19,6 +19,7 @@ from federation.api.resources import (
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, STATEFUL_SETS
+from federation.controllers.schedule.names import REASON_EVICTION_ALLOWED
 from federation.planning.failover.evictionrecord import eviction_record
 from federation.planning.federatedobject.placements import current_clusters, effective_placement
 
@@ -220,7 +221,7 @@ async def test_a_drain_from_a_late_clock_does_not_overtake_one_that_the_budget_h
         await world.restart()
         await world.pass_time(60)
         assert await _placed(world) == {"east": 6, "west": 6}
-        assert await _condition(world, "north") == ("True", names.REASON_EVICTION_ALLOWED)
+        assert await _condition(world, "north") == ("True", REASON_EVICTION_ALLOWED)
 
         await world.merge(FEDERATED_CLUSTERS, "north", {"spec": {"taints": None}})
         await world.until_equal(lambda: _placed_in(world, "east"), None)

@@ -16,6 +16,7 @@ from federation.api.resources import (
 )
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import CRDS, EVENTS, JOBS, PODS, Object, Resource
+from federation.simulator.controllers.names import SIMULATOR_RUN_FOR
 
 MEMBERS = ("east", "north")
 WORKFLOWS = Resource("argoproj.io", "v1alpha1", "Workflow", "workflows")
@@ -23,7 +24,7 @@ WORKFLOWS = Resource("argoproj.io", "v1alpha1", "Workflow", "workflows")
 
 def _job(*, runs_s: float = 2.0, **spec: Any) -> Object:
     template = {
-        "metadata": {"annotations": {names.SIMULATOR_RUN_FOR: f"{runs_s}s"}},
+        "metadata": {"annotations": {SIMULATOR_RUN_FOR: f"{runs_s}s"}},
         "spec": {"containers": [{"name": "main", "image": "job:1"}], "restartPolicy": "Never"},
     }
     metadata = {"name": "crunch", "namespace": "default"}

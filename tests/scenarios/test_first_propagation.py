@@ -10,6 +10,7 @@ from tests.support.world import a_world
 from federation.api import names
 from federation.api.resources import COLLECTED_STATUSES, FEDERATED_OBJECTS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS, EVENTS
+from federation.controllers.schedule.names import EVENT_SCHEDULED
 
 HOST_WRITES_MAX = 8
 """From the user's create to the first merged status, including both and the event about the decision."""
@@ -54,7 +55,7 @@ async def test_a_deployment_runs_in_three_clusters_with_one_merged_status() -> N
         assert conditions["Progressing"] == ("True", "NewReplicaSetAvailable")
         assert conditions["Scheduled"] == ("True", "Scheduled")
         assert (await world.condition("web", names.PROPAGATED))["status"] == "True"
-        (event,) = [e for e in (await world.user.list(EVENTS)).items if e["reason"] == names.EVENT_SCHEDULED]
+        (event,) = [e for e in (await world.user.list(EVENTS)).items if e["reason"] == EVENT_SCHEDULED]
         assert event["message"] == "east 4, north 2, west 2 (PropagationPolicy default/divide)"
         assert (event["involvedObject"]["kind"], event["involvedObject"]["uid"]) == (
             "Deployment",

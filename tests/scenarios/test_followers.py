@@ -31,6 +31,8 @@ from federation.apimachinery.resources import (
     Resource,
 )
 from federation.apiserver.store.interface import Event, EventType
+from federation.controllers.follower.names import EVENT_FAILED_INFER_FOLLOWERS, EVENT_FAILED_UPDATE_FOLLOWER
+from federation.delivery.rules.names import EVENT_FOLLOWER_MISSING
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.planning.followers.leaderplan import dependencies_of
 from federation.planning.followers.references import Reference
@@ -301,7 +303,7 @@ async def test_a_follower_that_cannot_be_written_delays_its_leader_for_a_limited
         assert "waits for ConfigMap settings" in (await world.condition("web", names.PROPAGATED))["message"]
         await world.until_equal(lambda: _holders(world, DEPLOYMENTS, "web"), {"east", "north"})
         assert 30 <= world.clock.monotonic() - begun_s < 35
-        assert any(reason == names.EVENT_FOLLOWER_MISSING for reason, _ in await world.events())
+        assert any(reason == EVENT_FOLLOWER_MISSING for reason, _ in await world.events())
         await world.user.delete(OVERRIDE_POLICIES, "broken", "default")
         await world.until_equal(lambda: _holders(world, CONFIGMAPS, "settings"), {"east", "north"})
 
@@ -327,7 +329,7 @@ async def test_listed_followers_including_an_hpa_follow_until_the_list_changes()
         await world.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {names.FOLLOWERS: "[{"}}})
         await world.settle()
         assert await look() == ({"east"}, {"east"})  # an unparsable annotation removes no follower
-        assert any(reason == names.EVENT_FAILED_INFER_FOLLOWERS for reason, _ in await world.events())
+        assert any(reason == EVENT_FAILED_INFER_FOLLOWERS for reason, _ in await world.events())
         text = orjson.dumps(listed[:1]).decode()
         await world.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {names.FOLLOWERS: text}}})
         await world.until_equal(look, ({"east"}, set()))
@@ -400,7 +402,7 @@ async def test_an_orphaned_workload_is_recorded_on_its_followers_before_it_is_de
         await world.user.delete(DEPLOYMENTS, "web", "default", propagation_policy="Orphan")
         await world.pass_time(10)
         assert await world.find(DEPLOYMENTS, "web") is not None
-        assert any(reason == names.EVENT_FAILED_UPDATE_FOLLOWER for reason, _ in await world.events())
+        assert any(reason == EVENT_FAILED_UPDATE_FOLLOWER for reason, _ in await world.events())
         await world.user.delete(ADMISSION_BINDINGS, "mute")
         await world.until_gone(DEPLOYMENTS, "web")
         assert world.clock.monotonic() - begun_s < 30

@@ -12,6 +12,8 @@ from tests.support.world import World, a_world_without_pods
 from federation.api import names
 from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS
+from federation.controllers.schedule.names import EVENT_SCHEDULED
+from federation.delivery.rules.names import EVENT_ENSURE_DELETION_FAILED, REASON_ENSURE_DELETION_FAILED
 
 COUNT = 30
 IN_FLIGHT_MAX = 4
@@ -38,7 +40,7 @@ async def _roll_out(world: World) -> float:
 
 async def _complaints(world: World) -> int:
     """Return the number of events other than those about placements."""
-    return sum(reason != names.EVENT_SCHEDULED for reason, _ in await world.events())
+    return sum(reason != EVENT_SCHEDULED for reason, _ in await world.events())
 
 
 async def test_an_unresponsive_member_does_not_delay_the_others_and_catches_up() -> None:
@@ -94,11 +96,11 @@ async def test_deletion_waits_for_the_unresponsive_member_and_names_it() -> None
         async def waits() -> bool:
             condition = await world.condition("web", names.PROPAGATED)
             is_named = condition.get("message", "").startswith("deletion waits for clusters [west]")
-            return is_named and condition["reason"] == names.REASON_ENSURE_DELETION_FAILED
+            return is_named and condition["reason"] == REASON_ENSURE_DELETION_FAILED
 
         await world.until(waits)
         assert await world.find(DEPLOYMENTS, "web") is not None
-        warned = [message for reason, message in await world.events() if reason == names.EVENT_ENSURE_DELETION_FAILED]
+        warned = [message for reason, message in await world.events() if reason == EVENT_ENSURE_DELETION_FAILED]
         assert warned
         assert "[west]" in warned[0]
 

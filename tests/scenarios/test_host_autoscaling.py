@@ -10,7 +10,13 @@ from federation.api import names
 from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, Object
-from federation.features.autoscaling.names import EVENT_CENTRALIZED_HPA_NOT_WORK, REASON_FEDERATED_WORKLOAD
+from federation.features.autoscaling.names import (
+    CENTRALIZED_HPA_ENABLED,
+    EVENT_CENTRALIZED_HPA_NOT_WORK,
+    FED_HPA_NOT_WORK_REASON,
+    REASON_FEDERATED_WORKLOAD,
+)
+from federation.simulator.controllers.names import SIMULATOR_CPU_LOAD
 
 SCALERS = HORIZONTAL_POD_AUTOSCALERS
 
@@ -18,7 +24,7 @@ SCALERS = HORIZONTAL_POD_AUTOSCALERS
 def a_loaded(load: str, replicas: int = 2) -> Object:
     """Return a Deployment whose pods request 100m; each member has the load."""
     deployment = a_deployment("web", replicas=replicas)
-    deployment["metadata"]["annotations"] = {names.SIMULATOR_CPU_LOAD: load}
+    deployment["metadata"]["annotations"] = {SIMULATOR_CPU_LOAD: load}
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     container["resources"] = {"requests": {"cpu": "100m"}}
     return deployment
@@ -126,8 +132,8 @@ async def test_an_autoscaler_with_a_mode_says_why_it_does_not_work() -> None:
 
         async def marks() -> tuple[Any, Any]:
             metadata = (await world.user.get(SCALERS, "web", "default"))["metadata"]
-            reason = (metadata.get("annotations") or {}).get(names.FED_HPA_NOT_WORK_REASON)
-            return (metadata.get("labels") or {}).get(names.CENTRALIZED_HPA_ENABLED), reason
+            reason = (metadata.get("annotations") or {}).get(FED_HPA_NOT_WORK_REASON)
+            return (metadata.get("labels") or {}).get(CENTRALIZED_HPA_ENABLED), reason
 
         reason = "[The PropagationPolicy divide bound to the workload is not Divided mode.]"
         await world.until_equal(marks, (None, reason))

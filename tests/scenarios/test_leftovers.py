@@ -11,6 +11,7 @@ from tests.support.world import World, a_world_without_pods
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, LEFTOVERS, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS
+from federation.controllers.leftovers.names import EVENT_SWEPT
 
 EVERYWHERE = {"east": 1, "north": 1, "west": 1}
 
@@ -192,7 +193,7 @@ async def test_a_cluster_leaves_by_force_and_joins_again(mode: str) -> None:
         # The policy does not reschedule for a cluster that joins, so the object is placed in the other two.
         await world.until_replicas("web", {"north": 2, "west": 1})
         await world.until_equal(lambda: _leftovers(world), [])
-        (swept,) = [message for reason, message in await world.events() if reason == names.EVENT_SWEPT]
+        (swept,) = [message for reason, message in await world.events() if reason == EVENT_SWEPT]
         assert "removed, placed elsewhere: Deployment default/web" in swept
 
 

@@ -8,6 +8,7 @@ from tests.support.world import World, a_world_without_pods
 from federation.api import names
 from federation.apimachinery.resources import DEPLOYMENTS
 from federation.client.client import PatchType
+from federation.delivery.rules.names import EVENT_DRIFT_CORRECTED
 
 LABEL = names.MANAGED_LABEL
 
@@ -37,7 +38,7 @@ async def test_a_label_that_somebody_removes_or_changes_is_written_back(value: s
         assert (await in_cluster(world, "east"))["status"] == "OK"
         assert await uid(world) == before
         assert counted("corrections", "east") == corrected + 1
-        (message,) = await messages_of(world, names.EVENT_DRIFT_CORRECTED)
+        (message,) = await messages_of(world, EVENT_DRIFT_CORRECTED)
         assert LABEL in message
         await world.scale("web", 8)
         await world.until_replicas("web", {"east": 4, "west": 4})

@@ -14,6 +14,7 @@ from federation.api import names
 from federation.api.resources import OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, Object
 from federation.client.client import PatchType
+from federation.simulator.controllers.names import SIMULATOR_CPU_LOAD
 
 LOADS = {"east": "0s=200m 5m=200m 15m=800m 30m=800m 35m=300m", "west": "0s=300m 20m=300m 40m=600m"}
 """The CPU use of the workload over the hour, by member."""
@@ -98,7 +99,7 @@ async def begin(world: World, *, is_retained: bool = False) -> None:
     await world.until_available("web", 6)
     for name, load in LOADS.items():
         member = world.members[name]
-        await member.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {names.SIMULATOR_CPU_LOAD: load}}})
+        await member.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {SIMULATOR_CPU_LOAD: load}}})
         await member.admin.create(HORIZONTAL_POD_AUTOSCALERS, an_autoscaler())
 
 

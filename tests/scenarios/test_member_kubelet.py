@@ -4,7 +4,6 @@ from typing import Any
 
 from tests.support.simulatedmember import Member, a_member, a_template, a_workload, an_object
 
-from federation.api import names
 from federation.apimachinery.conditions import find
 from federation.apimachinery.resources import (
     CONFIGMAPS,
@@ -15,6 +14,7 @@ from federation.apimachinery.resources import (
     SECRETS,
     Object,
 )
+from federation.simulator.controllers.names import SIMULATOR_ALIVE, SIMULATOR_EVICT_AFTER
 
 
 def a_pod(annotations: dict[str, str] | None = None, container: Object | None = None, **spec: Any) -> Object:
@@ -118,7 +118,7 @@ async def test_a_pod_is_ready_when_its_probe_can_have_succeeded() -> None:
 async def test_a_container_whose_liveness_probe_fails_is_restarted() -> None:
     probe = {"httpGet": {"port": 80}, "periodSeconds": 2, "failureThreshold": 2}
     async with a_member() as member:
-        await member.create(PODS, a_pod({names.SIMULATOR_ALIVE: "false"}, container={"livenessProbe": probe}))
+        await member.create(PODS, a_pod({SIMULATOR_ALIVE: "false"}, container={"livenessProbe": probe}))
 
         async def last_exit() -> int | None:
             (status,) = (await member.get(PODS, "web"))["status"].get("containerStatuses") or ({},)
@@ -132,7 +132,7 @@ async def test_a_container_whose_liveness_probe_fails_is_restarted() -> None:
 async def test_an_evicted_pod_is_replaced() -> None:
     async with a_member() as member:
         template = a_template()
-        template["metadata"]["annotations"] = {names.SIMULATOR_EVICT_AFTER: "10s"}
+        template["metadata"]["annotations"] = {SIMULATOR_EVICT_AFTER: "10s"}
         await member.create(DEPLOYMENTS, a_workload(DEPLOYMENTS, template=template))
 
         async def evicted() -> list[Object]:

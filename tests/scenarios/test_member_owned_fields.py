@@ -6,7 +6,6 @@ import pytest
 from tests.support.manifests import a_policy
 from tests.support.world import World, a_world
 
-from federation.api import names
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.resources import (
     CLUSTER_ROLE_BINDINGS,
@@ -19,7 +18,9 @@ from federation.apimachinery.resources import (
     Resource,
 )
 from federation.client.client import WatchEventType
+from federation.delivery.rules.names import EVENT_DRIFT_CORRECTED
 from federation.planning.rendering.memberowned import QUEUE_LABEL
+from federation.simulator.controllers.names import SIMULATOR_RUN_FOR
 
 MEMBER = "east"
 
@@ -60,7 +61,7 @@ async def _edit(world: World, resource: Resource, name: str, patch: Object) -> N
 
 
 async def _corrections(world: World) -> list[str]:
-    return [message for reason, message in await world.events() if reason == names.EVENT_DRIFT_CORRECTED]
+    return [message for reason, message in await world.events() if reason == EVENT_DRIFT_CORRECTED]
 
 
 def _rule(what: str) -> Object:
@@ -73,7 +74,7 @@ def _user(name: str) -> Object:
 
 def _job(labels: dict[str, str], **spec: Any) -> Object:
     template = {"spec": {"containers": [{"name": "main", "image": "job:1"}], "restartPolicy": "Never"}}
-    template["metadata"] = {"annotations": {names.SIMULATOR_RUN_FOR: "1000s"}}
+    template["metadata"] = {"annotations": {SIMULATOR_RUN_FOR: "1000s"}}
     metadata = {"name": "crunch", "namespace": "default", "labels": labels}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template, **spec}}
 

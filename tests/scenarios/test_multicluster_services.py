@@ -12,6 +12,7 @@ from federation.api.crds import crd_manifests
 from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES, SERVICE_EXPORTS, SERVICE_IMPORTS
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import DEPLOYMENTS, ENDPOINT_SLICES, SERVICES, Object
+from federation.features.services.names import SOURCE_CLUSTER
 
 LABEL = names.PROPAGATION_POLICY_LABEL
 EVERYWHERE = ("east", "north", "west")
@@ -72,7 +73,7 @@ async def endpoints(member: Member) -> dict[str, int]:
     """Return the ready endpoints of the Service in a member by the cluster that they come from, "" for its own."""
     found: dict[str, int] = {}
     for each in (await member.admin.list(ENDPOINT_SLICES, "default")).items:
-        source = (each["metadata"].get("labels") or {}).get(names.SOURCE_CLUSTER, "")
+        source = (each["metadata"].get("labels") or {}).get(SOURCE_CLUSTER, "")
         ready = sum(endpoint["conditions"]["ready"] for endpoint in each.get("endpoints") or ())
         found[source] = found.get(source, 0) + ready
     return {source: count for source, count in found.items() if count}

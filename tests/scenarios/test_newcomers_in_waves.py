@@ -10,6 +10,7 @@ from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_ROLLOUTS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.simulator.controllers.names import SIMULATOR_READY
 
 WAVES: Object = {
     "onFailure": "RollBack",
@@ -46,7 +47,7 @@ async def images(world: World) -> dict[str, str]:
 
 
 async def set_template(world: World, image: str, *, is_ready: bool = True) -> None:
-    annotations = {names.SIMULATOR_READY: None if is_ready else "false"}
+    annotations = {SIMULATOR_READY: None if is_ready else "false"}
     template = {"metadata": {"annotations": annotations}, "spec": {"containers": [{"name": "web", "image": image}]}}
     await world.merge(DEPLOYMENTS, "web", {"spec": {"template": template}})
 
@@ -123,7 +124,7 @@ async def test_a_copy_in_a_joining_cluster_gets_what_the_others_run_after_an_ove
         await world.until_available("web", 4)
         await world.until_equal(lambda: state(world), "Complete")
         path = "/spec/template/metadata/annotations"
-        override = an_override("east", path, {names.SIMULATOR_READY: "false"})
+        override = an_override("east", path, {SIMULATOR_READY: "false"})
         del override["spec"]["overrideRules"][0]["targetClusters"]
         override["spec"]["overrideRules"][0]["overriders"]["jsonpatch"][0]["operator"] = "add"
         await world.create(OVERRIDE_POLICIES, override)

@@ -9,11 +9,13 @@ from tests.support.world import World, a_world
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES, SCHEDULING_PROFILES
 from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.controllers.schedule.names import EVENT_SCHEDULING_FAILED
 from federation.journal.decisions import DecisionFilter
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import FilterPlugin
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.types import SUCCESS, Cluster, SchedulingUnit, Status
+from federation.scheduling.names import REASON_POLICY_NOT_FOUND
 
 KEPT = {"east": 2, "north": 1, "west": 1}
 
@@ -38,7 +40,7 @@ async def _assert_placement_kept(world: World, reason: str) -> str:
     assert condition["reason"] == reason
     assert await world.replicas("web") == KEPT
     assert (await world.status("web"))["availableReplicas"] == 4
-    events = [message for event, message in await world.events() if event == names.EVENT_SCHEDULING_FAILED]
+    events = [message for event, message in await world.events() if event == EVENT_SCHEDULING_FAILED]
     assert any("the last placement stays" in message for message in events)
     merged = {c["type"]: c for c in (await world.status("web"))["conditions"]}
     assert (merged["Scheduled"]["status"], merged["Scheduled"]["reason"]) == ("False", reason)
@@ -109,7 +111,7 @@ async def test_a_label_that_names_no_policy_keeps_the_placement() -> None:
         label = {"metadata": {"labels": {names.PROPAGATION_POLICY_LABEL: "nowhere"}}}
         await world.merge(DEPLOYMENTS, "web", label)
 
-        message = await _assert_placement_kept(world, names.REASON_POLICY_NOT_FOUND)
+        message = await _assert_placement_kept(world, REASON_POLICY_NOT_FOUND)
 
         assert "nowhere" in message
 

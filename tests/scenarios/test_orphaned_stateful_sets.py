@@ -8,6 +8,7 @@ from tests.support.world import World, a_world
 from federation.api import names
 from federation.api.resources import FEDERATED_OBJECTS, PROPAGATION_POLICIES
 from federation.apimachinery.resources import PODS, STATEFUL_SETS, Object
+from federation.delivery.rules.names import ORPHANED
 
 MEMBERS = ("east", "north")
 
@@ -90,7 +91,7 @@ async def test_one_that_can_be_updated_is_taken_back_as_it_is() -> None:
         for name, member in world.members.items():
             metadata = (await member.find(STATEFUL_SETS, "db"))["metadata"]
             assert metadata["uid"] == uids[name]
-            assert names.ORPHANED not in metadata["annotations"]
+            assert ORPHANED not in metadata["annotations"]
 
 
 async def test_one_of_the_member_is_not_taken() -> None:
@@ -114,5 +115,5 @@ async def test_one_of_the_member_is_not_taken() -> None:
 def _marked() -> Object:
     """Return a StatefulSet with a copy of our mark, which somebody else wrote."""
     obj = _stateful_set("2Gi")
-    obj["metadata"]["annotations"] = {names.ORPHANED: "true"}
+    obj["metadata"]["annotations"] = {ORPHANED: "true"}
     return obj

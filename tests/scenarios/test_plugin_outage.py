@@ -19,7 +19,9 @@ from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.resources import DEPLOYMENTS
 from federation.apimachinery.webhookclient import WebhookResponse
+from federation.controllers.schedule.names import EVENT_SCHEDULING_FAILED
 from federation.journal.decisions import DecisionFilter
+from federation.scheduling.names import IGNORED_PLUGINS
 
 OUTAGE_S = 600
 COUNT = 12
@@ -109,7 +111,7 @@ async def test_with_fail_placements_stay_and_decisions_are_made_after_the_outage
         assert condition["message"].startswith("rules failed in filter: request failed: ")
         # One probe per pause of the circuit breaker and few retries, not one request per object.
         assert service.calls < 120
-        warned = [message for reason, message in await world.events() if reason == names.EVENT_SCHEDULING_FAILED]
+        warned = [message for reason, message in await world.events() if reason == EVENT_SCHEDULING_FAILED]
         assert len(warned) <= 4 * (COUNT + 1)
 
         service.mode, mended_s = "up", world.clock.monotonic()
@@ -161,7 +163,7 @@ async def test_decisions_made_without_the_plugin_are_repeated_after_the_outage(i
             await world.scale(f"web-{number}", 6)
         for number in range(COUNT - 1):
             await world.until_replicas(f"web-{number}", {"east": 2, "north": 2, "west": 2})
-        assert (await world.federated("web-0"))["metadata"]["annotations"][names.IGNORED_PLUGINS] == "rules"
+        assert (await world.federated("web-0"))["metadata"]["annotations"][IGNORED_PLUGINS] == "rules"
         await world.settle()
         if is_restarted:
             await world.restart()
@@ -178,7 +180,7 @@ async def test_decisions_made_without_the_plugin_are_repeated_after_the_outage(i
         for number in range(COUNT - 1):
             await world.until_replicas(f"web-{number}", {"east": 3, "north": 3})
         await world.settle()
-        assert names.IGNORED_PLUGINS not in (await world.federated("web-0"))["metadata"]["annotations"]
+        assert IGNORED_PLUGINS not in (await world.federated("web-0"))["metadata"]["annotations"]
         explanation = await journaled(world, "web-0")
         assert explanation["because"][-1] == "ignoredPlugins"
         assert "ignored" not in explanation
@@ -201,7 +203,7 @@ async def test_a_policy_that_ignores_changes_keeps_decisions_made_without_the_pl
         await world.settle()
         assert await world.replicas("web-0") == {"east": 2, "north": 2, "west": 2}
         annotations = (await world.federated("web-0"))["metadata"]["annotations"]
-        assert annotations[names.IGNORED_PLUGINS] == "rules"
+        assert annotations[IGNORED_PLUGINS] == "rules"
         assert annotations[names.SCHEDULING_DEFERRED_REASONS] == "policyContentChanged:false"
 
 

@@ -8,10 +8,9 @@ import orjson
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
-from federation.api import names
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PRIORITY_CLASSES, Object
-from federation.features.preemption.names import EVENT_GIVES_WAY, EVENT_PREEMPTS
+from federation.features.preemption.names import EVENT_GIVES_WAY, EVENT_PREEMPTS, GAVE_WAY
 from federation.journal.decisions import DecisionFilter
 
 CLASSES_EVERYWHERE: Object = {
@@ -86,7 +85,7 @@ async def test_lower_replicas_give_way_within_their_budget_and_return() -> None:
         assert least == 7, "one of eight may be unavailable"
         assert (await running(world, "batch"), await running(world, "shop")) == (7, 1)
 
-        condition = await world.condition("batch", names.GAVE_WAY)
+        condition = await world.condition("batch", GAVE_WAY)
         assert condition["status"] == "True"
         assert condition["message"] in [f"1 replica in {name} to Deployment default/shop" for name in world.members]
         events = dict(await world.events())
@@ -105,7 +104,7 @@ async def test_lower_replicas_give_way_within_their_budget_and_return() -> None:
 
         await world.user.delete(DEPLOYMENTS, "shop", "default")
         await world.until_available("batch", 8)
-        assert (await world.condition("batch", names.GAVE_WAY))["status"] == "False"
+        assert (await world.condition("batch", GAVE_WAY))["status"] == "False"
 
 
 async def test_no_more_give_way_than_the_other_workload_needs() -> None:

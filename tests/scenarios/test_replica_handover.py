@@ -9,11 +9,11 @@ from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 from tests.support.worldmember import Member
 
-from federation.api import names
 from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery.errors import ApiError, ServiceUnavailable
 from federation.apimachinery.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, Object
 from federation.client.client import PatchType, Request
+from federation.delivery.rules.names import EVENT_DRIFT_CORRECTED, EVENT_REPLICAS_HANDED_OVER, EVENT_REPLICAS_TAKEN_BACK
 
 
 async def running(world: World) -> None:
@@ -66,9 +66,9 @@ async def test_scaling_by_hand_without_an_autoscaler_is_corrected() -> None:
         await scale_in_member(world, 9)
         await world.until_replicas("web", {"east": 3, "west": 3})
         assert counted("corrections", "east") == before + 1
-        (message,) = await messages_of(world, names.EVENT_DRIFT_CORRECTED)
+        (message,) = await messages_of(world, EVENT_DRIFT_CORRECTED)
         assert '"kubectl-scale" (Update at ' in message
-        assert await messages_of(world, names.EVENT_REPLICAS_HANDED_OVER) == []
+        assert await messages_of(world, EVENT_REPLICAS_HANDED_OVER) == []
 
 
 async def test_an_autoscaler_gets_the_replicas_without_a_write_of_ours(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ async def test_an_autoscaler_gets_the_replicas_without_a_write_of_ours(tmp_path:
             copy = await world.members["east"].admin.get(DEPLOYMENTS, "web", "default")
             assert owners_of_replicas(copy) == ["kubectl-scale"], "the template's write has left the field out"
         assert east.replicas in ([7], [3, 7])
-        (message,) = await messages_of(world, names.EVENT_REPLICAS_HANDED_OVER)
+        (message,) = await messages_of(world, EVENT_REPLICAS_HANDED_OVER)
         assert message == 'cluster "east": HorizontalPodAutoscaler "web" owns the replicas from now on'
         rows = await delivery(world, tmp_path)
         assert (rows["east"]["scaler"], rows["east"]["status"]) == ("web", "OK")
@@ -104,7 +104,7 @@ async def test_the_replicas_are_taken_back_when_the_autoscaler_leaves() -> None:
         await east.delete(HORIZONTAL_POD_AUTOSCALERS, "web", "default")
         await world.pass_time(360)
         assert await world.replicas("web") == {"east": 3, "west": 3}
-        (message,) = await messages_of(world, names.EVENT_REPLICAS_TAKEN_BACK)
+        (message,) = await messages_of(world, EVENT_REPLICAS_TAKEN_BACK)
         assert '"web" is gone' in message
         await scale_in_member(world, 7)
         await world.until_replicas("web", {"east": 3, "west": 3})

@@ -20,6 +20,7 @@ from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.resources import DAEMON_SETS, DEPLOYMENTS, Object
 from federation.apimachinery.webhookclient import WebhookResponse
+from federation.simulator.controllers.names import SIMULATOR_EXIT_CODE, SIMULATOR_READY, SIMULATOR_RUN_FOR
 
 ROLLOUT = "web-deployments.apps"
 CANARY: Object = {
@@ -65,7 +66,7 @@ async def state(world: World) -> str:
 
 
 async def set_template(world: World, image: str, *, is_ready: bool = True) -> None:
-    annotations = {names.SIMULATOR_READY: None if is_ready else "false"}
+    annotations = {SIMULATOR_READY: None if is_ready else "false"}
     template = {"metadata": {"annotations": annotations}, "spec": {"containers": [{"name": "web", "image": image}]}}
     await world.merge(DEPLOYMENTS, "web", {"spec": {"template": template}})
 
@@ -117,7 +118,7 @@ async def test_a_wave_whose_pods_crash_says_so_after_seconds_and_fails_early() -
     async with a_world() as world:
         wave = {"name": "canary", "clusters": ["east"], "brokenSeconds": 40}
         await start(world, {"onFailure": "RollBack", "waves": [wave]})
-        crash = {names.SIMULATOR_RUN_FOR: "1s", names.SIMULATOR_EXIT_CODE: "3", names.SIMULATOR_READY: "false"}
+        crash = {SIMULATOR_RUN_FOR: "1s", SIMULATOR_EXIT_CODE: "3", SIMULATOR_READY: "false"}
         containers = [{"name": "web", "image": "broken:1"}]
         began = world.clock.monotonic()
         template = {"metadata": {"annotations": crash}, "spec": {"containers": containers}}

@@ -19,6 +19,7 @@ from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import DEPLOYMENTS, PODS, REPLICA_SETS, STATEFUL_SETS, Object
 from federation.client.client import PatchType
+from federation.simulator.controllers.names import SIMULATOR_READY
 
 EVEN = {"east": 1, "north": 1, "west": 1}
 _STATEFUL_SETS = [{"apiVersion": "apps/v1", "kind": "StatefulSet"}]
@@ -201,12 +202,12 @@ async def test_a_paused_deployment_is_scaled_and_not_updated() -> None:
 async def test_a_broken_image_stops_in_the_first_clusters_and_is_replaced() -> None:
     async with a_world() as world:
         await running(world, EVEN, maxSurge=1, maxUnavailable=1)
-        broken = {"metadata": {"annotations": {names.SIMULATOR_READY: "false"}}}
+        broken = {"metadata": {"annotations": {SIMULATOR_READY: "false"}}}
         async with watching(world, ready_min=11, pods_max=13):
             await world.merge(DEPLOYMENTS, "web", {"spec": {"template": broken}})
             await world.pass_time(60)
             assert not await is_rolled_out(world)
-            mended = {"metadata": {"annotations": {names.SIMULATOR_READY: None}}}
+            mended = {"metadata": {"annotations": {SIMULATOR_READY: None}}}
             await world.merge(DEPLOYMENTS, "web", {"spec": {"template": mended}})
             await set_image(world, "nginx:2")
             await until_rolled_out(world, "nginx:2")

@@ -7,9 +7,9 @@ import pytest
 from tests.support.manifests import a_deployment
 from tests.support.world import World, a_world
 
-from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.controllers.schedule.names import EVENT_SCHEDULED
 from federation.journal.decisions import DecisionFilter
 
 LIMITS = {"east": 2, "north": 3, "west": 4}
@@ -49,7 +49,7 @@ async def test_unplaced_replicas_use_a_new_cluster_and_no_other_replica_moves(is
         await world.create(PROPAGATION_POLICIES, a_limited_policy())
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=9))
         await world.until_replicas("web", {"north": 3})
-        messages = [message for reason, message in await world.events() if reason == names.EVENT_SCHEDULED]
+        messages = [message for reason, message in await world.events() if reason == EVENT_SCHEDULED]
         limited = "6 of 9 replicas have no place within the limits"
         assert [message for message in messages if message.endswith(limited)]
         if is_restarted:

@@ -19,12 +19,12 @@ from tests.support.federatedspreads import (
 from tests.support.invariants import changes_of_a_restart
 from tests.support.world import World, a_world
 
-from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, WORKLOAD_SPREADS
 from federation.apimachinery.conditions import find
 from federation.apimachinery.resources import DEPLOYMENTS, NODES, PODS
 from federation.apiserver.verbs.requestoptions import WriteOptions, own_user
 from federation.client.client import PatchType
+from federation.scheduling.names import UNSCHEDULABLE_SUBSETS
 from federation.scheduling.workloadspreads import stored_quotas
 
 ADAPTIVE = {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": 30, "disableSimulationSchedule": True}}
@@ -105,7 +105,7 @@ async def test_a_subset_that_a_member_cannot_run_gives_its_replicas_to_another_c
         await world.until_equal(lambda: schedulable(world), {"own": "True", "more": "True"})
         await world.scale("web", 9)
         await until_layout(world, {("east", "base", "own"): 4, ("north", "base", "more"): 5})
-        assert names.UNSCHEDULABLE_SUBSETS not in (await world.federated("web"))["metadata"]["annotations"]
+        assert UNSCHEDULABLE_SUBSETS not in (await world.federated("web"))["metadata"]["annotations"]
 
 
 async def schedulable(world: World) -> dict[str, str]:

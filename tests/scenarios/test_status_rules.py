@@ -11,6 +11,11 @@ from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, FEDERATED_OBJ
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import CRDS, Object, Resource
 from federation.client.client import PatchType
+from federation.controllers.statusaggregate.names import (
+    REASON_STATUS_AGGREGATED,
+    REASON_STATUS_REFUSED,
+    REASON_STATUS_RULE_FAILED,
+)
 
 WIDGETS = Resource("example.com", "v1", "Widget", "widgets")
 NAME = "widgets.example.com"
@@ -113,15 +118,15 @@ async def test_rules_compute_the_status_and_their_problems_are_a_condition() -> 
         await world.until_equal(status, ("Starting", 6))
         strict = {"path": "status.phase", "expression": "members.map(m, string(m.status.phase)).join(' ')"}
         await _set_rules(world, [strict, RULES[1]])
-        await world.until_equal(condition, ("False", names.REASON_STATUS_RULE_FAILED, True))
+        await world.until_equal(condition, ("False", REASON_STATUS_RULE_FAILED, True))
         await _report(world, "north", phase="Up", total=1)
         await world.until_equal(status, ("Up Up", 3))
-        await world.until_equal(condition, ("True", names.REASON_STATUS_AGGREGATED, False))
+        await world.until_equal(condition, ("True", REASON_STATUS_AGGREGATED, False))
 
         wrong_type = {"path": "status.total", "expression": "'many'"}
         await _set_rules(world, [{**RULES[0], "expression": "'Odd'"}, wrong_type])
-        await world.until_equal(condition, ("False", names.REASON_STATUS_REFUSED, False))
+        await world.until_equal(condition, ("False", REASON_STATUS_REFUSED, False))
         assert await status() == ("Odd", 3), "the host's schema takes numbers only, and the other field is written"
         await _set_rules(world, RULES)
         await world.until_equal(status, ("Up", 3))
-        await world.until_equal(condition, ("True", names.REASON_STATUS_AGGREGATED, False))
+        await world.until_equal(condition, ("True", REASON_STATUS_AGGREGATED, False))

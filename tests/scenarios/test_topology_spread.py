@@ -6,9 +6,9 @@ from typing import Any
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
-from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS
+from federation.controllers.schedule.names import EVENT_SCHEDULED
 
 LABELS = {
     f"{region}-{zone}": {"region": region, "zone": f"{region}-{zone}"} for region in ("ap", "eu", "us") for zone in "ab"
@@ -96,7 +96,7 @@ async def test_replicas_that_would_violate_the_skew_stay_unplaced_until_a_new_zo
         await world.create(PROPAGATION_POLICIES, a_policy({}, **SPREAD, placement=limits))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=12))
         await until_regions(world, ap=3, eu=3, us=2)
-        events = [message for reason, message in await world.events() if reason == names.EVENT_SCHEDULED]
+        events = [message for reason, message in await world.events() if reason == EVENT_SCHEDULED]
         suffix = "4 of 12 replicas have no place within maxSkew 1 of topology key region"
         assert any(message.endswith(suffix) for message in events)
 

@@ -9,6 +9,7 @@ from tests.support.world import World, a_world
 from federation.api import names
 from federation.api.resources import FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS
+from federation.features.types.names import EVENT_TYPE_CONFIG_IN_USE
 
 NAME = "deployments.apps"
 
@@ -35,7 +36,7 @@ async def _source(world: World) -> Any:
 async def test_a_type_in_use_waits_and_says_what_to_do() -> None:
     async with a_world() as world:
         await _deleted_while_in_use(world)
-        (message,) = {text for reason, text in await world.events() if reason == names.EVENT_TYPE_CONFIG_IN_USE}
+        (message,) = {text for reason, text in await world.events() if reason == EVENT_TYPE_CONFIG_IN_USE}
         assert message.startswith("objects that are federated by it: 1;")
         assert f"kubectl annotate ftc {NAME} {names.ORPHAN}=all" in message
 

@@ -20,6 +20,7 @@ from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, NODES, POD_METRICS, PODS, Object
 from federation.features.convert.command import convert
+from federation.simulator.controllers.names import SIMULATOR_CPU_LOAD
 
 SEED = ROOT / "examples" / "seeds" / "001"
 SCALERS = HORIZONTAL_POD_AUTOSCALERS
@@ -47,7 +48,7 @@ def a_loaded(load: str | None, replicas: int = 2, **strategy: Any) -> Object:
     subsets = a_subset("ecs", "east", maxReplicas=2), a_subset("rest", "north")
     united = a_united(*subsets, replicas=replicas, cpu="100m", **strategy)
     if load is not None:
-        united["spec"]["template"]["deploymentTemplate"]["metadata"]["annotations"] = {names.SIMULATOR_CPU_LOAD: load}
+        united["spec"]["template"]["deploymentTemplate"]["metadata"]["annotations"] = {SIMULATOR_CPU_LOAD: load}
     return united
 
 
@@ -169,7 +170,7 @@ async def test_the_autoscaler_of_document_001_fills_one_cluster_and_continues_in
         obj["metadata"]["namespace"] = "default"
     united["metadata"]["labels"] = {names.PROPAGATION_POLICY_LABEL: "divide"}
     metadata = united["spec"]["template"]["deploymentTemplate"]["metadata"]
-    metadata["annotations"] = {names.SIMULATOR_CPU_LOAD: "0s=200m 1m=200m 65s=2"}
+    metadata["annotations"] = {SIMULATOR_CPU_LOAD: "0s=200m 1m=200m 65s=2"}
     first, second = united["spec"]["topology"]["subsets"]
     first["targetCluster"], second["targetCluster"] = {"name": "east"}, {"name": "north"}
     async with a_world(members=("east", "north")) as world:

@@ -32,6 +32,7 @@ from federation.features.uniteddeployment.names import (
     SUBSET_PROVISIONED,
 )
 from federation.features.uniteddeployment.rules.workloadkinds import CLONE_SETS
+from federation.simulator.controllers.names import SIMULATOR_CPU_LOAD
 from federation.simulator.options import NodeShape
 
 V1ALPHA1 = Resource(KRUISE_GROUP, "v1alpha1", "UnitedDeployment", "uniteddeployments")
@@ -268,7 +269,7 @@ async def test_an_autoscaler_of_the_cluster_scales_it() -> None:
         united = a_united(
             a_subset("ecs", maxReplicas=2), a_subset("acs-serverless"), replicas=2, template=a_template(cpu="100m")
         )
-        united["metadata"]["annotations"] = {names.SIMULATOR_CPU_LOAD: "0s=100m 1m=100m 61s=400m"}
+        united["metadata"]["annotations"] = {SIMULATOR_CPU_LOAD: "0s=100m 1m=100m 61s=400m"}
         await member.create(V1ALPHA1, united)
         target = {"apiVersion": V1ALPHA1.api_version, "kind": V1ALPHA1.kind, "name": "sample"}
         metric = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}

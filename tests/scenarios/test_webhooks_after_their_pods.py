@@ -8,6 +8,7 @@ from tests.support.world import World, a_world
 from federation.api import names
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, CLUSTER_PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS, SERVICES, VALIDATING_WEBHOOKS, Object
+from federation.delivery.rules.names import EVENT_SERVICE_NOT_READY
 
 RULE = {"operations": ["CREATE"], "apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"]}
 
@@ -102,7 +103,7 @@ async def test_a_webhook_whose_pods_are_never_ready_is_delivered_after_minutes_w
         assert await members_with_the_webhook(world) == []
         await world.pass_time(30)
         assert await members_with_the_webhook(world) == ["east"]
-        assert names.EVENT_SERVICE_NOT_READY in {reason for reason, _ in await world.events()}
+        assert EVENT_SERVICE_NOT_READY in {reason for reason, _ in await world.events()}
         await all_run(world)
 
 

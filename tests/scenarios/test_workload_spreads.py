@@ -10,7 +10,7 @@ from tests.support.generated import nightly_after
 from tests.support.memberspreads import a_node, a_spread, a_subset, create_spread, pools, subset_sizes
 from tests.support.simulatedmember import Member, a_member, a_template, a_workload, an_object
 
-from federation.api.names import POD_DELETION_COST, SIMULATOR_CPU_LOAD
+from federation.api.names import POD_DELETION_COST
 from federation.api.resources import WORKLOAD_SPREADS
 from federation.apimachinery.resources import (
     DEPLOYMENTS,
@@ -25,6 +25,7 @@ from federation.features.workloadspread.incluster.configurations import CREATE_P
 from federation.features.workloadspread.incluster.reviews import OUTCOMES
 from federation.features.workloadspread.rules.ledger import parse_match
 from federation.planning.automigration.podanalysis import is_live
+from federation.simulator.controllers.names import SIMULATOR_CPU_LOAD
 
 
 async def test_pods_fill_the_base_pool_before_the_elastic_pool() -> None:

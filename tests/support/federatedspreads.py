@@ -3,9 +3,10 @@
 from collections import Counter
 from typing import Any
 
-from federation.api.names import CLUSTER_NAME_TERM, POD_DELETION_COST
+from federation.api.names import POD_DELETION_COST
 from federation.api.resources import KRUISE_GROUP, PROPAGATION_POLICIES, WORKLOAD_SPREADS
 from federation.apimachinery.resources import DEPLOYMENTS, PODS, Object, Resource
+from federation.features.workloadspread.names import CLUSTER_NAME_TERM
 from federation.features.workloadspread.rules.ledger import parse_match
 from federation.simulator.options import NodeShape
 from tests.support.manifests import a_deployment, a_policy

@@ -17,6 +17,7 @@ from federation.apiserver.semantics.validation.selectorvalidation import (
     validate_node_term,
     validate_toleration,
 )
+from federation.features.workloadspread.names import MATCHED_WORKLOAD_SPREAD
 from federation.features.workloadspread.rules.adoption import group_pods
 from federation.features.workloadspread.rules.deletioncosts import changed_costs
 from federation.features.workloadspread.rules.hub import to_hub
@@ -82,7 +83,7 @@ def a_spread(subsets: Iterable[Mapping[str, Any]], kind: str = "CloneSet", **spe
 def a_pod(name: str, subset: str | None = None, *, uid: str = "", node: str = "", **status: Any) -> dict[str, Any]:
     """Return a pod of a CloneSet that is in a subset of the WorkloadSpread `ws`, or in none."""
     match = {"name": "ws", "subset": subset} | ({"uid": uid} if uid else {})
-    annotations = {names.MATCHED_WORKLOAD_SPREAD: orjson.dumps(match).decode()} if subset is not None else {}
+    annotations = {MATCHED_WORKLOAD_SPREAD: orjson.dumps(match).decode()} if subset is not None else {}
     metadata: dict[str, Any] = {"name": name, "annotations": annotations}
     return with_controller({"metadata": metadata, "spec": {"nodeName": node} if node else {}, "status": status})
 
@@ -156,7 +157,7 @@ def _match_annotation(given: Any, uid: str) -> dict[str, str]:
         is_named = any(key.lower() == "name" for key in given)
         given = orjson.dumps({} | ({} if is_named else {"name": "ws"}) | dict(given) | ({"uid": uid} if uid else {}))
         given = given.decode()
-    return {names.MATCHED_WORKLOAD_SPREAD: given}
+    return {MATCHED_WORKLOAD_SPREAD: given}
 
 
 def _with_age(condition: Mapping[str, Any]) -> dict[str, Any]:

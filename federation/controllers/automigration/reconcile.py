@@ -16,6 +16,7 @@ from federation.apimachinery import conditions
 from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.controllers.automigration.names import EVENT_AUTO_MIGRATION_INFO_UPDATED
 from federation.controllers.automigration.observation import MemberObservation, Observer, Shapes, Workload
 from federation.planning.automigration.capacityestimate import (
     TrialRules,
@@ -204,7 +205,7 @@ class Reconciler:
         await self._patch(key, federated, text)
         memory.differs_since_s = None
         if message := describe_changes(before, memory.info, placed):
-            self._recorder.event(federated, NORMAL, names.EVENT_AUTO_MIGRATION_INFO_UPDATED, message)
+            self._recorder.event(federated, NORMAL, EVENT_AUTO_MIGRATION_INFO_UPDATED, message)
         return None
 
     async def _patch(self, key: Key, federated: Object, text: str | None) -> None:

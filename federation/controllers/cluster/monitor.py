@@ -27,6 +27,15 @@ from federation.apimachinery.errors import (
 from federation.apimachinery.resources import NODES, Object, Resource
 from federation.client.client import Client
 from federation.controllers.cluster.apidiscovery import ServedType, discover, served_by, to_served
+from federation.controllers.cluster.names import (
+    EVENT_CLUSTER_NOT_READY,
+    EVENT_CLUSTER_READY,
+    EVENT_IDENTITY_MISMATCH,
+    EVENT_MALFORMED_OBJECTS,
+    REASON_CLUSTER_API_DISCOVERY_FAILED,
+    REASON_CLUSTER_LIMIT_EXCEEDED,
+    REASON_CLUSTER_RESOURCE_COLLECTION_FAILED,
+)
 from federation.controllers.cluster.rightscheck import RightsCheck
 from federation.controllers.cluster.statuswriter import ConditionWanted, Publisher, health_conditions, published_health
 from federation.planning.clusters import health
@@ -221,11 +230,11 @@ class Monitor:
     def _report(self, cluster: Object, after: HealthState, *, is_first: bool) -> None:
         """Emit an event for a change of the published health."""
         if after.ready_reason == names.REASON_IDENTITY_MISMATCH:
-            self._recorder.event(cluster, WARNING, names.EVENT_IDENTITY_MISMATCH, after.message)
+            self._recorder.event(cluster, WARNING, EVENT_IDENTITY_MISMATCH, after.message)
         elif not is_first and after.is_ready:
-            self._recorder.event(cluster, NORMAL, names.EVENT_CLUSTER_READY, after.message)
+            self._recorder.event(cluster, NORMAL, EVENT_CLUSTER_READY, after.message)
         elif not is_first:
-            self._recorder.event(cluster, WARNING, names.EVENT_CLUSTER_NOT_READY, after.message)
+            self._recorder.event(cluster, WARNING, EVENT_CLUSTER_NOT_READY, after.message)
 
     async def _publish_resources(self) -> None:
         """Publish resources that changed between two probes, unless the caches are incomplete."""
@@ -254,7 +263,7 @@ class Monitor:
             await self._publisher.publish(self._name, health_conditions(self._published))
 
     def _not_storable(self) -> HealthState:
-        return health.not_usable(names.REASON_CLUSTER_RESOURCE_COLLECTION_FAILED, self._refusal)
+        return health.not_usable(REASON_CLUSTER_RESOURCE_COLLECTION_FAILED, self._refusal)
 
     async def _observe(self) -> tuple[Observation, dict[str, Any]]:
         """Return one observation, and the status fields to publish with it.
@@ -337,7 +346,7 @@ class Monitor:
         cluster = self._publisher.cluster(self._name)
         if found and found != known and cluster is not None:
             text = f"the member sends {', '.join(found)} that are not Kubernetes objects: their last known states count"
-            self._recorder.event(cluster, WARNING, names.EVENT_MALFORMED_OBJECTS, text)
+            self._recorder.event(cluster, WARNING, EVENT_MALFORMED_OBJECTS, text)
 
     async def _look_closer(self, member: Client, uid: str) -> tuple[HealthState, dict[str, Any]]:
         """Collect rights, resources and API types of a healthy member, which is not usable before its first ones."""
@@ -350,21 +359,21 @@ class Monitor:
             more["clusterUid"] = uid  # it joined before uids were recorded
         await self._wait_for_caches()
         if exceeded := self._members.limit_exceeded(self._name):
-            return health.not_usable(names.REASON_CLUSTER_LIMIT_EXCEEDED, exceeded), more
+            return health.not_usable(REASON_CLUSTER_LIMIT_EXCEEDED, exceeded), more
         is_reported = bool(status.get("resources"))
         resources = self._resources()
         if resources is not None and (self._refused or self._clock.monotonic() >= self._resources_due_s):
             more |= self._capacity(cluster, resources)
         if resources is None and not is_reported:
             text = "the member's nodes and pods cannot be listed (yet)"
-            return health.not_usable(names.REASON_CLUSTER_RESOURCE_COLLECTION_FAILED, text), more
+            return health.not_usable(REASON_CLUSTER_RESOURCE_COLLECTION_FAILED, text), more
         known = status.get("apiResourceTypes") or []
         if self._is_discovery_due():
             try:
                 found = await discover(member, known)
             except (ClusterError, ApiError) as error:
                 if not known:
-                    return health.not_usable(names.REASON_CLUSTER_API_DISCOVERY_FAILED, str(error)), more
+                    return health.not_usable(REASON_CLUSTER_API_DISCOVERY_FAILED, str(error)), more
                 self._discover_again(has_failed=True)
             else:
                 more["apiResourceTypes"] = found.types

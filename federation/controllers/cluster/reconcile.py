@@ -21,6 +21,7 @@ from federation.apimachinery.resources import Object
 from federation.client.clustersecret import has_given_credentials
 from federation.client.pool import ClusterPool
 from federation.controllers.cluster import memberaccount, memberjoin
+from federation.controllers.cluster import names as clusternames
 from federation.controllers.cluster.statuswriter import ConditionWanted, Publisher, health_conditions
 from federation.controllers.cluster.tokenrenewal import TokenRenewal, patch_secret
 from federation.planning.clusters import health
@@ -28,8 +29,8 @@ from federation.runtime.controller import DONE, Result
 from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host
 
-_FINAL_REASONS = frozenset({names.REASON_CLUSTER_UNJOINABLE, names.REASON_JOIN_TIMEOUT_EXCEEDED})
-_OURS = (names.FEDERATED_CLUSTER_FINALIZER, names.CASCADING_DELETE_FINALIZER)
+_FINAL_REASONS = frozenset({clusternames.REASON_CLUSTER_UNJOINABLE, clusternames.REASON_JOIN_TIMEOUT_EXCEEDED})
+_OURS = (clusternames.FEDERATED_CLUSTER_FINALIZER, names.CASCADING_DELETE_FINALIZER)
 _RETRY_S_MIN = 0.5
 _RETRY_S_MAX = 30.0
 _NOT_YET_RETRY_S = 0.5
@@ -120,7 +121,7 @@ class Reconciler:
         try:
             self._pool.update(cluster, self._secret_of(cluster))
         except ConfigurationError as problem:
-            self._recorder.event(cluster, WARNING, names.EVENT_JOIN_CLUSTER_ERROR, str(problem))
+            self._recorder.event(cluster, WARNING, clusternames.EVENT_JOIN_CLUSTER_ERROR, str(problem))
 
     def _secret_of(self, cluster: Object) -> Object | None:
         return self._secret(str(((cluster.get("spec") or {}).get("secretRef") or {}).get("name", "")))
@@ -129,7 +130,11 @@ class Reconciler:
         if joined is not None and self._is_over(joined, self._clock.now()):
             message = f"joining was given up after {self._options.timeout_s:g} s: {joined.get('message', '')}"
             await self._refuse(
-                name, cluster, names.REASON_JOIN_TIMEOUT_EXCEEDED, names.EVENT_JOIN_CLUSTER_TIMEOUT, message
+                name,
+                cluster,
+                clusternames.REASON_JOIN_TIMEOUT_EXCEEDED,
+                clusternames.EVENT_JOIN_CLUSTER_TIMEOUT,
+                message,
             )
             return DONE
         try:
@@ -138,18 +143,20 @@ class Reconciler:
             self._pool.update(cluster, self._secret_of(cluster))
             uid, has_new_secret = await self._exchange(name, cluster)
         except memberjoin.UnjoinableError as error:
-            event = names.EVENT_CLUSTER_UNJOINABLE
-            await self._refuse(name, cluster, names.REASON_CLUSTER_UNJOINABLE, event, str(error))
+            event = clusternames.EVENT_CLUSTER_UNJOINABLE
+            await self._refuse(name, cluster, clusternames.REASON_CLUSTER_UNJOINABLE, event, str(error))
             return DONE
         except (memberaccount.NotYetError, ConfigurationError, ApiError, ClusterError) as error:
             return await self._fail(name, cluster, error)
         if has_new_secret:
             return Result(requeue_after_s=_NOT_YET_RETRY_S)  # the event of the Secret comes sooner
-        condition = ConditionWanted(names.CLUSTER_JOINED, "True", names.REASON_CLUSTER_JOINED, "cluster is joined")
+        condition = ConditionWanted(
+            names.CLUSTER_JOINED, "True", clusternames.REASON_CLUSTER_JOINED, "cluster is joined"
+        )
         recorded = {"clusterUid": uid} if uid else {}
         await self._publisher.publish(name, [condition], {"joinPerformed": True, **recorded})
         self._failures.pop(name, None)
-        self._recorder.event(cluster, NORMAL, names.EVENT_JOIN_CLUSTER_SUCCESS, "cluster is joined")
+        self._recorder.event(cluster, NORMAL, clusternames.EVENT_JOIN_CLUSTER_SUCCESS, "cluster is joined")
         current = self._publisher.cluster(name)
         if current is not None:
             self._connect(current)
@@ -189,11 +196,11 @@ class Reconciler:
         """Publish why the join failed, and retry later."""
         count = self._failures.get(name, 0)
         self._failures[name] = count + 1
-        condition = ConditionWanted(names.CLUSTER_JOINED, "False", names.REASON_TOKEN_NOT_OBTAINED, str(error))
+        condition = ConditionWanted(names.CLUSTER_JOINED, "False", clusternames.REASON_TOKEN_NOT_OBTAINED, str(error))
         await self._publisher.publish(name, [condition])
         if isinstance(error, memberaccount.NotYetError):
             return Result(requeue_after_s=_NOT_YET_RETRY_S)
-        self._recorder.event(cluster, WARNING, names.EVENT_JOIN_CLUSTER_ERROR, str(error))
+        self._recorder.event(cluster, WARNING, clusternames.EVENT_JOIN_CLUSTER_ERROR, str(error))
         return Result(requeue_after_s=min(_RETRY_S_MIN * 2**count, _RETRY_S_MAX))
 
     async def _refuse(self, name: str, cluster: Object, reason: str, event: str, message: str) -> None:
@@ -205,10 +212,10 @@ class Reconciler:
 
     async def _leave(self, name: str, cluster: Object) -> Result:
         """Clean the member up once no other finalizer is left, then remove our own."""
-        if not has_finalizer(cluster, names.FEDERATED_CLUSTER_FINALIZER):
+        if not has_finalizer(cluster, clusternames.FEDERATED_CLUSTER_FINALIZER):
             return DONE
         is_joined = (cluster.get("status") or {}).get("joinPerformed")
-        if without_finalizers(cluster, names.FEDERATED_CLUSTER_FINALIZER):
+        if without_finalizers(cluster, clusternames.FEDERATED_CLUSTER_FINALIZER):
             # Other controllers still need the member: after a restart it is connected here.
             return await self._follow(name, cluster) if is_joined else DONE
         annotations = cluster["metadata"].get("annotations") or {}
@@ -226,9 +233,9 @@ class Reconciler:
             if reason is None:
                 return self._blocked(name, cluster, error)
             text = f"removed by force ({reason}); the member was not cleaned up: {error}"
-            self._recorder.event(cluster, WARNING, names.EVENT_REMOVED_BY_FORCE, text)
+            self._recorder.event(cluster, WARNING, clusternames.EVENT_REMOVED_BY_FORCE, text)
         current = self._publisher.cluster(name) or cluster
-        others = without_finalizers(current, names.FEDERATED_CLUSTER_FINALIZER)
+        others = without_finalizers(current, clusternames.FEDERATED_CLUSTER_FINALIZER)
         await self._publisher.set_finalizers(current, others)
         self._forget(name)
         return DONE
@@ -250,7 +257,7 @@ class Reconciler:
                 raise
         if namespace is not None:
             text = "the member is being cleaned up"
-            leaving = ConditionWanted(names.CLUSTER_JOINED, "False", names.REASON_CLUSTER_LEAVING, text)
+            leaving = ConditionWanted(names.CLUSTER_JOINED, "False", clusternames.REASON_CLUSTER_LEAVING, text)
             await self._publisher.publish(name, [leaving])
             await memberjoin.release(member, namespace)
         if _uses_account(cluster):
@@ -281,7 +288,9 @@ class Reconciler:
     def _blocked(self, name: str, cluster: Object, error: Exception) -> Result:
         count = self._failures.get(name, 0)
         self._failures[name] = count + 1
-        event = names.EVENT_TERMINATING_CLUSTER_BLOCKED if count else names.EVENT_TERMINATING_CLUSTER_FAILED
+        event = (
+            clusternames.EVENT_TERMINATING_CLUSTER_BLOCKED if count else clusternames.EVENT_TERMINATING_CLUSTER_FAILED
+        )
         remedy = ""
         if isinstance(error, Unauthorized | Forbidden | ConfigurationError):
             remedy = f"; renew the credentials with: fedctl join --update-credentials {name} --kubeconfig FILE"
@@ -297,4 +306,4 @@ def _uses_account(cluster: Object) -> bool:
 def _is_leaving(cluster: Object) -> bool:
     """Return whether an earlier attempt to clean the member up reached the removal of our account."""
     joined = conditions.find((cluster.get("status") or {}).get("conditions"), names.CLUSTER_JOINED)
-    return joined is not None and joined.get("reason") == names.REASON_CLUSTER_LEAVING
+    return joined is not None and joined.get("reason") == clusternames.REASON_CLUSTER_LEAVING

@@ -17,6 +17,12 @@ from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, ClusterError
 from federation.client.client import Client
+from federation.controllers.cluster.names import (
+    EVENT_RIGHTS_MISSING,
+    REASON_RIGHTS_EXCESSIVE,
+    REASON_RIGHTS_MISSING,
+    REASON_RIGHTS_SUFFICIENT,
+)
 from federation.controllers.cluster.statuswriter import ConditionWanted, Publisher
 from federation.planning.clusters.memberrights import UPDATE_ALL, describe_rights, find_missing_rights, is_unrestricted
 from federation.runtime.events import WARNING, Recorder
@@ -83,7 +89,7 @@ class RightsCheck:
             return
         published = conditions.find((cluster.get("status") or {}).get("conditions"), wanted.type)
         if published is None or published.get("message") != wanted.message:
-            self._recorder.event(cluster, WARNING, names.EVENT_RIGHTS_MISSING, wanted.message)
+            self._recorder.event(cluster, WARNING, EVENT_RIGHTS_MISSING, wanted.message)
 
 
 def to_condition(
@@ -97,12 +103,12 @@ def to_condition(
             f"the credentials lack rights in the member that version {version} needs for the federated types:"
             f" {describe_rights(missing)}; grant them with: {command}, or in all members with: {UPDATE_ALL}"
         )
-        return ConditionWanted(names.CLUSTER_AUTHORIZED, "False", names.REASON_RIGHTS_MISSING, text, is_exact=True)
+        return ConditionWanted(names.CLUSTER_AUTHORIZED, "False", REASON_RIGHTS_MISSING, text, is_exact=True)
     if is_unrestricted(held):
         text = f"the credentials allow everything in the member; restrict them to the federated types with: {command}"
-        return ConditionWanted(names.CLUSTER_AUTHORIZED, "True", names.REASON_RIGHTS_EXCESSIVE, text, is_exact=True)
+        return ConditionWanted(names.CLUSTER_AUTHORIZED, "True", REASON_RIGHTS_EXCESSIVE, text, is_exact=True)
     text = "the credentials have the rights of all federated types"
-    return ConditionWanted(names.CLUSTER_AUTHORIZED, "True", names.REASON_RIGHTS_SUFFICIENT, text, is_exact=True)
+    return ConditionWanted(names.CLUSTER_AUTHORIZED, "True", REASON_RIGHTS_SUFFICIENT, text, is_exact=True)
 
 
 async def _review(member: Client) -> list[dict[str, Any]] | None:

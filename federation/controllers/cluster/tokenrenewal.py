@@ -16,6 +16,7 @@ from federation.client.accounttoken import AccountToken, parse_account_token
 from federation.client.client import Client, PatchType
 from federation.client.pool import ClusterPool
 from federation.controllers.cluster import memberaccount
+from federation.controllers.cluster.names import EVENT_TOKEN_RENEWAL_FAILED
 from federation.controllers.cluster.statuswriter import Publisher
 from federation.runtime.controller import DONE, Result
 from federation.runtime.events import WARNING, Recorder
@@ -76,7 +77,7 @@ class TokenRenewal:
             assert token.expires is not None
             text = f"the member issues no new token for {token.account}, the present one expires at"
             self._recorder.event(
-                cluster, WARNING, names.EVENT_TOKEN_RENEWAL_FAILED, f"{text} {to_rfc3339(token.expires)}: {error}"
+                cluster, WARNING, EVENT_TOKEN_RENEWAL_FAILED, f"{text} {to_rfc3339(token.expires)}: {error}"
             )
             return Result(requeue_after_s=_RETRY_S)
         await patch_secret(self._client, cluster, {names.SECRET_SERVICE_ACCOUNT_TOKEN: renewed})

@@ -14,6 +14,7 @@ from federation.apimachinery import conditions
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.resources import Object
 from federation.apimachinery.webhookclient import WebhookResponse
+from federation.controllers.clusterrates.names import RATES_CURRENT, REASON_RATES_READ, REASON_RATES_UNAVAILABLE
 from federation.planning.cost.ratelist import RateOptions, label_changes, parse_rates
 from federation.runtime.controller import Result
 from federation.runtime.events import WARNING
@@ -60,11 +61,11 @@ class Reconciler:
             entry = rates.get(cluster["metadata"]["name"])
             if entry is not None:
                 await self._write_labels(cluster, entry)
-                await self._publish(cluster, "True", names.REASON_RATES_READ, "the rates are those of the source")
+                await self._publish(cluster, "True", REASON_RATES_READ, "the rates are those of the source")
             elif _condition(cluster) is not None:
                 reason = problem or "the source of rates has no entry for the cluster"
                 message = f"the last rates stay in force: {reason}"
-                await self._publish(cluster, "False", names.REASON_RATES_UNAVAILABLE, message)
+                await self._publish(cluster, "False", REASON_RATES_UNAVAILABLE, message)
         return Result(self._options.interval_s)
 
     async def _write_labels(self, cluster: Object, entry: Mapping[str, Any]) -> None:
@@ -81,7 +82,7 @@ class Reconciler:
         present = await self._client.get(FEDERATED_CLUSTERS, name)
         after = conditions.set_condition(
             list((present.get("status") or {}).get("conditions") or ()),
-            type_=names.RATES_CURRENT,
+            type_=RATES_CURRENT,
             status=status,
             reason=reason,
             message=message,
@@ -101,4 +102,4 @@ class Reconciler:
 
 
 def _condition(cluster: Object) -> Mapping[str, Any] | None:
-    return conditions.find((cluster.get("status") or {}).get("conditions"), names.RATES_CURRENT)
+    return conditions.find((cluster.get("status") or {}).get("conditions"), RATES_CURRENT)

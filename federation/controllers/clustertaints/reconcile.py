@@ -14,6 +14,11 @@ from federation.apimachinery import conditions
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import Object
+from federation.controllers.clustertaints.names import (
+    EVENT_CLUSTER_HELD_OUT,
+    EVENT_CLUSTER_TAINTED,
+    EVENT_CLUSTER_UNTAINTED,
+)
 from federation.planning.clusters.clustertaints import HEALTH_TAINT_KEYS, describe_changes, plan_taints
 from federation.planning.failover.halts import state_of
 from federation.planning.failover.holdout import (
@@ -77,7 +82,7 @@ class Reconciler:
         until = held_out_until(losses, state.since, self._options)
         if self._clock.now() < until:
             text = f"lost {losses.count} times in a row: it keeps its taints until {to_rfc3339(until)}"
-            self._recorder.event({**_TYPE, **cluster}, WARNING, names.EVENT_CLUSTER_HELD_OUT, text)
+            self._recorder.event({**_TYPE, **cluster}, WARNING, EVENT_CLUSTER_HELD_OUT, text)
         return until
 
     def _losses(self, cluster: Object) -> dict[str, str]:
@@ -90,9 +95,9 @@ class Reconciler:
 
     def _report(self, cluster: Object, added: str, removed: str) -> None:
         if added:
-            self._recorder.event(cluster, WARNING, names.EVENT_CLUSTER_TAINTED, f"added taints {added}")
+            self._recorder.event(cluster, WARNING, EVENT_CLUSTER_TAINTED, f"added taints {added}")
         elif removed:
-            self._recorder.event(cluster, NORMAL, names.EVENT_CLUSTER_UNTAINTED, f"removed taints {removed}")
+            self._recorder.event(cluster, NORMAL, EVENT_CLUSTER_UNTAINTED, f"removed taints {removed}")
 
 
 _TYPE = {"apiVersion": FEDERATED_CLUSTERS.api_version, "kind": FEDERATED_CLUSTERS.kind}

@@ -24,6 +24,12 @@ from federation.apimachinery.finalizers import has_finalizer, with_finalizers, w
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.controllers.federate.historywriter import write_history
+from federation.controllers.federate.names import (
+    EVENT_CREATE_FEDERATED_OBJECT,
+    EVENT_FEDERATED_OBJECT_WRITTEN_AGAIN,
+    EVENT_UPDATE_FEDERATED_OBJECT,
+    ORPHAN_FINALIZER,
+)
 from federation.planning.federatedobject import builder, eligibility
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.federatedobject.provenance import is_from, is_hand_written, is_wanted
@@ -133,7 +139,7 @@ class Reconciler:
         await self._objects.patch(federated_key, federated, {"metadata": {"finalizers": []}})
         await self._create(key, type_, source)
         text = "its FederatedObject was deleted and is written again; delete the object itself to remove it"
-        self._recorder.event(source, WARNING, names.EVENT_FEDERATED_OBJECT_WRITTEN_AGAIN, text)
+        self._recorder.event(source, WARNING, EVENT_FEDERATED_OBJECT_WRITTEN_AGAIN, text)
         return DONE
 
     async def _is_kept_on_host(self, key: SourceKey, type_: FederatedType, federated: Object) -> bool:
@@ -158,7 +164,7 @@ class Reconciler:
         if (owner.get("kind"), owner.get("name")) != (source["kind"], source["metadata"]["name"]):
             taken = federated["metadata"]["name"]
             message = f'federated object "{taken}" belongs to {owner.get("kind")} "{owner.get("name")}"'
-            self._recorder.event(source, "Warning", names.EVENT_CREATE_FEDERATED_OBJECT, message)
+            self._recorder.event(source, "Warning", EVENT_CREATE_FEDERATED_OBJECT, message)
         return False
 
     async def _ensure_finalizer(self, type_: FederatedType, source: Object) -> Object:
@@ -190,7 +196,7 @@ class Reconciler:
                 return
             await self._client.create(type_.federated_resource, federated, field_manager=names.FIELD_MANAGER)
         except Invalid as error:
-            self._warn(source, names.EVENT_CREATE_FEDERATED_OBJECT, "create", error)
+            self._warn(source, EVENT_CREATE_FEDERATED_OBJECT, "create", error)
             return
         self._replaced.pop(key, None)
 
@@ -204,7 +210,7 @@ class Reconciler:
         try:
             await self._objects.patch(key_of(federated), federated, patch, writer=WRITER)
         except Invalid as error:
-            self._warn(source, names.EVENT_UPDATE_FEDERATED_OBJECT, "update", error)
+            self._warn(source, EVENT_UPDATE_FEDERATED_OBJECT, "update", error)
 
     async def _delete_with_source(self, type_: FederatedType, source: Object, key: Key) -> None:
         """Delete the federated object and, once it is gone, remove our finalizer from the source.
@@ -277,4 +283,4 @@ def _is_orphaning(source: Object, federated: Object) -> bool:
     The finalizer shows it until the garbage collector removes the owner reference; then the missing reference does,
     as every federated object is created with one.
     """
-    return has_finalizer(source, names.ORPHAN_FINALIZER) or controller_of(federated) is None
+    return has_finalizer(source, ORPHAN_FINALIZER) or controller_of(federated) is None

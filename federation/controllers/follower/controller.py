@@ -11,6 +11,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.resources import Object
 from federation.controllers.follower.followerguard import FollowerGuard
+from federation.controllers.follower.names import EVENT_FAILED_INFER_FOLLOWERS
 from federation.controllers.follower.reconcile import WRITER, Reconciler
 from federation.planning.federatedobject.placements import placement_of
 from federation.planning.followers.followerplan import stored_leaders
@@ -155,7 +156,7 @@ class FollowerController:
             if is_orphaning(new):
                 released = self._reconciler.release(leader)
             if lead.problem and (old is None or _listed(old) != _listed(new)):
-                self._recorder.event(new, WARNING, names.EVENT_FAILED_INFER_FOLLOWERS, lead.problem)
+                self._recorder.event(new, WARNING, EVENT_FAILED_INFER_FOLLOWERS, lead.problem)
         for follower in changed.union(released):
             if (key := self._reconciler.key_of(follower)) is not None:
                 self.controller.enqueue(key)

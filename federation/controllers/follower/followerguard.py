@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
+from federation.controllers.follower.names import EVENT_FOLLOWERS_HELD
 from federation.guard.moveguard import Annotations, MoveGuard
 from federation.planning.followers.abandoned import abandoned_clusters, causes_of
 from federation.planning.followers.leaderplan import identity_of
@@ -76,7 +77,7 @@ class FollowerGuard:
                 "policies would take more followers from their workloads at a time than the guard allows; this one"
                 f" stays in clusters [{','.join(sorted(lost))}]. To let them go on: {judged.approval_command}"
             )
-            self._recorder.event(federated, WARNING, names.EVENT_FOLLOWERS_HELD, text)
+            self._recorder.event(federated, WARNING, EVENT_FOLLOWERS_HELD, text)
         return PermittedFollowing(abandoned, judged.annotations)
 
     def _abandoned(

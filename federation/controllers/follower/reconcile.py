@@ -14,6 +14,7 @@ from federation.api import names
 from federation.apimachinery.errors import ApiError, Conflict
 from federation.apimachinery.resources import Object
 from federation.controllers.follower.followerguard import FollowerGuard, PermittedFollowing
+from federation.controllers.follower.names import EVENT_FAILED_UPDATE_FOLLOWER, REASON_FOLLOWERS_DELIVERED
 from federation.planning.federatedobject.placements import placement_of
 from federation.planning.followers.followerplan import (
     clusters_still_needed,
@@ -147,9 +148,7 @@ class Reconciler:
         message = self._refusals(leader)
         if message == refused_followers(leader):
             return
-        status, reason = (
-            ("False", names.REASON_CHECK_FOLLOWERS) if message else ("True", names.REASON_FOLLOWERS_DELIVERED)
-        )
+        status, reason = ("False", names.REASON_CHECK_FOLLOWERS) if message else ("True", REASON_FOLLOWERS_DELIVERED)
         await self._objects.set_condition(
             key, names.FOLLOWERS_DELIVERED, status=status, reason=reason, message=message, writer=WRITER
         )
@@ -200,7 +199,7 @@ class Reconciler:
         except ApiError as error:
             if error.retryable or isinstance(error, Conflict):
                 raise
-            self._recorder.event(federated, WARNING, names.EVENT_FAILED_UPDATE_FOLLOWER, str(error))
+            self._recorder.event(federated, WARNING, EVENT_FAILED_UPDATE_FOLLOWER, str(error))
             return False
         return True
 

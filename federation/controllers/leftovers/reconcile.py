@@ -8,10 +8,10 @@ uid differs: then nothing is done to it, and the record becomes a report.
 from collections.abc import Callable
 from dataclasses import replace
 
-from federation.api import names
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
+from federation.controllers.leftovers import names
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.operations import MemberWriter, Outcome
 from federation.delivery.rules.memberrecord import MemberKey

@@ -17,6 +17,7 @@ from federation.apimachinery.amounts import first_of
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.resources import SECRETS, Object
 from federation.client.client import Client
+from federation.controllers.leftovers.names import EVENT_SWEPT
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.rules.plan import cluster_state_of, is_name_collision
 from federation.planning.federatedobject.eligibility import exclusion
@@ -116,7 +117,7 @@ class Sweep:
                 continue
             await self._forget_absent(name, type_, findings)
         if text := findings.describe():
-            self._recorder.event(cluster, NORMAL, names.EVENT_SWEPT, text)
+            self._recorder.event(cluster, NORMAL, EVENT_SWEPT, text)
         await self._tombstones.limit("", _REVOKED_MAX)
         if not findings.is_unfinished:
             self._unfinished.pop(name, None)

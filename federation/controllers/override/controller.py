@@ -15,6 +15,7 @@ from federation.api.federatedtype import template_problem
 from federation.api.resources import CLUSTER_OVERRIDE_POLICIES, FEDERATED_CLUSTERS, OVERRIDE_POLICIES
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import Object
+from federation.controllers.override.names import EVENT_INVALID_OVERRIDE_POLICY, EVENT_MATCH_OVERRIDE_POLICY_FAILED
 from federation.controllers.override.reconcile import WRITER, Reconciler
 from federation.controllers.override.replicaguard import OverrideGuard
 from federation.planning.federatedobject import pendingcontrollers
@@ -127,9 +128,9 @@ class OverrideController:
             return
         if new is not None:
             if problem := self._bindings.put(new):
-                self._recorder.event(new, "Warning", names.EVENT_MATCH_OVERRIDE_POLICY_FAILED, problem)
+                self._recorder.event(new, "Warning", EVENT_MATCH_OVERRIDE_POLICY_FAILED, problem)
             for warning in self._reference_warnings(new):
-                self._recorder.event(new, "Warning", names.EVENT_INVALID_OVERRIDE_POLICY, warning)
+                self._recorder.event(new, "Warning", EVENT_INVALID_OVERRIDE_POLICY, warning)
         elif old is not None:
             self._bindings.drop(old)
         policy = new if new is not None else old or {}

@@ -15,6 +15,14 @@ from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.errors import Invalid
 from federation.apimachinery.resources import Object
+from federation.controllers.override.names import (
+    EVENT_MATCH_OVERRIDE_POLICY_FAILED,
+    EVENT_OVERRIDES_HELD,
+    EVENT_PARSE_OVERRIDE_POLICY_FAILED,
+    REASON_OVERRIDE_POLICY_INVALID,
+    REASON_OVERRIDE_POLICY_NOT_FOUND,
+    REASON_OVERRIDES_APPLIED,
+)
 from federation.controllers.override.replicaguard import OverrideGuard
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.overrides.entries import plan_override_patch
@@ -130,26 +138,26 @@ class Reconciler:
 
     async def _report_failure(self, key: Key, federated: Object, error: OverrideError) -> None:
         is_missing = isinstance(error, PolicyNotFoundError)
-        reason = names.REASON_OVERRIDE_POLICY_NOT_FOUND if is_missing else names.REASON_OVERRIDE_POLICY_INVALID
+        reason = REASON_OVERRIDE_POLICY_NOT_FOUND if is_missing else REASON_OVERRIDE_POLICY_INVALID
         if not await self._objects.set_condition(
             key, names.OVERRIDES_APPLIED, status="False", reason=reason, message=str(error), writer=WRITER
         ):
             return
         if is_missing:
-            event, message = names.EVENT_MATCH_OVERRIDE_POLICY_FAILED, f"failed to match override policies: {error}"
+            event, message = EVENT_MATCH_OVERRIDE_POLICY_FAILED, f"failed to match override policies: {error}"
         else:
-            event, message = names.EVENT_PARSE_OVERRIDE_POLICY_FAILED, f"failed to parse overrides from {error}"
+            event, message = EVENT_PARSE_OVERRIDE_POLICY_FAILED, f"failed to parse overrides from {error}"
         self._recorder.event(federated, "Warning", event, message)
 
     async def _report_held(self, key: Key, federated: Object, message: str) -> None:
         if await self._objects.set_condition(
             key, names.OVERRIDES_APPLIED, status="False", reason=names.REASON_HELD, message=message, writer=WRITER
         ):
-            self._recorder.event(federated, "Warning", names.EVENT_OVERRIDES_HELD, message)
+            self._recorder.event(federated, "Warning", EVENT_OVERRIDES_HELD, message)
 
     async def _report_success(self, key: Key, federated: Object) -> None:
         """Report that an earlier failure is over. An object that never failed has no condition and costs no write."""
         held = (federated.get("status") or {}).get("conditions")
         if conditions.find(held, names.OVERRIDES_APPLIED) is not None:
-            reason = names.REASON_OVERRIDES_APPLIED
+            reason = REASON_OVERRIDES_APPLIED
             await self._objects.set_condition(key, names.OVERRIDES_APPLIED, status="True", reason=reason, writer=WRITER)

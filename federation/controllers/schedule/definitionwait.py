@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from federation.api import names
 from federation.apimachinery.clock import Clock, from_rfc3339, is_ahead
 from federation.apimachinery.resources import CRDS, Object
+from federation.controllers.schedule import names
 from federation.controllers.schedule.decider import AttemptContext
 from federation.planning.federatedobject.placements import effective_placement
 from federation.runtime.federatedobjects import FederatedObjects

@@ -14,6 +14,11 @@ from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import SelectorError
 from federation.controllers.schedule.guard import BY_CLUSTER
 from federation.controllers.schedule.inputcache import InputCache
+from federation.controllers.schedule.names import (
+    EVENT_INVALID_NAMESPACE_LABEL,
+    EVENT_INVALID_PROPAGATION_POLICY,
+    EVENT_INVALID_SCHEDULING_PROFILE,
+)
 from federation.controllers.schedule.requeueing import REPORTED
 from federation.runtime.controller import Key, key_of
 from federation.runtime.events import WARNING, Recorder
@@ -112,7 +117,7 @@ class EventHandlers:
         policy = self._cache.annotation_policy
         is_changed = policy.put(new) if new is not None else policy.remove(name)
         if new is not None and (problem := problem_of(new)) and (old is None or problem != problem_of(old)):
-            self._recorder.event(new, WARNING, names.EVENT_INVALID_NAMESPACE_LABEL, problem)
+            self._recorder.event(new, WARNING, EVENT_INVALID_NAMESPACE_LABEL, problem)
         if is_changed:
             self.retry(map(key_of, self._objects.list_namespace(name)))
 
@@ -128,10 +133,10 @@ class EventHandlers:
                 after = compile_policy(new)
             except (SelectorError, ValueError, TypeError) as error:
                 # The previous version stays in force: a typing error must not leave its objects without a policy.
-                self._recorder.event(new, WARNING, names.EVENT_INVALID_PROPAGATION_POLICY, str(error))
+                self._recorder.event(new, WARNING, EVENT_INVALID_PROPAGATION_POLICY, str(error))
                 return
             for warning in (*policy_warnings(new), *self._reference_warnings(new)):
-                self._recorder.event(new, WARNING, names.EVENT_INVALID_PROPAGATION_POLICY, warning)
+                self._recorder.event(new, WARNING, EVENT_INVALID_PROPAGATION_POLICY, warning)
             self._cache.policies.put(after)
         else:
             self._cache.policies.remove(ref)
@@ -167,7 +172,7 @@ class EventHandlers:
             profile = self._cache.profiles.get(name, ReplicasStrategy.SPREAD)
             assert profile is not None
             for warning in profile_warnings(new, profile, self._installed):
-                self._recorder.event(new, WARNING, names.EVENT_INVALID_SCHEDULING_PROFILE, warning)
+                self._recorder.event(new, WARNING, EVENT_INVALID_SCHEDULING_PROFILE, warning)
         else:
             self._cache.profiles.remove(name)
         self.retry(self._cache.using_profile(name))

@@ -19,6 +19,7 @@ from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.controllers.schedule.evictingclusters import EvictingClusters
 from federation.controllers.schedule.failover import Failover
+from federation.controllers.schedule.names import EVENT_EVICTION_HALTED, EVENT_EVICTION_RESUMED, REASON_EVICTION_ALLOWED
 from federation.planning.failover.evictionrecord import StayReason
 from federation.planning.failover.halts import Halt
 from federation.runtime.controller import Controller, Key, Result
@@ -116,7 +117,7 @@ class EvictionStatus:
         return None if blocked is None else _Obstacle(StayReason.BUDGET, blocked.message, blocked.until)
 
     async def _publish(self, cluster: Object, obstacle: _Obstacle | None) -> None:
-        status, reason, message = "True", names.REASON_EVICTION_ALLOWED, self._rate()
+        status, reason, message = "True", REASON_EVICTION_ALLOWED, self._rate()
         name = cluster["metadata"]["name"]
         evicting, old = self._evicting.by_name.get(name), _condition(cluster)
         if evicting is None and old is None:
@@ -141,9 +142,9 @@ class EvictionStatus:
         await self._write(cluster, after)
         was_halted = old is not None and old.get("status") == "False"
         if status == "False" and not was_halted:
-            self._recorder.event({**_TYPE, **cluster}, WARNING, names.EVENT_EVICTION_HALTED, message)
+            self._recorder.event({**_TYPE, **cluster}, WARNING, EVENT_EVICTION_HALTED, message)
         elif status == "True" and was_halted:
-            self._recorder.event({**_TYPE, **cluster}, NORMAL, names.EVENT_EVICTION_RESUMED, message)
+            self._recorder.event({**_TYPE, **cluster}, NORMAL, EVENT_EVICTION_RESUMED, message)
 
     def _rate(self) -> str:
         limit = self._failover.options.pace.replicas_per_minute

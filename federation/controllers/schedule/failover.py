@@ -21,6 +21,7 @@ from federation.apimachinery.resources import POD_DISRUPTION_BUDGETS, Object
 from federation.controllers.schedule.claimmodes import ClaimModes
 from federation.controllers.schedule.decider import AttemptContext
 from federation.controllers.schedule.evictingclusters import EvictingClusters
+from federation.controllers.schedule.names import EVENT_EVICTION_WAITS
 from federation.planning.failover import eviction
 from federation.planning.failover.completion import Completion, missing_clusters, plan_completion
 from federation.planning.failover.departure import stay_of
@@ -386,7 +387,7 @@ class Failover:
             old = record.stays.get(name)
             if stay.reason not in _PASSING and (old is None or old.reason is not stay.reason):
                 text = f"replicas stay in cluster {name}: {stay.message}"
-                self._recorder.event(context.federated, WARNING, names.EVENT_EVICTION_WAITS, text)
+                self._recorder.event(context.federated, WARNING, EVENT_EVICTION_WAITS, text)
 
 
 _FINISHED = Stay(StayReason.KEPT, "it has finished there, and would run again elsewhere")

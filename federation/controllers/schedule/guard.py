@@ -13,6 +13,7 @@ from federation.apimachinery.resources import Object
 from federation.controllers.schedule.claimmodes import ClaimModes
 from federation.controllers.schedule.decider import AttemptContext
 from federation.controllers.schedule.inputcache import InputCache
+from federation.controllers.schedule.names import EVENT_UNDO_REFUSED
 from federation.guard.moveguard import MoveGuard
 from federation.planning.failover.tolerance import fixed_volumes_of
 from federation.planning.federatedobject.placements import effective_placement, placement_of
@@ -131,7 +132,7 @@ class Guard:
         if not problem and not self._cache.annotation_policy.allows(context.key.namespace):
             problem = "annotations may not override policies in this namespace"
         if problem:
-            self._recorder.event(context.federated, WARNING, names.EVENT_UNDO_REFUSED, problem)
+            self._recorder.event(context.federated, WARNING, EVENT_UNDO_REFUSED, problem)
             return None
         self._moves.withdraw(context.key)
         wanted = attempt.federated_type.replicas(context.federated["spec"]["template"])

@@ -23,6 +23,7 @@ from federation.apimachinery.clock import Clock, from_rfc3339
 from federation.apimachinery.errors import AlreadyExists, NotFound
 from federation.apimachinery.resources import NAMESPACES, Object
 from federation.client.client import Client
+from federation.controllers.schedule.names import EVENT_HOLD_APPROVED, EVENT_PLACEMENT_HELD
 from federation.guard.moveguard import BY_HOLD
 from federation.planning.followers.abandoned import is_following
 from federation.planning.guard.deletions import is_deletion
@@ -87,7 +88,7 @@ class Holds:
             self._retry(self._objects.keys_by_index(BY_HOLD, name))
             if old is not None and not old["spec"].get("approval"):
                 text = f"approved by {approval.get('by') or 'the control plane'}: {approval['reason']}"
-                self._recorder.event({**_TYPE, **new}, NORMAL, names.EVENT_HOLD_APPROVED, text)
+                self._recorder.event({**_TYPE, **new}, NORMAL, EVENT_HOLD_APPROVED, text)
 
     async def reconcile(self, name: str) -> Result:
         """Create, update or delete one hold."""
@@ -123,10 +124,10 @@ class Holds:
         """Emit an event on the hold and on its cause."""
         text = f"{count} or more objects would {_describe(cause)}; they stay until: fedctl approve"
         text += f" {hold['metadata']['name']} --reason TEXT"
-        self._recorder.event({**_TYPE, **hold}, WARNING, names.EVENT_PLACEMENT_HELD, text)
+        self._recorder.event({**_TYPE, **hold}, WARNING, EVENT_PLACEMENT_HELD, text)
         with contextlib.suppress(NotFound, KeyError):
             found = await self._client.get(_KINDS[cause.kind], cause.name, cause.namespace)
-            self._recorder.event(found, WARNING, names.EVENT_PLACEMENT_HELD, text)
+            self._recorder.event(found, WARNING, EVENT_PLACEMENT_HELD, text)
 
 
 def _describe(cause: Cause) -> str:

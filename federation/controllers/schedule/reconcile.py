@@ -19,6 +19,7 @@ from federation.controllers.schedule.definitionwait import DefinitionWait
 from federation.controllers.schedule.failover import Eased, Failover
 from federation.controllers.schedule.guard import Guard, PermittedPlacement
 from federation.controllers.schedule.inputcache import InputCache
+from federation.controllers.schedule.names import EVENT_MOVE_UNDONE
 from federation.controllers.schedule.reporting import WRITER, Reporter
 from federation.controllers.schedule.requeueing import Requeueing
 from federation.controllers.schedule.unschedulable import UnschedulableRecord
@@ -216,10 +217,10 @@ class Reconciler:
         self._cache.unschedulable.remove(context.key)
         self._cache.unplaced.remove(context.key)
         await self._reporter.recovered(context.subject, federated)
-        explanation = context.undecided(names.EVENT_MOVE_UNDONE, "the last move was undone, as asked")
+        explanation = context.undecided(EVENT_MOVE_UNDONE, "the last move was undone, as asked")
         self._reporter.undone(context.subject, placements)
         await self._reporter.journal(
-            context.subject, names.EVENT_MOVE_UNDONE, {**explanation, "placements": placements}, context.started_s
+            context.subject, EVENT_MOVE_UNDONE, {**explanation, "placements": placements}, context.started_s
         )
 
     async def _hold(self, context: AttemptContext, due: Due, decided: Decided, permitted: PermittedPlacement) -> None:

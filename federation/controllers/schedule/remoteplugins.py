@@ -8,10 +8,10 @@ same name. Payloads are in `scheduling/webhooks`, transport is in the client. Re
 from collections.abc import Callable
 from dataclasses import replace
 
-from federation.api import names
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object
+from federation.controllers.schedule import names
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry

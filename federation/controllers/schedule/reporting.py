@@ -18,6 +18,14 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
+from federation.controllers.schedule.names import (
+    EVENT_INVALID_SCHEDULING_ANNOTATION,
+    EVENT_MOVE_UNDONE,
+    EVENT_PARSE_MIGRATION_CONFIGURATION,
+    EVENT_SCHEDULED,
+    EVENT_SCHEDULING_ANNOTATION_IGNORED,
+    EVENT_SCHEDULING_FAILED,
+)
 from federation.journal.decisions import DecisionFilter, DecisionRecord, Identity, Journal
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.status.schedulingsummary import describe_move
@@ -56,11 +64,11 @@ class Reporter:
         """Emit an event for an invalid migration request of the user; "" for none."""
         if problem:
             message = f"annotation {names.MIGRATION_CONFIGURATION} is not followed: {problem}"
-            self._event(subject, WARNING, names.EVENT_PARSE_MIGRATION_CONFIGURATION, message)
+            self._event(subject, WARNING, EVENT_PARSE_MIGRATION_CONFIGURATION, message)
 
     def ignored_annotations(self, subject: Subject, ignored: Mapping[str, str], *, is_allowed: bool) -> None:
         """Emit an event per annotation without effect; `is_allowed`: the namespace allows such annotations."""
-        reason = names.EVENT_INVALID_SCHEDULING_ANNOTATION if is_allowed else names.EVENT_SCHEDULING_ANNOTATION_IGNORED
+        reason = EVENT_INVALID_SCHEDULING_ANNOTATION if is_allowed else EVENT_SCHEDULING_ANNOTATION_IGNORED
         for annotation, why in ignored.items():
             self._event(subject, WARNING, reason, f"annotation {annotation} is ignored: {why}")
 
@@ -72,12 +80,12 @@ class Reporter:
             return
         move = describe_move(decision.unit.current, decision.placements) or "it stays as it was"
         message = "; ".join(filter(None, (f"{move} ({ref})", decision.shortage)))
-        self._event(subject, WARNING if decision.shortage else NORMAL, names.EVENT_SCHEDULED, message)
+        self._event(subject, WARNING if decision.shortage else NORMAL, EVENT_SCHEDULED, message)
 
     def undone(self, subject: Subject, placements: Placements) -> None:
         """Emit an event for a move that was undone."""
         before = current_clusters(subject.federated, subject.federated_type)
-        self._event(subject, NORMAL, names.EVENT_MOVE_UNDONE, describe_move(before, placements))
+        self._event(subject, NORMAL, EVENT_MOVE_UNDONE, describe_move(before, placements))
 
     def _event(self, subject: Subject, type_: str, reason: str, message: str) -> None:
         self._recorder.event(subject.federated, type_, reason, message)
@@ -87,7 +95,7 @@ class Reporter:
     async def failed(self, subject: Subject, failure: Unschedulable, *, has_placement: bool) -> None:
         """Set Scheduled=False and emit an event; `has_placement`: the object keeps its last placement."""
         message = f"{failure.message}; the last placement stays" if has_placement else failure.message
-        self._event(subject, WARNING, names.EVENT_SCHEDULING_FAILED, message)
+        self._event(subject, WARNING, EVENT_SCHEDULING_FAILED, message)
         await self._set_condition(subject, "False", failure.reason, failure.message)
 
     async def recovered(self, subject: Subject, federated: Object) -> None:

@@ -19,6 +19,12 @@ from federation.apimachinery import conditions
 from federation.apimachinery.errors import BadRequest, Invalid, NotFound
 from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.resources import Object, Resource
+from federation.controllers.statusaggregate.names import (
+    REASON_MEMBER_STATUS_INVALID,
+    REASON_STATUS_AGGREGATED,
+    REASON_STATUS_REFUSED,
+    REASON_STATUS_RULE_FAILED,
+)
 from federation.delivery.rules.plan import is_name_collision
 from federation.delivery.rules.status import (
     ClusterStatus,
@@ -192,14 +198,14 @@ class Reconciler:
         status: Object,
     ) -> None:
         """Write what differs, and report problems of the rules and of the host's schema."""
-        problems, reason = merged.problems, names.REASON_STATUS_RULE_FAILED
+        problems, reason = merged.problems, REASON_STATUS_RULE_FAILED
         if invalid := self._invalid.get(key):
-            problems, reason = (*problems, *invalid), reason if problems else names.REASON_MEMBER_STATUS_INVALID
+            problems, reason = (*problems, *invalid), reason if problems else REASON_MEMBER_STATUS_INVALID
         try:
             is_written = await self._write(where, source, federated, status)
         except (BadRequest, Invalid) as error:
             # What members report can be wrong for the host's schema of the kind; repeating it would not help.
-            problems, reason = (str(error), *problems), names.REASON_STATUS_REFUSED
+            problems, reason = (str(error), *problems), REASON_STATUS_REFUSED
             is_written = await self._write_accepted(where, source, federated, merged, error)
         if is_written:
             self._pace.wrote(key, self._clock.monotonic())
@@ -379,7 +385,7 @@ class Reconciler:
                 key, names.STATUS_AGGREGATED, status="False", reason=reason, message=message
             )
         elif conditions.find(held, names.STATUS_AGGREGATED) is not None:
-            reason = names.REASON_STATUS_AGGREGATED
+            reason = REASON_STATUS_AGGREGATED
             await self._objects.set_condition(key, names.STATUS_AGGREGATED, status="True", reason=reason)
 
     async def _patch(self, where: tuple[Resource, Key], body: Object, subresource: str) -> Object | None:

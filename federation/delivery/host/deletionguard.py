@@ -12,6 +12,7 @@ from federation.api.federatedtype import Ending, FederatedType
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import NAMESPACES, Object
 from federation.delivery.members.clusters import clusters_of_interest
+from federation.delivery.rules.names import EVENT_DELETION_HELD
 from federation.guard.moveguard import Annotations, MoveGuard
 from federation.planning.guard.deletions import (
     CLAIM,
@@ -126,7 +127,7 @@ class DeletionGuard:
             key, names.PROPAGATED, status="False", reason=names.REASON_HELD, message=message, writer=_WRITER
         )
         if is_news:
-            self._recorder.event(federated, WARNING, names.EVENT_DELETION_HELD, message)
+            self._recorder.event(federated, WARNING, EVENT_DELETION_HELD, message)
 
 
 def _is_deleted(federated: Object) -> bool:

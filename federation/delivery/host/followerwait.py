@@ -9,12 +9,12 @@ Start times are kept in memory only: after a restart the wait starts again.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.delivery.host.servicewait import ServiceReadiness
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.propagation import BRIEF_S
+from federation.delivery.rules import names
 from federation.delivery.rules.facts import FollowerWait
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.status import ClusterStatus

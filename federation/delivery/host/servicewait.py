@@ -8,10 +8,10 @@ are kept in memory only: after a restart the wait starts again.
 from collections.abc import Mapping
 from typing import Any
 
-from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import SERVICES, Object
 from federation.delivery.members.memberobjects import MemberObjectCache
+from federation.delivery.rules import names
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.webhookservices import ServiceName, called_services, has_ready_pods, is_behind
 from federation.planning.federatedobject.placements import effective_placement

@@ -6,10 +6,10 @@ corrections. `memberoperations.py` reports each correction that was made.
 
 from prometheus_client import Counter
 
-from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.delivery.members.memberrecords import MemberRecords
+from federation.delivery.rules import names
 from federation.delivery.rules.corrections import Correction
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.planning.drift.fights import CORRECTIONS_MAX, WINDOW_S

@@ -10,7 +10,6 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import Any, cast
 
-from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.delivery.members.driftreports import DriftReports
@@ -18,6 +17,7 @@ from federation.delivery.members.executor import Action, Executor
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.operations import MemberWriter, Outcome
 from federation.delivery.members.propagation import Propagation, StartedOperation
+from federation.delivery.rules import names
 from federation.delivery.rules.decision import Decision
 from federation.delivery.rules.memberchange import matters
 from federation.delivery.rules.memberrecord import MemberKey

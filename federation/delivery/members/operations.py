@@ -27,6 +27,7 @@ from federation.delivery.rules.adoption import AdoptionError, is_adoption_allowe
 from federation.delivery.rules.content import Write, annotated, to_applied_configuration
 from federation.delivery.rules.corrections import Correction
 from federation.delivery.rules.memberrecord import MemberKey
+from federation.delivery.rules.names import ORPHANED
 from federation.delivery.rules.orphans import is_marked_at_release, is_orphan, needs_replacement
 from federation.delivery.rules.plan import has_lost_label, is_managed, is_management_disabled, is_name_collision
 from federation.delivery.rules.status import ClusterStatus, describe_kind, describe_unserved
@@ -140,7 +141,7 @@ class MemberWriter:
         key, metadata = write.key, live["metadata"]
         if not metadata.get("deletionTimestamp") and not needs_replacement(write.desired.object, live):
             pins = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
-            ours = {"labels": {names.MANAGED_LABEL: "true"}, "annotations": {names.ORPHANED: None}}
+            ours = {"labels": {names.MANAGED_LABEL: "true"}, "annotations": {ORPHANED: None}}
             patch = {"metadata": {**pins, **ours}}
             return await client.patch(
                 key.resource, key.name, patch, namespace=key.namespace, field_manager=names.FIELD_MANAGER
@@ -206,7 +207,7 @@ class MemberWriter:
         """Remove our label and annotations from the object and leave it in the member."""
         annotations: Object = {names.TEMPLATE_HASH: None, names.SOURCE_GENERATION: None}
         if is_marked_at_release(key.resource):
-            annotations[names.ORPHANED] = "true"
+            annotations[ORPHANED] = "true"
         patch = {"metadata": {"uid": uid, "labels": {names.MANAGED_LABEL: None}, "annotations": annotations}}
         try:
             await client.patch(

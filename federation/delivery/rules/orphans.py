@@ -11,6 +11,7 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery.resources import STATEFUL_SETS, Resource
+from federation.delivery.rules.names import ORPHANED
 from federation.planning.drift.fields import is_written_by_us
 from federation.planning.rendering.drift import is_subset
 
@@ -38,10 +39,10 @@ def is_orphan(resource: Resource, live: Mapping[str, Any]) -> bool:
     annotations = metadata.get("annotations") or {}
     return (
         is_marked_at_release(resource)
-        and names.ORPHANED in annotations
+        and ORPHANED in annotations
         and annotations.get(names.ADOPTED) != "true"
         and names.MANAGED_LABEL not in (metadata.get("labels") or {})
-        and is_written_by_us(live, ("metadata", "annotations", names.ORPHANED))
+        and is_written_by_us(live, ("metadata", "annotations", ORPHANED))
     )
 
 

@@ -5,3 +5,7 @@ EVENT_ROOM_AGAIN = "RoomAgain"
 """On the workload that lost replicas, when they may return."""
 EVENT_PREEMPTS = "Preempts"
 """On the workload that others give way to."""
+
+# Condition types
+GAVE_WAY = "GaveWay"
+"""Of a federated workload: whether replicas of it gave way to a workload of higher priority."""

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import orjson
 
-from federation.api import names
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.features.preemption import names
 from federation.features.preemption.names import EVENT_GIVES_WAY, EVENT_PREEMPTS, EVENT_ROOM_AGAIN
 from federation.journal.decisions import DecisionRecord, Journal
 from federation.runtime.controller import key_of

@@ -26,6 +26,7 @@ from federation.apimachinery.errors import (
 )
 from federation.apimachinery.resources import ENDPOINT_SLICES, SERVICES, Object
 from federation.delivery.rules.plan import cluster_state_of
+from federation.features.services.names import SOURCE_CLUSTER
 from federation.features.services.rules.exports import (
     Export,
     export_of,
@@ -88,9 +89,9 @@ class Reconciler:
                 await self._write(copy, present.get(name))
             except (Invalid, BadRequest, Forbidden, RequestEntityTooLarge) as error:
                 # The endpoints of one cluster must not hold up those of the others.
-                refused.setdefault(copy["metadata"]["labels"][names.SOURCE_CLUSTER], error.message)
+                refused.setdefault(copy["metadata"]["labels"][SOURCE_CLUSTER], error.message)
         for name, obj in present.items():
-            if name not in wanted and obj["metadata"]["labels"][names.SOURCE_CLUSTER] not in observed.kept:
+            if name not in wanted and obj["metadata"]["labels"][SOURCE_CLUSTER] not in observed.kept:
                 await self._delete(obj)
         await self._report(key, observed.exports, refused)
         return DONE if observed.recheck_s is None else Result(requeue_after_s=observed.recheck_s)

@@ -8,7 +8,7 @@ from federation.api import names
 from federation.api.resources import SERVICE_IMPORTS
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import SERVICES, Object, Resource
-from federation.features.services.names import EVENT_NO_SERVICE
+from federation.features.services.names import EVENT_NO_SERVICE, SOURCE_CLUSTER
 from federation.features.services.rules.exports import source_of
 from federation.features.services.rules.imports import importing_clusters, plan_service, plan_slice
 from federation.runtime.controller import DONE, Key, Result, key_of
@@ -55,7 +55,7 @@ class Reconciler:
         for federated in self._objects.by_index(BY_SERVICE, f"{key.namespace}/{key.name}", key.namespace):
             if federated["metadata"].get("deletionTimestamp"):
                 continue
-            sources.add(str(federated["spec"]["template"]["metadata"]["labels"][names.SOURCE_CLUSTER]))
+            sources.add(str(federated["spec"]["template"]["metadata"]["labels"][SOURCE_CLUSTER]))
             if (patch := plan_slice(federated, clusters)) is not None:
                 await self._objects.patch(key_of(federated), federated, patch, writer=WRITER)
         return sources

@@ -15,6 +15,7 @@ from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, FEDERATED_TYP
 from federation.apimachinery.errors import AlreadyExists, Forbidden, Invalid
 from federation.apimachinery.resources import CRDS, Object
 from federation.apimachinery.selectors import SelectorError
+from federation.features.types.names import EVENT_KIND_NOT_FEDERATED, EVENT_TYPE_CONFIG_DERIVED
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.typederivation import NotDerivableError, defines, derive_built_in, derive_custom
 from federation.runtime.controller import DONE, Controller, Result
@@ -94,11 +95,11 @@ class TypeDerivationController:
             text = f"{selected} is not federated: {error}"
             if self._told.get(selected) != text:
                 self._told[selected] = text
-                self._tell(policies, WARNING, names.EVENT_KIND_NOT_FEDERATED, text)
+                self._tell(policies, WARNING, EVENT_KIND_NOT_FEDERATED, text)
             # A definition that appears requeues the kind; its placement in members does not.
             return DONE if definition is None else Result(requeue_after_s=_RECHECK_S)
         text = f"created FederatedTypeConfig {config['metadata']['name']} for {selected}"
-        self._tell(policies, NORMAL, names.EVENT_TYPE_CONFIG_DERIVED, text)
+        self._tell(policies, NORMAL, EVENT_TYPE_CONFIG_DERIVED, text)
         return DONE
 
     def _derive(

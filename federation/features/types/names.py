@@ -6,3 +6,8 @@ SHIPPED_TYPES = "shipped-type-configs"
 
 # Finalizer of FederatedTypeConfigs
 TYPE_CONFIG_FINALIZER = "federation.kubeadmiral.io/type-in-use"
+
+# Event reasons of FederatedTypeConfigs
+EVENT_TYPE_CONFIG_IN_USE = "TypeConfigInUse"
+EVENT_KIND_NOT_FEDERATED = "KindNotFederated"
+EVENT_TYPE_CONFIG_DERIVED = "TypeConfigDerived"

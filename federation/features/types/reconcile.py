@@ -13,7 +13,7 @@ from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.errors import Conflict, NotFound
 from federation.apimachinery.finalizers import has_finalizer, with_finalizers, without_finalizers
 from federation.apimachinery.resources import Object
-from federation.features.types.names import TYPE_CONFIG_FINALIZER
+from federation.features.types.names import EVENT_TYPE_CONFIG_IN_USE, TYPE_CONFIG_FINALIZER
 from federation.runtime.controller import DONE, Result, key_of
 from federation.runtime.events import WARNING
 from federation.runtime.host import Host
@@ -63,7 +63,7 @@ class Reconciler:
                 f"objects that are federated by it: {len(federated)}; to leave them in the members: {annotate}"
                 f" {names.ORPHAN}=all; to remove them from the members: {annotate} {names.CASCADING_DELETE}=true"
             )
-            self._recorder.event(config, WARNING, names.EVENT_TYPE_CONFIG_IN_USE, text)
+            self._recorder.event(config, WARNING, EVENT_TYPE_CONFIG_IN_USE, text)
             return Result(requeue_after_s=_RECHECK_S * 30)
         for obj in federated:
             await self._delete(type_, obj)

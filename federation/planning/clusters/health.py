@@ -9,10 +9,16 @@ reconciled when it changes. `next_probe_s` says when a member is probed again. `
 from dataclasses import dataclass
 
 from federation.api import names
+from federation.planning.clusters.names import (
+    REASON_CLUSTER_NOT_REACHABLE,
+    REASON_CLUSTER_REACHABLE,
+    REASON_CLUSTER_READY,
+    REASON_HEALTHZ_NOT_OK,
+)
 
 PROBE_TIME_REFRESH_S = 300.0
 """How old a published probe time may be while nothing changes: a write per cluster and probe would be too many."""
-_DAMPED_RETURNS = frozenset({names.REASON_CLUSTER_NOT_REACHABLE, names.REASON_HEALTHZ_NOT_OK})
+_DAMPED_RETURNS = frozenset({REASON_CLUSTER_NOT_REACHABLE, REASON_HEALTHZ_NOT_OK})
 """Reasons whose end must last too. Any other reason ends with the first successful probe: it is about caches or
 credentials of the control plane, not about the health of the member."""
 
@@ -48,31 +54,29 @@ class HealthState:
 
 def healthy(path: str = "/readyz") -> HealthState:
     """Return the health for the answer "ok" of the probed path."""
-    return HealthState(
-        "True", names.REASON_CLUSTER_READY, "False", names.REASON_CLUSTER_REACHABLE, f"{path} responded with ok"
-    )
+    return HealthState("True", REASON_CLUSTER_READY, "False", REASON_CLUSTER_REACHABLE, f"{path} responded with ok")
 
 
 def unhealthy(answer: str, path: str = "/readyz") -> HealthState:
     """Return the health for another answer than "ok"."""
     text = f"{path} responded without ok: {answer}" if answer else f"{path} responded without ok"
-    return HealthState("False", names.REASON_HEALTHZ_NOT_OK, "False", names.REASON_CLUSTER_REACHABLE, text)
+    return HealthState("False", REASON_HEALTHZ_NOT_OK, "False", REASON_CLUSTER_REACHABLE, text)
 
 
 def unreachable(error: str) -> HealthState:
     """Return the health for a probe without an answer."""
     return HealthState(
         "Unknown",
-        names.REASON_CLUSTER_NOT_REACHABLE,
+        REASON_CLUSTER_NOT_REACHABLE,
         "True",
-        names.REASON_CLUSTER_NOT_REACHABLE,
+        REASON_CLUSTER_NOT_REACHABLE,
         f"cluster is not reachable: {error}" if error else "cluster is not reachable",
     )
 
 
 def not_usable(reason: str, error: str) -> HealthState:
     """Return the health for a reachable cluster whose resources or API were never discovered."""
-    return HealthState("False", reason, "False", names.REASON_CLUSTER_REACHABLE, error)
+    return HealthState("False", reason, "False", REASON_CLUSTER_REACHABLE, error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +163,7 @@ def damp(
     count_min, wait_s = damping.failures_min, damping.failure_s
     if state.is_ready:
         count_min, wait_s = damping.recoveries_min, damping.recovery_s
-    elif state.ready_reason == names.REASON_HEALTHZ_NOT_OK:
+    elif state.ready_reason == REASON_HEALTHZ_NOT_OK:
         wait_s = max(wait_s, damping.answered_failure_s)
     return (state, None) if count >= count_min and lasted_s >= wait_s else waiting
 

@@ -16,6 +16,7 @@ from federation.apimachinery.ownerreferences import controller_reference, owner_
 from federation.apimachinery.resources import Object
 from federation.planning.federatedobject import naming, pendingcontrollers
 from federation.planning.federatedobject.federatedtemplate import IGNORED_ANNOTATIONS, Parts, divide
+from federation.planning.federatedobject.names import OBSERVED_ANNOTATIONS, OBSERVED_LABELS
 from federation.planning.federatedobject.placements import DEPARTED, departed_clusters, effective_placement
 
 _OF_ONE_DELETION = frozenset((names.HAND_WRITTEN, names.INTERNAL_ORPHAN, names.WRITTEN_AGAIN))
@@ -66,7 +67,7 @@ def rebuild(
     """
     built = build(source, type_, idle=idle)
     held: Mapping[str, str] = deleted["metadata"].get("annotations") or {}
-    dropped = _OF_ONE_DELETION.union(_observed(held.get(names.OBSERVED_ANNOTATIONS, ""))[0])
+    dropped = _OF_ONE_DELETION.union(_observed(held.get(OBSERVED_ANNOTATIONS, ""))[0])
     annotations = {key: value for key, value in held.items() if key not in dropped} | built["metadata"]["annotations"]
     reported = {entry["cluster"] for entry in (deleted.get("status") or {}).get("clusters") or ()}
     departed = (departed_clusters(deleted) | reported) - effective_placement(deleted)
@@ -82,8 +83,8 @@ def rebuild(
 
 def _bookkeeping(source: Mapping[str, Any], parts: Parts) -> dict[str, str]:
     return {
-        names.OBSERVED_ANNOTATIONS: parts.annotations.observed,
-        names.OBSERVED_LABELS: parts.labels.observed,
+        OBSERVED_ANNOTATIONS: parts.annotations.observed,
+        OBSERVED_LABELS: parts.labels.observed,
         names.TEMPLATE_GENERATOR_MERGE_PATCH: orjson.dumps(create_merge_patch(source, parts.template)).decode(),
     }
 
@@ -140,12 +141,12 @@ def _changed_annotations(parts: Parts, present: Mapping[str, str]) -> dict[str, 
     """
     wanted = parts.annotations.federated
     changed: dict[str, str | None] = {key: value for key, value in wanted.items() if present.get(key) != value}
-    before = _observed(present.get(names.OBSERVED_ANNOTATIONS, ""))
+    before = _observed(present.get(OBSERVED_ANNOTATIONS, ""))
     changed |= {key: None for key in before[0] if key not in wanted and key in present}
     if before != _observed(parts.annotations.observed):
-        changed[names.OBSERVED_ANNOTATIONS] = parts.annotations.observed
-    if present.get(names.OBSERVED_LABELS, "") != parts.labels.observed:
-        changed[names.OBSERVED_LABELS] = parts.labels.observed
+        changed[OBSERVED_ANNOTATIONS] = parts.annotations.observed
+    if present.get(OBSERVED_LABELS, "") != parts.labels.observed:
+        changed[OBSERVED_LABELS] = parts.labels.observed
     return changed
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from federation.api import names
 from federation.planning.federatedobject.allocations import written_allocations
 from federation.planning.federatedobject.federatedtemplate import FEDERATED_ANNOTATIONS, IGNORED_ANNOTATIONS
+from federation.planning.federatedobject.names import OBSERVED_ANNOTATIONS, OBSERVED_LABELS
 
-SOURCE_ANNOTATIONS = FEDERATED_ANNOTATIONS | {names.OBSERVED_ANNOTATIONS, names.OBSERVED_LABELS}
+SOURCE_ANNOTATIONS = FEDERATED_ANNOTATIONS | {OBSERVED_ANNOTATIONS, OBSERVED_LABELS}
 """The annotations of a federated object that its source decides."""
 _IRRELEVANT = frozenset(("metadata", "status"))
 # Annotations are compared apart.

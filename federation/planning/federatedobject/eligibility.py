@@ -8,6 +8,7 @@ from federation.api.resources import CORE_GROUP, UNITED_DEPLOYMENTS
 from federation.apimachinery import wellknown
 from federation.apimachinery.ownerreferences import controller_of
 from federation.planning.federatedobject.hosteffect import is_servers_own
+from federation.planning.federatedobject.names import BOOTSTRAPPING_LABEL, DEFAULT_SERVICE_ACCOUNT, ROOT_CA_CONFIGMAP
 
 _PROPAGATION_LABELS = (names.PROPAGATION_POLICY_LABEL, names.CLUSTER_PROPAGATION_POLICY_LABEL)
 
@@ -27,7 +28,7 @@ def exclusion(source: Mapping[str, Any]) -> str:
         return "its namespace belongs to the system, so only a label with the name of a policy delivers it"
     if kind == "HorizontalPodAutoscaler" and labels.get(names.HPA_MODE) == names.HPA_CENTRALIZED:
         return "it acts on the host"
-    if names.BOOTSTRAPPING_LABEL in labels or _is_made_by_kubernetes(source, kind, namespace, name):
+    if BOOTSTRAPPING_LABEL in labels or _is_made_by_kubernetes(source, kind, namespace, name):
         return "every Kubernetes cluster makes its own"
     if _has_controller_of_cluster(source) and not is_chosen:
         return "another object's controller makes it"
@@ -46,9 +47,9 @@ def _has_controller_of_cluster(source: Mapping[str, Any]) -> bool:
 def _is_made_by_kubernetes(source: Mapping[str, Any], kind: str, namespace: str, name: str) -> bool:
     match kind:
         case "ConfigMap":
-            return name == names.ROOT_CA_CONFIGMAP
+            return name == ROOT_CA_CONFIGMAP
         case "ServiceAccount":
-            return name == names.DEFAULT_SERVICE_ACCOUNT
+            return name == DEFAULT_SERVICE_ACCOUNT
         case "Secret":
             return source.get("type") == wellknown.SERVICE_ACCOUNT_TOKEN_TYPE
         case "Service" | "EndpointSlice":

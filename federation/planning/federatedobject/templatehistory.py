@@ -15,7 +15,6 @@ from typing import Any
 
 import orjson
 
-from federation.api import names
 from federation.apimachinery import wellknown
 from federation.apimachinery.ownerreferences import controller_of, controller_reference
 from federation.apimachinery.resources import (
@@ -27,6 +26,7 @@ from federation.apimachinery.resources import (
     Object,
     Resource,
 )
+from federation.planning.federatedobject import names
 from federation.planning.federatedobject.federatedtemplate import FEDERATED_LABELS
 
 _KEPT_IN: Mapping[Resource, Resource] = {

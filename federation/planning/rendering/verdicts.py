@@ -22,6 +22,7 @@ from federation.apimachinery.wellknown import AUTHENTICATED
 from federation.planning.authors import AUTHORS_MAX, authors_of, override_authors
 from federation.planning.federatedobject.provenance import is_hand_written
 from federation.planning.overrides.policies import PolicyReference, stored_policies
+from federation.planning.rendering.names import REASON_ADMISSION_FAILED, REASON_ADMISSION_REFUSED, REASON_ADMITTED
 
 _MESSAGE_LENGTH_MAX = 1024
 _CLUSTERS_SHOWN_MAX = 10
@@ -200,7 +201,7 @@ class Report:
 def plan_report(held: Mapping[str, Verdict], policies: Sequence[PolicyReference]) -> Report:
     """Return the condition for the clusters that an object is held from, by cluster; {} when it is held from none."""
     if not held:
-        return Report("True", names.REASON_ADMITTED)
+        return Report("True", REASON_ADMITTED)
     groups: dict[Verdict, list[str]] = {}
     for cluster in sorted(held):
         groups.setdefault(held[cluster], []).append(cluster)
@@ -212,5 +213,5 @@ def plan_report(held: Mapping[str, Verdict], policies: Sequence[PolicyReference]
         shown.append(f"and {len(groups) - len(shown)} more messages")
     origin = f" (overridden by {', '.join(policy.display for policy in policies)})" if policies else ""
     is_refused = any(verdict.outcome is Outcome.REFUSED for verdict in groups)
-    reason = names.REASON_ADMISSION_REFUSED if is_refused else names.REASON_ADMISSION_FAILED
+    reason = REASON_ADMISSION_REFUSED if is_refused else REASON_ADMISSION_FAILED
     return Report("False", reason, "; ".join(shown) + origin)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from federation.api import names
 from federation.apimachinery.quantity import format_quantity, parse, to_int_ceil, to_milli
 from federation.planning.cost.rates import NANO
+from federation.scheduling.framework import names
 from federation.scheduling.framework.costs import CARBON, PRICE, rates_of
 from federation.scheduling.framework.types import CPU, MEMORY, PODS, Cluster, Resources
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from federation.api import names
 from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.quantity import to_milli
 from federation.planning.autoscaling.podmetrics import PodMetric
+from federation.simulator.controllers import names
 from federation.simulator.controllers import pods as podsof
 
 _LOADS = {"cpu": names.SIMULATOR_CPU_LOAD, "memory": names.SIMULATOR_MEMORY_LOAD}

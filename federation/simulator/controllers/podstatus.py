@@ -1,18 +1,18 @@
 """What the simulated kubelet reports for a pod, and what annotations say about its containers. Pure.
 
 Annotations of a pod make its containers exit after a time, with an exit code, for a number of runs, or never be ready;
-`api/names.py` defines them. All containers of a pod behave alike.
+`names.py` defines them. All containers of a pod behave alike.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from federation.api import names
 from federation.apimachinery.conditions import find
 from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object
+from federation.simulator.controllers import names
 
 KILLED = 137
 """The exit code of containers that are killed."""

@@ -14,6 +14,12 @@ from federation.client.client import PatchType
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.rules.memberrecord import MemberKey
+from federation.delivery.rules.names import (
+    EVENT_ENSURE_DELETION_FAILED,
+    EVENT_NO_SOURCE,
+    EVENT_WAIT_FOR_CASCADING_DELETE,
+    REASON_ENSURE_DELETION_FAILED,
+)
 
 STRANGER = "stranger-deployments.apps"
 
@@ -115,7 +121,7 @@ async def test_a_cluster_leaves_when_the_last_object_is_gone_and_not_before() ->
         await world.pass_time(20, step_s=0.5)
         finalizers = (await world.cluster("m2"))["metadata"]["finalizers"]
         assert names.CASCADING_DELETE_FINALIZER in finalizers, "the Deployment is still there"
-        waits = f"{names.EVENT_WAIT_FOR_CASCADING_DELETE}: waiting for 1 object to be deleted"
+        waits = f"{EVENT_WAIT_FOR_CASCADING_DELETE}: waiting for 1 object to be deleted"
         assert waits in [f"{reason}: {message}" for reason, message in await world.events()]
         await admin.patch(
             DEPLOYMENTS, "web", {"metadata": {"finalizers": None}}, patch_type=PatchType.MERGE, namespace="default"
@@ -246,7 +252,7 @@ async def test_a_federated_object_without_a_source_is_not_delivered_and_says_so_
         assert found["message"]
         await world.patch({"metadata": {"labels": {"touched": "true"}}}, "ghost")
         await world.pass_time(1)
-        events = [text for reason, text in await world.events() if reason == names.EVENT_NO_SOURCE]
+        events = [text for reason, text in await world.events() if reason == EVENT_NO_SOURCE]
         assert events == [f"not delivered, because it does not follow from an object of the host: {found['message']}"]
         assert world.members["m1"].line.writes("deployments") == []
 
@@ -281,7 +287,7 @@ async def test_a_deletion_that_takes_long_says_whether_a_member_refuses_it(is_re
             return found if found["status"] == "False" else None
 
         found = await world.until(condition)
-        reason = names.REASON_ENSURE_DELETION_FAILED if is_refused else names.REASON_CHECK_CLUSTERS
+        reason = REASON_ENSURE_DELETION_FAILED if is_refused else names.REASON_CHECK_CLUSTERS
         assert (found["reason"], found["message"]) == (reason, "deletion waits for clusters [m1]")
-        events = [text for reason, text in await world.events() if reason == names.EVENT_ENSURE_DELETION_FAILED]
+        events = [text for reason, text in await world.events() if reason == EVENT_ENSURE_DELETION_FAILED]
         assert bool(events) is is_refused

@@ -12,6 +12,7 @@ from federation.api.resources import FEDERATED_OBJECTS, LEFTOVERS
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.client.client import PatchType
+from federation.delivery.rules.names import EVENT_DRY_RUN_WORKED, EVENT_LEFT_BEHIND
 
 
 def _member_writes(world: World) -> list[tuple[str, str, str]]:
@@ -384,7 +385,7 @@ async def test_a_dry_run_propagates_nothing() -> None:
         await world.place(placement={"m1": 1}, annotations={names.DRY_RUN: "true"})
         await world.pass_time(1)
         assert await world.members["m1"].deployment() is None
-        assert any(reason == names.EVENT_DRY_RUN_WORKED for reason, _ in await world.events())
+        assert any(reason == EVENT_DRY_RUN_WORKED for reason, _ in await world.events())
 
 
 async def _delete(world: World, name: str = "web") -> None:
@@ -418,7 +419,7 @@ async def test_deletion_leaves_a_record_for_a_cluster_that_does_not_answer() -> 
         await _delete(world)
         await world.until(lambda: _is_gone(world))
         assert await world.members["m1"].deployment() is None
-        assert any(r == names.EVENT_LEFT_BEHIND and "[m2]" in m for r, m in await world.events())
+        assert any(r == EVENT_LEFT_BEHIND and "[m2]" in m for r, m in await world.events())
         (leftover,) = (await world.host.list(LEFTOVERS)).items
         deployment = await world.members["m2"].deployment()
         assert deployment is not None

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from federation.api import names
 from federation.scheduling.annotationswitch import AnnotationPolicy, problem_of
+from federation.scheduling.names import SCHEDULING_ANNOTATIONS
 
 
 def a_namespace(value: str | None, name: str = "shop") -> dict[str, Any]:
-    return {"metadata": {"name": name, "labels": {} if value is None else {names.SCHEDULING_ANNOTATIONS: value}}}
+    return {"metadata": {"name": name, "labels": {} if value is None else {SCHEDULING_ANNOTATIONS: value}}}
 
 
 @pytest.mark.parametrize("default", [True, False])

@@ -27,6 +27,7 @@ from federation.scheduling.attempt import (
 )
 from federation.scheduling.divisibility import duplicate_reason
 from federation.scheduling.framework.testing import NOW
+from federation.scheduling.names import REASON_POLICY_NOT_FOUND, REASON_PROFILE_NOT_FOUND, REBALANCED
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.profiles import Profiles
@@ -141,10 +142,10 @@ def test_an_object_is_due_until_it_is_placed_by_current_inputs() -> None:
 
 def test_an_unschedulable_assessment_names_the_reason() -> None:
     _, assessment = Inputs().assess(a_federated())
-    assert assessment == Unschedulable(names.REASON_POLICY_NOT_FOUND, "PropagationPolicy default/p does not exist")
+    assert assessment == Unschedulable(REASON_POLICY_NOT_FOUND, "PropagationPolicy default/p does not exist")
     _, assessment = Inputs(a_policy(schedulingProfile="gpu")).assess(a_federated())
     assert isinstance(assessment, Unschedulable)
-    assert assessment.reason == names.REASON_PROFILE_NOT_FOUND
+    assert assessment.reason == REASON_PROFILE_NOT_FOUND
 
 
 def test_a_skipped_object_only_advances_its_pending_controllers() -> None:
@@ -267,8 +268,8 @@ def test_a_rebalance_ignores_where_replicas_are_for_one_decision() -> None:
     assert before.triggers != assessment.triggers  # so that an object that is placed becomes due
     patch, _ = placement_patch(attempt, assessment, {"east": 2, "west": 2}, "")
     assert patch is not None
-    assert patch["metadata"]["annotations"][names.REBALANCED] == "2026-01-01T00:00:00Z"
-    _, after = inputs.assess(a_federated(**{names.REBALANCE: "a", names.REBALANCED: "a"}))
+    assert patch["metadata"]["annotations"][REBALANCED] == "2026-01-01T00:00:00Z"
+    _, after = inputs.assess(a_federated(**{names.REBALANCE: "a", REBALANCED: "a"}))
     assert isinstance(after, Due)
     assert after.unit.avoid_disruption
 
@@ -278,4 +279,4 @@ def test_a_rebalance_that_the_guard_holds_is_still_asked_for() -> None:
     assert isinstance(assessment, Due)
     patch, _ = placement_patch(attempt, assessment, {"east": 4}, "", is_held=True)
     assert patch is not None
-    assert names.REBALANCED not in patch["metadata"]["annotations"]
+    assert REBALANCED not in patch["metadata"]["annotations"]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from federation.api import names
 from federation.scheduling.engine import Decision, Engine, Outcome
+from federation.scheduling.framework.names import PRICE_PER_HOUR
 from federation.scheduling.framework.profile import DEFAULT_PROFILE
 from federation.scheduling.framework.quotaheadroom import Charge, limit_of, to_text
 from federation.scheduling.framework.registry import load_plugins
@@ -28,7 +29,7 @@ WEB = ("default", "web")
 
 def a_ledger(**overall: Any) -> QuotaLedger:
     ledger = QuotaLedger()
-    limits = {names.PRICE_PER_HOUR if name == "price" else name: value for name, value in overall.items()}
+    limits = {PRICE_PER_HOUR if name == "price" else name: value for name, value in overall.items()}
     metadata = {"namespace": "default", "name": "team"}
     assert ledger.put({"metadata": metadata, "spec": {"overall": limits}})
     return ledger
@@ -113,7 +114,7 @@ def test_usage_is_known_by_cluster() -> None:
         ("east", "1"),
         ("west", "500m"),
     ]
-    assert [to_text(names.PRICE_PER_HOUR, amounts[names.PRICE_PER_HOUR]) for amounts in used.values()] == [
+    assert [to_text(PRICE_PER_HOUR, amounts[PRICE_PER_HOUR]) for amounts in used.values()] == [
         "0.04",
         "0.01",
     ]
@@ -129,7 +130,7 @@ def test_what_waits_is_known_until_the_quota_is_gone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), [("cpu", "1500m"), ("memory", "3Gi"), ("pods", "7"), (names.PRICE_PER_HOUR, "2.5")]
+    ("name", "text"), [("cpu", "1500m"), ("memory", "3Gi"), ("pods", "7"), (PRICE_PER_HOUR, "2.5")]
 )
 def test_amounts_are_shown_as_written(name: str, text: str) -> None:
     assert to_text(name, limit_of(name, text)) == text

@@ -7,6 +7,7 @@ import pytest
 from federation.api import names
 from federation.features.catalogue import spread_compiler
 from federation.planning.placement.subsetquotas import SubsetClusters, SubsetSpread
+from federation.scheduling.names import UNSCHEDULABLE_SUBSETS
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.workloadspreads import (
     SpreadIndex,
@@ -64,7 +65,7 @@ def test_the_first_by_name_applies_to_its_target_in_any_version() -> None:
 )
 def test_running_replicas_of_unschedulable_subsets_are_read(text: str, expected: dict[str, Any]) -> None:
     federated = a_federated()
-    federated["metadata"]["annotations"][names.UNSCHEDULABLE_SUBSETS] = text
+    federated["metadata"]["annotations"][UNSCHEDULABLE_SUBSETS] = text
     assert stored_running(federated) == expected
     assert spread_of_unit(spread_compiler().compile(a_spread()), federated, 5, Snapshot(1, ())).running == expected
 

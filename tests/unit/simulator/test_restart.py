@@ -4,13 +4,13 @@ import asyncio
 
 from tests.support.simulatedmember import LABELS, a_workload, an_object
 
-from federation.api import names
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.entropy import SeededEntropy
 from federation.apimachinery.resources import DAEMON_SETS, DEPLOYMENTS, JOBS, PODS, SERVICES, STATEFUL_SETS
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.client.local import LocalClient
+from federation.simulator.controllers.names import SIMULATOR_RUN_FOR
 from federation.simulator.options import MemberOptions, NodeShape
 from federation.simulator.workloads import Workloads
 
@@ -38,7 +38,7 @@ async def test_a_restart_writes_nothing_and_running_jobs_still_end() -> None:
     service = {"type": "LoadBalancer", "selector": LABELS, "ports": [{"port": 80}]}
     await client.create(SERVICES, an_object(SERVICES, "web", spec=service))
     pod_spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}
-    template = {"metadata": {"annotations": {names.SIMULATOR_RUN_FOR: "5m"}}, "spec": pod_spec}
+    template = {"metadata": {"annotations": {SIMULATOR_RUN_FOR: "5m"}}, "spec": pod_spec}
     await client.create(JOBS, an_object(JOBS, "import", spec={"template": template}))
     await pass_time(clock, 30)
     pods = {pod["metadata"]["uid"] for pod in (await client.list(PODS)).items}

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from federation.api import names
+from federation.features.autoscaling.names import CENTRALIZED_HPA_ENABLED, FED_HPA_NOT_WORK_REASON
 from federation.planning.followers.references import FollowersError, Reference, listed_followers
 
 WORKS = "[]"
@@ -66,8 +67,8 @@ def plan_marks(autoscaler: Mapping[str, Any], problem: str) -> dict[str, Any] | 
     metadata = autoscaler["metadata"]
     is_enabled = problem == WORKS and mode_of(autoscaler) == names.HPA_CENTRALIZED
     wanted = {
-        "labels": {names.CENTRALIZED_HPA_ENABLED: "true" if is_enabled else None},
-        "annotations": {names.FED_HPA_NOT_WORK_REASON: problem if problem not in ("", WORKS) else None},
+        "labels": {CENTRALIZED_HPA_ENABLED: "true" if is_enabled else None},
+        "annotations": {FED_HPA_NOT_WORK_REASON: problem if problem not in ("", WORKS) else None},
     }
     changed = {
         field: entries

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.conditions import Condition
 from federation.apimachinery.hashing import fnv1_32
 from federation.apimachinery.resources import ENDPOINT_SLICES, Object
+from federation.features.services import names
 from federation.planning.federatedobject.naming import NAME_LENGTH_MAX, bounded
 
 SERVICE_NAME_LABEL = "kubernetes.io/service-name"

@@ -14,6 +14,7 @@ from federation.api.resources import ADVANCED_STATEFUL_SETS, CLONE_SETS, KRUISE_
 from federation.apimachinery.errors import ConfigurationError, Conflict, NotFound
 from federation.apimachinery.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Object, Resource
 from federation.client.client import Client, PatchType
+from federation.features.workloadspread.names import MATCHED_WORKLOAD_SPREAD
 
 CREATE_POD, REMOVE_POD, EVICT_POD, WRITE_SPREAD = "create-pod", "remove-pod", "evict-pod", "write-workloadspread"
 PATHS = {f"/{handler}": handler for handler in (CREATE_POD, REMOVE_POD, EVICT_POD, WRITE_SPREAD)}
@@ -43,9 +44,7 @@ _HAS_OWNER = (
     "has(object.metadata.ownerReferences) && "
     "object.metadata.ownerReferences.exists(owner, has(owner.controller) && owner.controller)"
 )
-_IS_SPREAD = (
-    f"has(oldObject.metadata.annotations) && '{names.MATCHED_WORKLOAD_SPREAD}' in oldObject.metadata.annotations"
-)
+_IS_SPREAD = f"has(oldObject.metadata.annotations) && '{MATCHED_WORKLOAD_SPREAD}' in oldObject.metadata.annotations"
 
 
 def to_configurations(client_config: ClientConfig) -> tuple[Object, Object]:

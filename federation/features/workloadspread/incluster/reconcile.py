@@ -16,6 +16,7 @@ from federation.apimachinery.selectors import NOTHING, SelectorError, parse_labe
 from federation.client.client import Client, PatchType
 from federation.features.workloadspread.incluster.statusledger import StatusLedger
 from federation.features.workloadspread.incluster.targetworkloads import BY_CONTROLLER, Workloads
+from federation.features.workloadspread.names import EVENT_DELETE_POD_FAILED, EVENT_PATCH_POD_DELETION_COST_FAILED
 from federation.features.workloadspread.rules.adoption import Adoption, Grouping, group_pods
 from federation.features.workloadspread.rules.deletioncosts import changed_costs
 from federation.features.workloadspread.rules.injection import is_released
@@ -141,7 +142,7 @@ class Reconciler:
                     return None
                 except (ApiError, ClusterError) as error:
                     message = f"pod {name}: {error}"
-                    self._recorder.event(spread, WARNING, names.EVENT_PATCH_POD_DELETION_COST_FAILED, message)
+                    self._recorder.event(spread, WARNING, EVENT_PATCH_POD_DELETION_COST_FAILED, message)
                     return error
             return None
 
@@ -165,7 +166,7 @@ class Reconciler:
                 continue
             except (ApiError, ClusterError) as error:
                 message = f"pod {metadata['name']} cannot be moved: {error}"
-                self._recorder.event(spread, WARNING, names.EVENT_DELETE_POD_FAILED, message)
+                self._recorder.event(spread, WARNING, EVENT_DELETE_POD_FAILED, message)
 
 
 def _with_cost(patch: Object, cost: str) -> Object:

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from federation.api import names
 from federation.api.selectors import compile_cluster_terms, tolerates
 from federation.apimachinery.equality import is_json_equal
 from federation.apimachinery.errors import ApiError
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import SelectorError
+from federation.features.workloadspread import names
 from federation.features.workloadspread.rules.injection import (
     PATCHED_METADATA,
     required_terms,

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from federation.api import names
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import Requirement, compile_requirement
+from federation.features.workloadspread import names
 
 _OPERATORS = frozenset(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"))
 _NAME = ""

@@ -13,6 +13,13 @@ from typing import Any
 from federation.api import names
 from federation.apimachinery.conditions import find, set_condition
 from federation.apimachinery.resources import Object
+from federation.features.workloadspread.names import (
+    REASON_KIND_NOT_SERVED,
+    REASON_KIND_SERVED,
+    REASON_POD_UNSCHEDULABLE,
+    REASON_SUFFICIENT,
+    SUBSET_ENFORCED,
+)
 from federation.features.workloadspread.rules.clusterterms import without_cluster_terms
 from federation.features.workloadspread.rules.subsets import (
     ADAPTIVE,
@@ -147,15 +154,15 @@ def _conditions(
             present,
             names.SUBSET_SCHEDULABLE,
             "False" if failing else "True",
-            names.REASON_POD_UNSCHEDULABLE if failing else names.REASON_SUFFICIENT,
+            REASON_POD_UNSCHEDULABLE if failing else REASON_SUFFICIENT,
             f"in clusters [{','.join(failing)}]" if failing else "",
             now,
         )
     if unable:
         message = f"clusters [{','.join(unable)}] do not serve WorkloadSpread v1beta1; they keep their replicas"
-        found += _condition(present, names.SUBSET_ENFORCED, "False", names.REASON_KIND_NOT_SERVED, message, now)
-    elif find(present, names.SUBSET_ENFORCED) is not None:
-        found += _condition(present, names.SUBSET_ENFORCED, "True", names.REASON_KIND_SERVED, "", now)
+        found += _condition(present, SUBSET_ENFORCED, "False", REASON_KIND_NOT_SERVED, message, now)
+    elif find(present, SUBSET_ENFORCED) is not None:
+        found += _condition(present, SUBSET_ENFORCED, "True", REASON_KIND_SERVED, "", now)
     return found
 
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from federation.api import names
 from federation.apimachinery.resources import Object
+from federation.features.workloadspread import names
 
 GROUP = "apps.kruise.io"
 HUB = f"{GROUP}/v1beta1"

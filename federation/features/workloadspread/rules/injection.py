@@ -9,10 +9,10 @@ from typing import Any
 
 import orjson
 
-from federation.api import names
 from federation.apimachinery.errors import BadRequest
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import SelectorError, compile_label_selector
+from federation.features.workloadspread import names
 from federation.features.workloadspread.rules.subsets import name_of
 from federation.planning.corerules import PatchPod
 

@@ -20,6 +20,7 @@ from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.conditions import find
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Object
+from federation.features.workloadspread.names import MATCHED_WORKLOAD_SPREAD
 from federation.features.workloadspread.rules.references import controller_owner, object_name
 from federation.features.workloadspread.rules.subsets import (
     UNLIMITED,
@@ -63,7 +64,7 @@ class Choice:
 
 def parse_match(pod: Mapping[str, Any]) -> Match | None:
     """Return the content of the pod's annotation, None when it is absent or malformed; keys have any letter case."""
-    text = ((pod.get("metadata") or {}).get("annotations") or {}).get(names.MATCHED_WORKLOAD_SPREAD)
+    text = ((pod.get("metadata") or {}).get("annotations") or {}).get(MATCHED_WORKLOAD_SPREAD)
     return _parse_match(text) if isinstance(text, str) else None
 
 

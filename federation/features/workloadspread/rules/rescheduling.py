@@ -15,6 +15,7 @@ from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.conditions import Condition
 from federation.apimachinery.resources import Object
+from federation.features.workloadspread.names import REASON_POD_UNSCHEDULABLE, REASON_SUFFICIENT
 from federation.features.workloadspread.rules.moments import age_s, shortest_s
 from federation.planning.automigration.podanalysis import waits_for_node
 
@@ -81,6 +82,6 @@ def _marked(existing: list[Condition], now: datetime, *, is_schedulable: bool) -
         existing,
         type_=names.SUBSET_SCHEDULABLE,
         status="True" if is_schedulable else "False",
-        reason=names.REASON_SUFFICIENT if is_schedulable else names.REASON_POD_UNSCHEDULABLE,
+        reason=REASON_SUFFICIENT if is_schedulable else REASON_POD_UNSCHEDULABLE,
         now=now,
     )

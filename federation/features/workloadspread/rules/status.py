@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from federation.api import names
 from federation.apimachinery.resources import Object
+from federation.features.workloadspread import names
 from federation.features.workloadspread.rules.adoption import Groups
 from federation.features.workloadspread.rules.ledger import CREATING, DELETING, counted_status, parse_match
 from federation.features.workloadspread.rules.moments import age_s, shortest_s

@@ -14,6 +14,14 @@ from federation.apimachinery.errors import ClusterUnreachable, NotFound
 from federation.apimachinery.resources import CRDS, DEPLOYMENTS, NAMESPACES, NODES, PODS, SECRETS
 from federation.client.client import PatchType
 from federation.controllers.cluster.apidiscovery import served_by
+from federation.controllers.cluster.names import (
+    EVENT_CLUSTER_NOT_READY,
+    EVENT_CLUSTER_READY,
+    EVENT_TERMINATING_CLUSTER_FAILED,
+    REASON_CLUSTER_UNJOINABLE,
+    REASON_JOIN_TIMEOUT_EXCEEDED,
+    REASON_TOKEN_NOT_OBTAINED,
+)
 
 
 async def _is_gone(world: World, name: str) -> bool:
@@ -84,8 +92,8 @@ async def test_a_loss_is_published_within_ten_seconds_and_a_return_within_five(m
         await world.until_condition("m1", names.CLUSTER_READY, "True")
         assert world.clock.monotonic() - before_s < 5
         reasons = [reason for reason, _ in await world.events()]
-        assert reasons.count(names.EVENT_CLUSTER_NOT_READY) == 1
-        assert reasons.count(names.EVENT_CLUSTER_READY) == 1
+        assert reasons.count(EVENT_CLUSTER_NOT_READY) == 1
+        assert reasons.count(EVENT_CLUSTER_READY) == 1
         metric, labels = "federation_runtime_cluster_ready", {"cluster": "m1"}
         assert REGISTRY.get_sample_value(metric, labels) == 1
         await world.host.delete(FEDERATED_CLUSTERS, "m1")
@@ -174,7 +182,7 @@ async def test_a_member_of_another_federation_is_refused_for_good() -> None:
         await member.admin.patch(NAMESPACES, names.SYSTEM_NAMESPACE, taken, patch_type=PatchType.MERGE)
         await world.join("m1")
         condition = await world.until_condition("m1", names.CLUSTER_JOINED, "False")
-        assert condition["reason"] == names.REASON_CLUSTER_UNJOINABLE
+        assert condition["reason"] == REASON_CLUSTER_UNJOINABLE
         assert "somebody" in condition["message"]
         member.line.calls.clear()
         await world.pass_time(60, step_s=0.5)
@@ -187,7 +195,7 @@ async def test_joining_goes_on_until_the_member_answers() -> None:
         member.line.mode = "down"
         await world.join("m1")
         condition = await world.until_condition("m1", names.CLUSTER_JOINED, "False")
-        assert condition["reason"] == names.REASON_TOKEN_NOT_OBTAINED
+        assert condition["reason"] == REASON_TOKEN_NOT_OBTAINED
         member.line.mend()
         await world.until_condition("m1", names.CLUSTER_READY, "True")
 
@@ -199,7 +207,7 @@ async def test_joining_is_given_up_after_its_time() -> None:
         await world.join("m1")
         await world.until_condition("m1", names.CLUSTER_JOINED, "False")
         await world.pass_time(660, step_s=1.0)
-        assert (await world.condition("m1", names.CLUSTER_JOINED))["reason"] == names.REASON_JOIN_TIMEOUT_EXCEEDED
+        assert (await world.condition("m1", names.CLUSTER_JOINED))["reason"] == REASON_JOIN_TIMEOUT_EXCEEDED
 
 
 async def test_a_missing_secret_is_told_and_cured() -> None:
@@ -275,7 +283,7 @@ async def test_a_member_that_does_not_answer_is_kept_until_it_could_be_cleaned()
         await world.host.delete(FEDERATED_CLUSTERS, "m1")
         await world.pass_time(20)
         assert not await _is_gone(world, "m1")
-        assert any(reason == names.EVENT_TERMINATING_CLUSTER_FAILED for reason, _ in await world.events())
+        assert any(reason == EVENT_TERMINATING_CLUSTER_FAILED for reason, _ in await world.events())
         world.members["m1"].line.mend()
         await world.until(lambda: _is_gone(world, "m1"))
 

@@ -26,6 +26,7 @@ from federation.apiserver.auth.pki import ensure_pki
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
 from federation.apiserver.registry.registry import Registry
 from federation.client.client import PatchType, Request
+from federation.controllers.cluster import names as clusternames
 from federation.controllers.cluster.rightscheck import to_condition
 from federation.planning.clusters.memberrights import plan_rules
 
@@ -85,7 +86,7 @@ async def test_given_credentials_are_exchanged_for_an_account_and_removed(tokens
         assert own["rules"][0]["resourceNames"] == [names.MEMBER_SERVICE_ACCOUNT]
         credential = (await world.cluster("m1"))["status"]["credential"]
         assert credential["serviceAccount"] == names.MEMBER_SERVICE_ACCOUNT
-        assert not [reason for reason, _ in await world.events() if reason == names.EVENT_JOIN_CLUSTER_ERROR]
+        assert not [reason for reason, _ in await world.events() if reason == clusternames.EVENT_JOIN_CLUSTER_ERROR]
 
 
 async def test_a_member_without_token_requests_gives_the_token_of_a_secret(tokens: ServiceAccountTokens) -> None:
@@ -130,7 +131,7 @@ async def test_a_renewal_that_is_refused_is_reported_and_retried(tokens: Service
         line.refuses = True
         await world.pass_time(LIFETIME_S / 3 + 20, step_s=1)
         assert await secret_data(world) == first
-        messages = [text for reason, text in await world.events() if reason == names.EVENT_TOKEN_RENEWAL_FAILED]
+        messages = [text for reason, text in await world.events() if reason == clusternames.EVENT_TOKEN_RENEWAL_FAILED]
         assert "no more tokens" in messages[0]
         line.refuses = False
         await world.pass_time(70, step_s=1)
@@ -157,7 +158,7 @@ async def test_leaving_is_complete_when_the_account_was_removed_before_the_final
     async with member_world(0) as world:
         line = await join(world, tokens)
         # A crash after the last request to the member: the claim is gone, and the token is rejected.
-        leaving = {"type": names.CLUSTER_JOINED, "status": "False", "reason": names.REASON_CLUSTER_LEAVING}
+        leaving = {"type": names.CLUSTER_JOINED, "status": "False", "reason": clusternames.REASON_CLUSTER_LEAVING}
         times = {"lastProbeTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z", "message": ""}
         await world.stop()
         body = {"status": {"conditions": [{**leaving, **times}]}}
@@ -176,7 +177,7 @@ def test_the_condition_names_missing_rights_and_the_command() -> None:
     types = parse_configs(default_type_configs())
     held = plan_rules([type_ for type_ in types if type_.name != "configmaps"])
     condition = to_condition("m1", held, types, "1.2")
-    assert (condition.status, condition.reason) == ("False", names.REASON_RIGHTS_MISSING)
+    assert (condition.status, condition.reason) == ("False", clusternames.REASON_RIGHTS_MISSING)
     assert "configmaps (create, delete, get, list, patch, watch)" in condition.message
     assert "that version 1.2 needs" in condition.message
     assert "fedctl join --update-credentials m1 --kubeconfig FILE" in condition.message
@@ -186,9 +187,9 @@ def test_the_condition_names_missing_rights_and_the_command() -> None:
 def test_the_condition_tells_sufficient_from_excessive_rights() -> None:
     types = parse_configs(default_type_configs())
     star: list[dict[str, Any]] = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
-    assert to_condition("m1", plan_rules(types), types, "1.2").reason == names.REASON_RIGHTS_SUFFICIENT
+    assert to_condition("m1", plan_rules(types), types, "1.2").reason == clusternames.REASON_RIGHTS_SUFFICIENT
     excessive = to_condition("m1", star, types, "1.2")
-    assert (excessive.status, excessive.reason) == ("True", names.REASON_RIGHTS_EXCESSIVE)
+    assert (excessive.status, excessive.reason) == ("True", clusternames.REASON_RIGHTS_EXCESSIVE)
 
 
 class ReviewingLine(Line):
@@ -229,7 +230,7 @@ async def test_missing_rights_are_published_with_an_event_and_updated() -> None:
         assert types[-1].resource.group_resource in condition["message"]
         assert (await world.condition("m1", names.CLUSTER_READY))["status"] == "True", "other kinds are delivered"
         await world.pass_time(130, step_s=0.5)
-        assert [reason for reason, _ in await world.events()].count(names.EVENT_RIGHTS_MISSING) == 1
+        assert [reason for reason, _ in await world.events()].count(clusternames.EVENT_RIGHTS_MISSING) == 1
         line.answer = orjson.dumps({"status": {"resourceRules": plan_rules(types)}})
         await world.until_condition("m1", names.CLUSTER_AUTHORIZED, "True")
 
@@ -259,6 +260,8 @@ async def test_a_member_whose_credentials_are_rejected_names_the_command(tokens:
         line.rejects = True
         await world.host.delete(FEDERATED_CLUSTERS, "m1")
         await world.pass_time(5)
-        messages = [text for reason, text in await world.events() if reason == names.EVENT_TERMINATING_CLUSTER_FAILED]
+        messages = [
+            text for reason, text in await world.events() if reason == clusternames.EVENT_TERMINATING_CLUSTER_FAILED
+        ]
         assert "fedctl join --update-credentials m1 --kubeconfig FILE" in messages[0]
         line.rejects = False

@@ -12,6 +12,7 @@ from federation.apimachinery import conditions
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.resources import Object
 from federation.apimachinery.webhookclient import WebhookResponse
+from federation.controllers.clusterrates.names import RATES_CURRENT
 from federation.controllers.clusterrates.reconcile import Reconciler
 from federation.planning.cost.ratelist import RateOptions
 
@@ -34,7 +35,7 @@ def a_price(price: float) -> WebhookResponse:
 
 
 def condition_of(cluster: Object) -> Any:
-    return conditions.find((cluster.get("status") or {}).get("conditions"), names.RATES_CURRENT)
+    return conditions.find((cluster.get("status") or {}).get("conditions"), RATES_CURRENT)
 
 
 async def test_rates_follow_the_source_and_stay_while_it_fails(host: Host) -> None:

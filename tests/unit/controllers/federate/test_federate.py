@@ -13,6 +13,7 @@ from federation.api.resources import (
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NAMESPACES
 from federation.client.client import PatchType
 from federation.controllers.federate import controller
+from federation.controllers.federate.names import EVENT_CREATE_FEDERATED_OBJECT
 from federation.controllers.federate.policyselection import PolicySelection
 from federation.runtime.controller import Key
 
@@ -333,5 +334,5 @@ async def test_a_federated_name_collision_warns_the_second_source(host: Host) ->
     await host.until(lambda: host.informers.for_resource(FEDERATED_OBJECTS).get("default", FED))
     await host.user.create(DEPLOYMENTS, a_deployment())
     events = await host.events()
-    assert events[0][:2] == ("Deployment", names.EVENT_CREATE_FEDERATED_OBJECT)
+    assert events[0][:2] == ("Deployment", EVENT_CREATE_FEDERATED_OBJECT)
     assert 'belongs to ConfigMap "other"' in events[0][2]

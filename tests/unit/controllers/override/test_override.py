@@ -8,6 +8,12 @@ from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, OVERRIDE_POLICIES
 from federation.apimachinery import conditions
 from federation.controllers.override import controller
+from federation.controllers.override.names import (
+    EVENT_MATCH_OVERRIDE_POLICY_FAILED,
+    EVENT_PARSE_OVERRIDE_POLICY_FAILED,
+    REASON_OVERRIDE_POLICY_INVALID,
+    REASON_OVERRIDE_POLICY_NOT_FOUND,
+)
 
 GROUP = "core.kubeadmiral.io/v1alpha1"
 FED = "web-deployments.apps"
@@ -158,11 +164,11 @@ async def test_a_missing_policy_blocks_the_object_and_is_reported(
 ) -> None:
     await host.user.create(FEDERATED_OBJECTS, a_federated(**LABEL))
     federated = await host.find(FEDERATED_OBJECTS, FED, "default", where=condition)
-    assert condition(federated)["reason"] == names.REASON_OVERRIDE_POLICY_NOT_FOUND
+    assert condition(federated)["reason"] == REASON_OVERRIDE_POLICY_NOT_FOUND
     assert condition(federated)["message"] == 'OverridePolicy "default/p" does not exist'
     assert not is_done(federated)
     events = await host.events()
-    assert ("FederatedObject", names.EVENT_MATCH_OVERRIDE_POLICY_FAILED) in {event[:2] for event in events}
+    assert ("FederatedObject", EVENT_MATCH_OVERRIDE_POLICY_FAILED) in {event[:2] for event in events}
 
     await host.user.create(OVERRIDE_POLICIES, a_policy())
     federated = await host.find(
@@ -205,10 +211,10 @@ async def test_overrides_beyond_the_limit_are_reported_and_the_last_ones_kept(
     await host.settle(running)
     assert images(federated) == {"m1": "nginx:2", "m2": "nginx:2"}
     message = condition(federated)["message"]
-    assert condition(federated)["reason"] == names.REASON_OVERRIDE_POLICY_INVALID
+    assert condition(federated)["reason"] == REASON_OVERRIDE_POLICY_INVALID
     assert message.startswith('OverridePolicy "default/p": spec.overrideRules: all overrides of this object have 140,')
     assert "and the limit is 73,728; shorten the patches" in message
-    (event,) = [each for each in await host.events() if each[1] == names.EVENT_PARSE_OVERRIDE_POLICY_FAILED]
+    (event,) = [each for each in await host.events() if each[1] == EVENT_PARSE_OVERRIDE_POLICY_FAILED]
     assert message in event[2]
 
     await host.merge(OVERRIDE_POLICIES, "p", {"spec": a_policy("3")["spec"]}, "default")

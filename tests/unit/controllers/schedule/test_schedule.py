@@ -13,11 +13,13 @@ from federation.apimachinery.clock import ManualClock, SystemClock
 from federation.apimachinery.resources import NAMESPACES
 from federation.apimachinery.webhookclient import WebhookResponse
 from federation.client.retryingwebhookclient import RetryingWebhookClient
+from federation.controllers.schedule import names as reasons
 from federation.journal.decisions import DecisionFilter
 from federation.plans.plugincalls import RemoteCaller
 from federation.scheduling.clustertriggers import KINDS, ClusterTriggerSource
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.types import SUCCESS, PluginRequest, error, unschedulable
+from federation.scheduling.names import REASON_POLICY_NOT_FOUND, REASON_PROFILE_NOT_FOUND, SCHEDULING_ANNOTATIONS
 
 
 def weights(**values: int) -> list[dict[str, Any]]:
@@ -40,8 +42,8 @@ async def test_replicas_are_divided_by_weight_in_one_write(harness: Harness) -> 
     explanation = json.loads(record.explanation)
     assert explanation["policy"] == {"namespace": "default", "name": "p"}
     assert explanation["division"]["weights"]["by"] == "policy"
-    emitted = [event for event in await harness.events() if event[1] == names.EVENT_SCHEDULED]
-    assert emitted == [("Normal", names.EVENT_SCHEDULED, "east 1, north 2, west 3 (PropagationPolicy default/p)")]
+    emitted = [event for event in await harness.events() if event[1] == reasons.EVENT_SCHEDULED]
+    assert emitted == [("Normal", reasons.EVENT_SCHEDULED, "east 1, north 2, west 3 (PropagationPolicy default/p)")]
 
 
 async def test_reconciling_a_scheduled_object_writes_nothing(harness: Harness) -> None:
@@ -60,7 +62,7 @@ async def test_scaling_moves_only_the_difference_and_emits_an_event(harness: Har
     await harness.becomes({"east": 2, "north": 2, "west": 2})
     await harness.scale("web", 9)
     await harness.becomes({"east": 3, "north": 3, "west": 3})
-    moves = [message for _, reason, message in await harness.events() if reason == names.EVENT_SCHEDULED]
+    moves = [message for _, reason, message in await harness.events() if reason == reasons.EVENT_SCHEDULED]
     assert moves == [
         "east 2, north 2, west 2 (PropagationPolicy default/p)",
         "east 2 → 3, north 2 → 3, west 2 → 3 (PropagationPolicy default/p)",
@@ -102,7 +104,7 @@ async def test_no_feasible_cluster_keeps_the_last_placement_and_says_so(harness:
     assert await harness.placed() == {"east": None}
     await harness.idle()
     assert (await harness.journaled())[0].outcome == "NoFeasibleCluster"
-    warnings = [event for event in await harness.events() if event[1] == names.EVENT_SCHEDULING_FAILED]
+    warnings = [event for event in await harness.events() if event[1] == reasons.EVENT_SCHEDULING_FAILED]
     assert len(warnings) == 1
     assert warnings[0][2].endswith("the last placement stays")
 
@@ -111,7 +113,7 @@ async def test_a_failure_before_the_first_placement_speaks_of_no_placement(harne
     await harness.policy("p", clusterSelector={"region": "mars"})
     await harness.deployment(policy="p")
     await harness.condition("False", "NoFeasibleCluster")
-    (warning,) = [event for event in await harness.events() if event[1] == names.EVENT_SCHEDULING_FAILED]
+    (warning,) = [event for event in await harness.events() if event[1] == reasons.EVENT_SCHEDULING_FAILED]
     assert warning[2] == "0/3 clusters are available: 3 cluster(s) didn't match cluster selector"
 
 
@@ -158,7 +160,7 @@ async def test_a_repeated_failure_is_counted_and_a_different_one_recorded(harnes
 
     await harness.until(counted, "a repetition")
     assert len(await harness.journaled()) == 1
-    assert len([event for event in await harness.events() if event[1] == names.EVENT_SCHEDULING_FAILED]) == 1
+    assert len([event for event in await harness.events() if event[1] == reasons.EVENT_SCHEDULING_FAILED]) == 1
     await harness.patch(
         PROPAGATION_POLICIES, "p", {"spec": {"clusterSelector": {"region": "mars"}}}, namespace="default"
     )
@@ -264,7 +266,7 @@ async def test_an_administrator_can_keep_annotations_from_overriding_policies(ha
     await harness.policy("p", placement=[{"cluster": "east"}])
     await harness.deployment(policy="p", annotations={names.PLACEMENTS: placements})
     await harness.becomes({"west": None})
-    label = {"metadata": {"labels": {names.SCHEDULING_ANNOTATIONS: "disabled"}}}
+    label = {"metadata": {"labels": {SCHEDULING_ANNOTATIONS: "disabled"}}}
     await harness.patch(NAMESPACES, "default", label)
     await harness.becomes({"east": None})
     await harness.idle()
@@ -272,11 +274,11 @@ async def test_an_administrator_can_keep_annotations_from_overriding_policies(ha
     explanation = json.loads((await harness.journaled())[0].explanation)
     assert explanation["ignoredAnnotations"] == {names.PLACEMENTS: why}
     assert explanation["because"] == ["schedulingAnnotationsHash"]
-    emitted = ("Warning", names.EVENT_SCHEDULING_ANNOTATION_IGNORED, f"annotation {names.PLACEMENTS} is ignored: {why}")
-    assert emitted in await harness.events()
-    await harness.patch(NAMESPACES, "default", {"metadata": {"labels": {names.SCHEDULING_ANNOTATIONS: "maybe"}}})
+    message = f"annotation {names.PLACEMENTS} is ignored: {why}"
+    assert ("Warning", reasons.EVENT_SCHEDULING_ANNOTATION_IGNORED, message) in await harness.events()
+    await harness.patch(NAMESPACES, "default", {"metadata": {"labels": {SCHEDULING_ANNOTATIONS: "maybe"}}})
     await harness.becomes({"west": None})
-    assert names.EVENT_INVALID_NAMESPACE_LABEL in [event[1] for event in await harness.events()]
+    assert reasons.EVENT_INVALID_NAMESPACE_LABEL in [event[1] for event in await harness.events()]
 
 
 async def test_disabling_annotations_schedules_an_object_that_its_annotation_blocked(harness: Harness) -> None:
@@ -284,7 +286,7 @@ async def test_disabling_annotations_schedules_an_object_that_its_annotation_blo
     await harness.deployment(policy="p", annotations={names.CLUSTER_SELECTOR: '{"region": "moon"}'})
     await harness.condition("False", "NoFeasibleCluster")
     await harness.idle()
-    await harness.patch(NAMESPACES, "default", {"metadata": {"labels": {names.SCHEDULING_ANNOTATIONS: "disabled"}}})
+    await harness.patch(NAMESPACES, "default", {"metadata": {"labels": {SCHEDULING_ANNOTATIONS: "disabled"}}})
     await harness.becomes({"east": None, "north": None, "west": None})
 
 
@@ -292,12 +294,12 @@ async def test_an_invalid_annotation_is_reported(harness: Harness) -> None:
     await harness.policy("p", placement=[{"cluster": "east"}])
     await harness.deployment(policy="p", annotations={names.PLACEMENTS: "nonsense"})
     await harness.becomes({"east": None})
-    assert names.EVENT_INVALID_SCHEDULING_ANNOTATION in [event[1] for event in await harness.events()]
+    assert reasons.EVENT_INVALID_SCHEDULING_ANNOTATION in [event[1] for event in await harness.events()]
 
 
 async def test_a_missing_policy_is_reported_and_its_creation_schedules_the_object(harness: Harness) -> None:
     await harness.deployment(policy="late")
-    condition = await harness.condition("False", names.REASON_POLICY_NOT_FOUND)
+    condition = await harness.condition("False", REASON_POLICY_NOT_FOUND)
     assert condition["message"] == "PropagationPolicy default/late does not exist"
     await harness.policy("late")
     await harness.becomes({"east": None, "north": None, "west": None})
@@ -309,7 +311,7 @@ async def test_a_deleted_policy_keeps_the_placement(harness: Harness) -> None:
     await harness.deployment(policy="p")
     await harness.becomes({"east": None, "north": None, "west": None})
     await harness.client.delete(PROPAGATION_POLICIES, "p", "default")
-    await harness.condition("False", names.REASON_POLICY_NOT_FOUND)
+    await harness.condition("False", REASON_POLICY_NOT_FOUND)
     assert await harness.placed() == {"east": None, "north": None, "west": None}
     await harness.policy("p")
     await harness.condition("True")
@@ -472,7 +474,7 @@ async def test_a_removed_cluster_is_left(harness: Harness) -> None:
 async def test_a_profile_changes_the_plugins_and_its_edits_count(harness: Harness) -> None:
     await harness.policy("p", schedulingProfile="picky", placement=[{"cluster": "north"}])
     await harness.deployment(policy="p")
-    await harness.condition("False", names.REASON_PROFILE_NOT_FOUND)
+    await harness.condition("False", REASON_PROFILE_NOT_FOUND)
     await harness.profile("picky")
     await harness.becomes({"north": None})
     plugins = {"filter": {"disabled": [{"name": "PlacementFilter"}]}}
@@ -497,7 +499,8 @@ async def test_an_invalid_migration_request_is_reported_and_a_valid_one_limits_a
     await harness.policy("p", schedulingMode="Divide", placement=weights(east=1, north=1))
     await harness.deployment(policy="p", annotations={names.MIGRATION_CONFIGURATION: "{nonsense"})
     await harness.becomes({"east": 3, "north": 3})
-    (emitted,) = [event[2] for event in await harness.events() if event[1] == names.EVENT_PARSE_MIGRATION_CONFIGURATION]
+    reason = reasons.EVENT_PARSE_MIGRATION_CONFIGURATION
+    (emitted,) = [event[2] for event in await harness.events() if event[1] == reason]
     assert emitted.startswith(f"annotation {names.MIGRATION_CONFIGURATION} is not followed: ")
     request = json.dumps({"replicasMigrations": [{"cluster": "east", "limitedCapacity": 1}]})
     await harness.patch_object("web", {"metadata": {"annotations": {names.MIGRATION_CONFIGURATION: request}}})
@@ -532,7 +535,7 @@ async def test_a_broken_policy_keeps_the_version_before_in_force(harness: Harnes
     )
 
     async def is_told() -> bool:
-        return names.EVENT_INVALID_PROPAGATION_POLICY in [event[1] for event in await harness.events()]
+        return reasons.EVENT_INVALID_PROPAGATION_POLICY in [event[1] for event in await harness.events()]
 
     await harness.until(is_told)
     await harness.idle()
@@ -577,7 +580,7 @@ async def test_a_deleted_profile_is_reported(harness: Harness) -> None:
     await harness.becomes({"east": None, "north": None, "west": None})
     await harness.patch(SCHEDULING_PROFILES, "mine", {"metadata": {"labels": {"a": "b"}}})
     await harness.client.delete(SCHEDULING_PROFILES, "mine")
-    await harness.condition("False", names.REASON_PROFILE_NOT_FOUND)
+    await harness.condition("False", REASON_PROFILE_NOT_FOUND)
     assert await harness.placed() == {"east": None, "north": None, "west": None}
 
 

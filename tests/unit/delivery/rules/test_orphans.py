@@ -6,14 +6,15 @@ import pytest
 
 from federation.api import names
 from federation.apimachinery.resources import DEPLOYMENTS, STATEFUL_SETS, Object
+from federation.delivery.rules.names import ORPHANED
 from federation.delivery.rules.orphans import is_orphan, needs_replacement
 
-FIELDS = {"f:metadata": {"f:annotations": {f"f:{names.ORPHANED}": {}}}}
+FIELDS = {"f:metadata": {"f:annotations": {f"f:{ORPHANED}": {}}}}
 
 
 def _live(manager: str = "federation", *, labels: Any = None, **annotations: str) -> Object:
     entry = {"manager": manager, "operation": "Update", "apiVersion": "apps/v1", "fieldsV1": FIELDS}
-    marks = {names.ORPHANED: "true", **annotations}
+    marks = {ORPHANED: "true", **annotations}
     return {"metadata": {"name": "db", "labels": labels, "annotations": marks, "managedFields": [entry]}}
 
 
@@ -27,8 +28,8 @@ def test_one_that_we_released_is_an_orphan() -> None:
         _live(manager="kubectl"),
         _live(labels={names.MANAGED_LABEL: "false"}),
         _live(**{names.ADOPTED: "true"}),
-        {"metadata": {"annotations": {names.ORPHANED: "true"}}},
-        {"metadata": {"annotations": {names.ORPHANED: "true"}, "managedFields": "lies"}},
+        {"metadata": {"annotations": {ORPHANED: "true"}}},
+        {"metadata": {"annotations": {ORPHANED: "true"}, "managedFields": "lies"}},
         {"metadata": {}},
     ],
 )

@@ -8,7 +8,6 @@ from tests.support.memberspreads import a_spread, a_subset
 from tests.support.simulatedmember import a_workload, an_object
 
 from federation.api.crds import crd_manifests
-from federation.api.names import CLUSTER_NAME_TERM
 from federation.api.resources import FEDERATED_CLUSTERS, KRUISE_GROUP, WORKLOAD_SPREADS
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.errors import BadRequest
@@ -19,6 +18,7 @@ from federation.apiserver.verbs.requestoptions import WriteOptions
 from federation.assembly import protect_federated_objects
 from federation.client.local import LocalClient
 from federation.features.types.shippedtypes import ensure_types
+from federation.features.workloadspread.names import CLUSTER_NAME_TERM
 
 _WITHOUT_VALUES = {"matchExpressions": [{"key": "pool", "operator": "In"}]}
 V1ALPHA1 = Resource(KRUISE_GROUP, "v1alpha1", "WorkloadSpread", "workloadspreads")

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from tests.support.spreads import a_pod, a_spread
 
-from federation.api import names
 from federation.apiserver.semantics.validation.podpatches import patch_pod
+from federation.features.workloadspread.names import IGNORE_PATCH_EXISTING_PODS_METADATA, MATCHED_WORKLOAD_SPREAD
 from federation.features.workloadspread.rules.adoption import NO_SUBSET, group_pods, match_score
 
 
@@ -56,7 +56,7 @@ def test_tolerations_of_the_subset_count() -> None:
 
 def test_a_pod_of_another_spread_is_adopted() -> None:
     pod = a_pod("pod-0", node="node-b")
-    pod["metadata"]["annotations"] = {names.MATCHED_WORKLOAD_SPREAD: '{"name":"other","subset":"a"}'}
+    pod["metadata"]["annotations"] = {MATCHED_WORKLOAD_SPREAD: '{"name":"other","subset":"a"}'}
     assert _groups(pod) == {"b": ["pod-0"]}
 
 
@@ -92,10 +92,10 @@ def test_adoption_writes_metadata_only(ignores: str | None, labels: Any) -> None
     patch = {"metadata": {"labels": {"tier": "b"}}, "spec": {"priorityClassName": "high"}}
     spread = a_spread([{"name": "b", "patch": patch}])
     if ignores is not None:
-        spread["metadata"]["annotations"] = {names.IGNORE_PATCH_EXISTING_PODS_METADATA: ignores}
+        spread["metadata"]["annotations"] = {IGNORE_PATCH_EXISTING_PODS_METADATA: ignores}
     (adoption,) = group_pods(spread, [a_pod("pod-0", node="node-b")], NODES, 9, patch_pod).adoptions
     assert adoption.subset == "b"
     metadata = adoption.patch.pop("metadata")
     assert adoption.patch == {}
-    assert metadata.pop("annotations") == {names.MATCHED_WORKLOAD_SPREAD: '{"name":"ws","subset":"b"}'}
+    assert metadata.pop("annotations") == {MATCHED_WORKLOAD_SPREAD: '{"name":"ws","subset":"b"}'}
     assert metadata.get("labels") == labels

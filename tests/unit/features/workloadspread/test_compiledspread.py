@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from federation.api import names
 from federation.api.federatedtype import default_type_configs, from_config
+from federation.features.workloadspread.names import CLUSTER_NAME_TERM
 from federation.features.workloadspread.rules.compiledspread import ClusterSpreads, compile_spread
 from federation.planning.placement.subsetquotas import SubsetClusters
 from federation.scheduling.framework.types import Cluster, GroupVersionKind
@@ -86,7 +86,7 @@ def test_the_hash_changes_with_the_total_that_a_filter_names() -> None:
 
 
 def test_percentages_are_of_the_federated_total_and_clusters_of_the_snapshot() -> None:
-    named = {"matchExpressions": [{"key": names.CLUSTER_NAME_TERM, "operator": "In", "values": ["east"]}]}
+    named = {"matchExpressions": [{"key": CLUSTER_NAME_TERM, "operator": "In", "values": ["east"]}]}
     subsets = [{"name": "a", "maxReplicas": "30%", "requiredNodeSelectorTerm": named}, {"name": "b"}]
     snapshot = Snapshot(1, (Cluster("east"), Cluster("west", is_silent=True)))
     found = spread_of_unit(compile_spread(a_spread("web", *subsets)), a_federated(), 5, snapshot)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from tests.support.spreads import NOW, SpreadWorkload, a_pod, a_spread
 
-from federation.api import names
 from federation.apimachinery.errors import InvalidInput
+from federation.features.workloadspread.names import MATCHED_WORKLOAD_SPREAD
 from federation.features.workloadspread.rules.ledger import (
     Match,
     choose_subset,
@@ -153,7 +153,7 @@ def test_simulation_is_asked_only_when_it_is_on_and_never_about_the_last_subset(
         {
             "metadata": {
                 **a_pod("pod-0")["metadata"],
-                "annotations": {names.MATCHED_WORKLOAD_SPREAD: '{"name":"x","subset":"a"}'},
+                "annotations": {MATCHED_WORKLOAD_SPREAD: '{"name":"x","subset":"a"}'},
             }
         },
     ],
@@ -197,7 +197,7 @@ def test_a_deletion_is_recorded_once() -> None:
     ],
 )
 def test_annotations_of_any_content_are_read(text: Any, expected: Match | None) -> None:
-    assert parse_match({"metadata": {"annotations": {names.MATCHED_WORKLOAD_SPREAD: text}}}) == expected
+    assert parse_match({"metadata": {"annotations": {MATCHED_WORKLOAD_SPREAD: text}}}) == expected
 
 
 @pytest.mark.parametrize("limit", ["5", "5.5%", "%", "a%", True, 1.5, "٣%"])

@@ -1,6 +1,7 @@
 """Health: what is published after which probes, and when the next probe is due."""
 
 from federation.api import names
+from federation.controllers.cluster.names import REASON_CLUSTER_RESOURCE_COLLECTION_FAILED
 from federation.planning.clusters import health
 from federation.planning.clusters.health import Cadence, Damping, HealthState, Observation, Pending, next_probe_s
 
@@ -74,7 +75,7 @@ def test_the_first_success_of_a_process_is_published_at_once() -> None:
 
 
 def test_a_member_that_was_only_incomplete_is_ready_at_once() -> None:
-    incomplete = health.not_usable(names.REASON_CLUSTER_RESOURCE_COLLECTION_FAILED, "no list yet")
+    incomplete = health.not_usable(REASON_CLUSTER_RESOURCE_COLLECTION_FAILED, "no list yet")
     assert Published(incomplete).sees(UP, 0.0) == UP
 
 

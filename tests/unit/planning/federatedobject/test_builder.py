@@ -6,6 +6,7 @@ import pytest
 from federation.api import names
 from federation.api.federatedtype import FederatedType, default_type_configs, from_config
 from federation.planning.federatedobject import builder, changes, eligibility
+from federation.planning.federatedobject.names import BOOTSTRAPPING_LABEL
 
 TYPES = {config["spec"]["sourceType"]["kind"]: from_config(config) for config in default_type_configs()}
 DEPLOYMENT = TYPES["Deployment"]
@@ -168,7 +169,7 @@ def test_an_orphaned_federated_object_gets_its_owner_back() -> None:
         (a_source("Namespace", name="kube-public"), True),
         (a_source("Namespace", name=names.SYSTEM_NAMESPACE), True),
         (a_source("Namespace", name="shop"), False),
-        (a_source("ClusterRole", name="system:node", labels={names.BOOTSTRAPPING_LABEL: "rbac-defaults"}), True),
+        (a_source("ClusterRole", name="system:node", labels={BOOTSTRAPPING_LABEL: "rbac-defaults"}), True),
         (a_source("ClusterRole", name="mine"), False),
         (a_source("PriorityClass", name="system-node-critical"), True),
         (a_source("PriorityClass", name="batch"), False),

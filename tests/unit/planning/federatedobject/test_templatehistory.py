@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from federation.api import names
 from federation.apimachinery import wellknown
 from federation.apimachinery.resources import (
     CONTROLLER_REVISIONS,
@@ -16,6 +15,7 @@ from federation.apimachinery.resources import (
     Object,
     Resource,
 )
+from federation.planning.federatedobject.names import TEMPLATE_HISTORY_LABEL
 from federation.planning.federatedobject.templatehistory import HistoryPlan, history_resource, plan_history, template_of
 
 
@@ -125,7 +125,7 @@ def test_a_history_that_another_controller_keeps_is_left_alone() -> None:
     host = Host()
     host.change("v2")
     for entry in host.stored.values():
-        del entry["metadata"]["labels"][names.TEMPLATE_HISTORY_LABEL]
+        del entry["metadata"]["labels"][TEMPLATE_HISTORY_LABEL]
     plan = host.change("v3")
     assert (plan.creates, plan.patches, plan.deletes) == ((), {}, ())
 

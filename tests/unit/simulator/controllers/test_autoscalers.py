@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from tests.support.simulatedmember import Member, a_member, a_template, a_workload, an_object
 
-from federation.api import names
 from federation.apimachinery.conditions import find
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, Object
 from federation.simulator.controllers.loads import load_at
+from federation.simulator.controllers.names import SIMULATOR_CPU_LOAD
 from federation.simulator.options import NodeShape
 
 NODE = NodeShape("node-1", cpu="64")
@@ -26,7 +26,7 @@ def an_autoscaler(low: int = 2, high: int = 10, percent: int = 50, **spec: Any) 
 async def create(member: Member, load: str | None, replicas: int = 2, **spec: Any) -> None:
     body = a_workload(DEPLOYMENTS, replicas=replicas, template=a_template(cpu="100m"))
     if load is not None:
-        body["metadata"]["annotations"] = {names.SIMULATOR_CPU_LOAD: load}
+        body["metadata"]["annotations"] = {SIMULATOR_CPU_LOAD: load}
     await member.create(DEPLOYMENTS, body)
     await member.create(HORIZONTAL_POD_AUTOSCALERS, an_autoscaler(**spec))
 
@@ -73,7 +73,7 @@ async def test_a_missing_or_malformed_load_is_reported() -> None:
         await member.pass_time(20, step_s=1)
         assert await condition(member, "ScalingActive") == ("False", "FailedGetResourceMetric")
         assert await replicas(member) == 2
-        await member.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {names.SIMULATOR_CPU_LOAD: "much"}}})
+        await member.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {SIMULATOR_CPU_LOAD: "much"}}})
         await member.pass_time(20, step_s=1)
         assert await condition(member, "ScalingActive") == ("False", "FailedGetResourceMetric")
         await member.delete(DEPLOYMENTS, "web")

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from tests.support.simulatedmember import Member, a_member, an_object
 
-from federation.api import names
 from federation.apimachinery.resources import CRON_JOBS, JOBS, PODS, Object
 from federation.simulator.controllers.cronjobs import Schedule
+from federation.simulator.controllers.names import SIMULATOR_EXIT_CODE, SIMULATOR_RUN_FOR
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def a_cron_job(schedule: str, run_for: str = "5s", exit_code: str = "0", **spec: Any) -> Object:
-    notes = {names.SIMULATOR_RUN_FOR: run_for, names.SIMULATOR_EXIT_CODE: exit_code}
+    notes = {SIMULATOR_RUN_FOR: run_for, SIMULATOR_EXIT_CODE: exit_code}
     pod_spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}
     template = {"metadata": {"annotations": notes}, "spec": pod_spec}
     job = {"metadata": {"labels": {"app": "tick"}}, "spec": {"backoffLimit": 0, "template": template}}

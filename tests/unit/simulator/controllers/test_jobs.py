@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.simulatedmember import Member, a_member, an_object
 
-from federation.api import names
 from federation.apimachinery.conditions import is_true
 from federation.apimachinery.resources import JOBS, PODS, Object
 from federation.simulator.controllers.indexes import format_indexes, parse_indexes
+from federation.simulator.controllers.names import SIMULATOR_EXIT_CODE, SIMULATOR_FAILURES, SIMULATOR_RUN_FOR
 
 
 def a_job(annotations: dict[str, str] | None = None, restart_policy: str = "Never", **spec: Any) -> Object:
@@ -62,7 +62,7 @@ async def test_a_job_completes_and_counts_every_pod_once() -> None:
 
 async def test_a_job_fails_at_its_backoff_limit_and_waits_longer_after_each_failure() -> None:
     async with a_member() as member:
-        await member.create(JOBS, a_job({names.SIMULATOR_EXIT_CODE: "3"}, backoffLimit=2))
+        await member.create(JOBS, a_job({SIMULATOR_EXIT_CODE: "3"}, backoffLimit=2))
         began_s = member.clock.monotonic()
         status = await until_ended(member, "Failed")
         assert conditions_of(status) == [("FailureTarget", "BackoffLimitExceeded"), ("Failed", "BackoffLimitExceeded")]
@@ -76,14 +76,14 @@ async def test_a_job_fails_at_its_backoff_limit_and_waits_longer_after_each_fail
 
 async def test_a_job_survives_fewer_failures() -> None:
     async with a_member() as member:
-        await member.create(JOBS, a_job({names.SIMULATOR_FAILURES: "1", names.SIMULATOR_RUN_FOR: "500ms"}))
+        await member.create(JOBS, a_job({SIMULATOR_FAILURES: "1", SIMULATOR_RUN_FOR: "500ms"}))
         status = await until_ended(member, "Complete")
         assert (status["failed"], status["succeeded"]) == (1, 1)
 
 
 async def test_containers_restart_in_place() -> None:
     async with a_member() as member:
-        await member.create(JOBS, a_job({names.SIMULATOR_FAILURES: "2"}, "OnFailure"))
+        await member.create(JOBS, a_job({SIMULATOR_FAILURES: "2"}, "OnFailure"))
         status = await until_ended(member, "Complete")
         (pod,) = await member.all(PODS)
         assert pod["status"]["containerStatuses"][0]["restartCount"] == 2
@@ -104,7 +104,7 @@ async def test_an_indexed_job_runs_each_index() -> None:
 
 async def test_a_suspended_job_has_no_pods_until_it_is_resumed() -> None:
     async with a_member() as member:
-        await member.create(JOBS, a_job({names.SIMULATOR_RUN_FOR: "20s"}, completions=2, parallelism=2))
+        await member.create(JOBS, a_job({SIMULATOR_RUN_FOR: "20s"}, completions=2, parallelism=2))
         await member.until_equal(lambda: _count(member, "active"), 2)
         await member.merge(JOBS, "import", {"spec": {"suspend": True}})
         await member.until_equal(lambda: member.names(PODS), [])
@@ -123,7 +123,7 @@ async def _count(member: Member, field: str) -> int:
 
 async def test_a_deleted_pod_counts_as_failed_and_is_replaced() -> None:
     async with a_member() as member:
-        await member.create(JOBS, a_job({names.SIMULATOR_RUN_FOR: "30s"}))
+        await member.create(JOBS, a_job({SIMULATOR_RUN_FOR: "30s"}))
         await member.until_equal(lambda: _count(member, "ready"), 1)
         await member.delete(PODS, (await member.names(PODS))[0])
         status = await until_ended(member, "Complete")
@@ -132,7 +132,7 @@ async def test_a_deleted_pod_counts_as_failed_and_is_replaced() -> None:
 
 async def test_a_deadline_ends_the_job() -> None:
     async with a_member() as member:
-        await member.create(JOBS, a_job({names.SIMULATOR_RUN_FOR: "60s"}, activeDeadlineSeconds=5))
+        await member.create(JOBS, a_job({SIMULATOR_RUN_FOR: "60s"}, activeDeadlineSeconds=5))
         status = await until_ended(member, "Failed")
         assert conditions_of(status)[-1] == ("Failed", "DeadlineExceeded")
         assert member.clock.monotonic() < 10
@@ -151,7 +151,7 @@ async def test_a_finished_job_goes_after_its_time_to_live() -> None:
 
 async def test_a_deleted_job_leaves_no_pod_behind() -> None:
     async with a_member() as member:
-        await member.create(JOBS, a_job({names.SIMULATOR_RUN_FOR: "1h"}, completions=3, parallelism=3))
+        await member.create(JOBS, a_job({SIMULATOR_RUN_FOR: "1h"}, completions=3, parallelism=3))
         await member.until_equal(lambda: _count(member, "ready"), 3)
         await member.delete(JOBS, "import", propagation_policy="Background")
         await member.until_equal(lambda: member.names(PODS), [])
@@ -169,7 +169,7 @@ async def test_a_finished_job_is_idle() -> None:
 
 async def test_a_malformed_annotation_is_reported_by_the_pod() -> None:
     async with a_member() as member:
-        await member.create(JOBS, a_job({names.SIMULATOR_RUN_FOR: "soon"}))
+        await member.create(JOBS, a_job({SIMULATOR_RUN_FOR: "soon"}))
 
         async def message() -> str:
             for pod in await member.all(PODS):
@@ -177,7 +177,7 @@ async def test_a_malformed_annotation_is_reported_by_the_pod() -> None:
                     return str(each["state"]["waiting"]["message"])
             return ""
 
-        assert names.SIMULATOR_RUN_FOR in await member.until(message)
+        assert SIMULATOR_RUN_FOR in await member.until(message)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from federation.client.client import Client, Request
 from federation.client.local import LocalClient, LocalTransport
 from federation.features.workloadspread.incluster.configurations import definitions
 from federation.features.workloadspread.incluster.service import SpreadService
+from federation.features.workloadspread.names import MATCHED_WORKLOAD_SPREAD
 from federation.features.workloadspread.rules.ledger import parse_match
 
 
@@ -112,7 +113,7 @@ async def world() -> AsyncIterator[World]:
 
 async def test_pods_of_a_workload_that_is_scaled_to_zero_count_until_they_end(world: World) -> None:
     await world.begin(a_subset("base", 2))
-    match = {names.MATCHED_WORKLOAD_SPREAD: '{"name":"web","subset":"base"}'}
+    match = {MATCHED_WORKLOAD_SPREAD: '{"name":"web","subset":"base"}'}
     pod = await world.user.create(PODS, world.pod(annotations=match))
     await world.user.patch(REPLICA_SETS, "web", {"spec": {"replicas": 0}}, namespace="default")
     await world.clock.advance(5)
@@ -222,7 +223,7 @@ async def test_a_pod_is_denied_when_other_writers_are_always_faster(world: World
 
 async def _spread_pod(world: World) -> Object:
     pod = world.pod()
-    pod["metadata"]["annotations"] = {names.MATCHED_WORKLOAD_SPREAD: '{"name":"web","subset":"base"}'}
+    pod["metadata"]["annotations"] = {MATCHED_WORKLOAD_SPREAD: '{"name":"web","subset":"base"}'}
     assert parse_match(pod) is not None
     return pod
 

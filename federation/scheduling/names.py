@@ -1,0 +1,22 @@
+"""Names that only the scheduler reads and writes."""
+
+# Labels and annotations of the scheduler
+SCHEDULING_ANNOTATIONS = "federation.kubeadmiral.io/scheduling-annotations"
+"""Label of a Namespace: "disabled" if annotations on its objects must not override their policies, else "enabled"."""
+IGNORED_PLUGINS = "federation.kubeadmiral.io/ignored-plugins"
+"""On a federated object: comma list of the webhook plugins that failed and that its last decision ignored."""
+REBALANCED = "federation.kubeadmiral.io/rebalanced"
+"""On a federated object: the value of REBALANCE that the last complete decision has acted on."""
+
+# Reasons of the Scheduled condition; those of unsuccessful decisions are their outcomes (scheduling/engine.py)
+REASON_POLICY_NOT_FOUND = "PolicyNotFound"
+REASON_PROFILE_NOT_FOUND = "ProfileNotFound"
+
+# WorkloadSpreads and virtual nodes
+UNSCHEDULABLE_SUBSETS = "federation.kubeadmiral.io/unschedulable-subsets"
+"""On a federated workload: JSON {cluster: {subset: replicas}} of the subsets of a WorkloadSpread that have pods without
+a node there, with the number of pods that have one. The scheduler gives such a subset no more replicas there."""
+VIRTUAL_NODE_TYPE = ("type", "virtual-kubelet")
+"""Label and value of nodes that are not machines: they take any number of pods."""
+VIRTUAL_NODE_TAINT = "virtual-kubelet.io/provider"
+"""Key of the taint that such nodes have."""
