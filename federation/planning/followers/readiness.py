@@ -37,9 +37,9 @@ def new_dependencies(
     return sorted(dependencies | {ref for ref in listed if not ref.group and ref.kind in NEEDED_BY_PODS})
 
 
-def is_expected(follower: Mapping[str, Any] | None, leader: Mapping[str, Any], cluster: str) -> bool:
+def is_expected(follower: Mapping[str, Any], leader: Mapping[str, Any], cluster: str) -> bool:
     """Return True if a follower will be placed in the cluster; both arguments are federated objects."""
-    if follower is None or follower["metadata"].get("deletionTimestamp") or is_dry_run(follower):
+    if follower["metadata"].get("deletionTimestamp") or is_dry_run(follower):
         return False
     if status_in_cluster(follower, cluster) in _THERE_ALREADY:
         return False

@@ -26,7 +26,6 @@ def a_leader(*, follows: bool = True) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("follower", "leader", "expected"),
     [
-        (None, a_leader(), False),
         (a_follower(), a_leader(), True),
         (a_follower(), a_leader(follows=False), False),
         (a_follower(placed="east"), a_leader(follows=False), True),
@@ -43,7 +42,7 @@ def a_leader(*, follows: bool = True) -> dict[str, Any]:
     ],
 )
 def test_a_follower_is_expected_where_it_is_or_will_be_placed(
-    follower: dict[str, Any] | None, leader: dict[str, Any], expected: bool
+    follower: dict[str, Any], leader: dict[str, Any], expected: bool
 ) -> None:
     assert is_expected(follower, leader, "east") is expected
 
