@@ -356,3 +356,21 @@ def test_auto_migration_reschedules_for_its_own_news_only() -> None:
     assert not judged(triggers(policy), triggers(policy, (EAST, a_cluster("west").built())), policy).is_due
     told = {names.AUTO_MIGRATION_INFO: '{"estimatedCapacity": {"east": 1}}'}
     assert judged(triggers(policy), triggers(policy, annotations=told), policy).is_due
+
+
+@pytest.mark.parametrize(
+    ("spec", "follows", "is_sticky"),
+    [
+        ({}, False, False),
+        ({"reschedulePolicy": {}}, False, False),
+        ({"reschedulePolicy": {"rescheduleWhen": {"policyContentChanged": False}}}, False, False),
+        ({"reschedulePolicy": WHEN}, True, False),
+        ({"reschedulePolicy": {**WHEN, "disableRescheduling": True}}, False, True),
+        ({"reschedulePolicy": WHEN, "stickyCluster": True}, True, True),
+    ],
+)
+def test_a_policy_says_whether_its_content_and_its_clusters_matter_later(
+    spec: dict[str, Any], follows: bool, is_sticky: bool
+) -> None:
+    policy = a_policy(**spec)
+    assert (policy.follows_content, policy.is_sticky) == (follows, is_sticky)

@@ -9,7 +9,7 @@ from tests.support.member_world import Line
 
 from federation.api import names
 from federation.apimachinery.clock import ManualClock
-from federation.apimachinery.errors import Conflict
+from federation.apimachinery.errors import Conflict, Forbidden, RequestTimeout
 from federation.apimachinery.resources import CONFIGMAPS, NAMESPACES, Object, Resource
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
@@ -281,3 +281,50 @@ async def test_a_creation_asks_first_only_where_a_server_refuses_a_pinned_revisi
         assert (await member.ensure()).status is ClusterStatus.OK
         assert [verb for verb, _, _ in member.line.calls] == expected
         await member.admin.delete(CONFIGMAPS, KEY.name, KEY.namespace)
+
+
+class Refusing(Line):
+    """A line on which deletions end in a conflict, and then reads fail too if `reads` is an error."""
+
+    reads: Exception | None = None
+
+    async def request(self, request: Request) -> Object:
+        if request.verb == "delete":
+            raise Conflict("busy")
+        if request.verb == "get" and self.reads is not None:
+            raise self.reads
+        return await super().request(request)
+
+
+MANAGED = {"labels": {names.MANAGED_LABEL: "true"}}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "uid", "reads", "status"),
+    [
+        pytest.param(MANAGED, "", None, ClusterStatus.DELETION_FAILED, id="it is still there"),
+        pytest.param(MANAGED, "another", None, ClusterStatus.WAITING_FOR_REMOVAL, id="another one has its name"),
+        pytest.param({}, "", None, ClusterStatus.WAITING_FOR_REMOVAL, id="it is not managed"),
+        pytest.param(
+            {**MANAGED, "deletionTimestamp": ""}, "", None, ClusterStatus.WAITING_FOR_REMOVAL, id="it is going already"
+        ),
+        pytest.param(MANAGED, "", Forbidden("no"), ClusterStatus.RETRIEVAL_FAILED, id="it cannot be read"),
+        pytest.param(MANAGED, "", RequestTimeout("late"), None, id="no answer"),
+    ],
+)
+async def test_a_deletion_that_ends_in_a_conflict_is_repeated_only_if_the_object_is_still_there(
+    metadata: dict[str, Any], uid: str, reads: Exception | None, status: ClusterStatus | None
+) -> None:
+    member = Member(Refusing)
+    is_going = "deletionTimestamp" in metadata
+    kept = {key: value for key, value in metadata.items() if key != "deletionTimestamp"}
+    created = await member.begin(**kept, **({"finalizers": ["example.com/hold"]} if is_going else {}))
+    if is_going:
+        await member.admin.delete(CONFIGMAPS, KEY.name, KEY.namespace)
+    assert isinstance(member.line, Refusing)
+    member.line.reads = reads
+    outcome = await member.writer.remove(member.client, KEY, uid or created["metadata"]["uid"])
+    if status is None:
+        assert outcome.is_unanswered
+    else:
+        assert (outcome.status, outcome.is_unanswered) == (status, False)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federation.apimachinery.clock import to_rfc3339
-from federation.planning.autoscaling.measurements import Measurements
+from federation.planning.autoscaling.measurements import Measurements, PodValues, Totals, Values
 from federation.planning.autoscaling.podmetrics import PodMetric, Sample, to_metric
 from federation.planning.autoscaling.recommendation import recommend_replicas
 from federation.planning.autoscaling.replicacount import (
@@ -299,3 +299,52 @@ def test_a_value_per_pod_counts_all_pods(amount: int, expected: int) -> None:
 def test_a_value_per_pod_needs_pods() -> None:
     with pytest.raises(MetricsError, match="no pods"):
         propose_for_average(Replicas(9, 0), 300, 100, Tolerances())
+
+
+# -- custom and external metrics
+
+
+def custom(type_: str, **target: Any) -> dict[str, Any]:
+    described = {"describedObject": {"kind": "Service", "name": "web"}} if type_ == "Object" else {}
+    return {"type": type_, type_.lower(): {"metric": {"name": "hits", "selector": None}, "target": target, **described}}
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "count", "reason", "current"),
+    [
+        (custom("Pods", averageValue="100m"), PodValues([200, 200]), 4, "pods metric hits", {"averageValue": "200m"}),
+        (custom("External", averageValue="1"), Totals([2000, 2000]), 4, "external metric hits", {"averageValue": "2"}),
+        (custom("External", value="1"), Totals([1000, 1000]), 4, "external metric hits", {"value": "2"}),
+        (custom("Object", value="1"), Totals([3000, 1000]), 4, "Service metric hits", {"value": "2"}),
+        (
+            custom("Object", type="AverageValue", averageValue="1", value="9"),
+            Totals([4000]),
+            4,
+            "external metric hits",
+            {"averageValue": "2"},
+        ),
+        (
+            custom("Object", type="Value", averageValue="9", value="1"),
+            Totals([2000]),
+            4,
+            "Service metric hits",
+            {"value": "2"},
+        ),
+    ],
+)
+def test_custom_metrics_are_compared_as_their_target_says(
+    metric: dict[str, Any], values: Values, count: int, reason: str, current: dict[str, str]
+) -> None:
+    measured = Measurements([a_sample()] * 2, {0: values})
+    found = recommend_replicas({"metrics": [metric]}, Replicas(2, 2), measured, Tolerances(), NOW)
+    assert (found.replicas, found.what, found.failure) == (count, reason, None)
+    (shown,) = found.metrics
+    source = shown[metric["type"].lower()]
+    assert (source["metric"], source["current"]) == ({"name": "hits"}, current)
+    assert source.get("describedObject") == metric[metric["type"].lower()].get("describedObject")
+
+
+def test_a_pod_without_a_value_holds_a_change_back() -> None:
+    measured = Measurements([a_sample()] * 2, {0: PodValues([300, None])})
+    spec = {"metrics": [custom("Pods", averageValue="100m")]}
+    assert recommend_replicas(spec, Replicas(2, 2), measured, Tolerances(), NOW).replicas == 3

@@ -258,3 +258,9 @@ def test_what_is_written_to_a_member_object_is_no_change_of_its_status() -> None
     )
     for change in ({"generation": 2}, {"uid": "other"}, {"deletionTimestamp": "now"}, {"annotations": {}}):
         assert not is_status_change(old, {**old, "metadata": {**metadata, **change}})
+
+
+def test_a_change_of_an_object_without_generations_may_be_one_of_its_spec() -> None:
+    old = live(OBSERVED)
+    metadata = {key: value for key, value in old["metadata"].items() if key != "generation"}
+    assert not is_status_change({**old, "metadata": metadata}, {**old, "metadata": metadata})
