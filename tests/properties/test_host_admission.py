@@ -297,3 +297,12 @@ def test_paths_name_the_fields() -> None:
     tolerations = {"tolerations": [{"key": "a"}]}
     assert taken_back({}, tolerations, {"tolerations": [{"key": "a"}, {"key": "b"}]}) == []
     assert taken_back({"tolerations": [{"key": "b"}]}, tolerations, {"tolerations": [{"key": "a"}, {"key": "b"}]})
+
+
+def test_what_the_host_changes_beside_an_override_is_no_conflict() -> None:
+    source = {"spec": {"replicas": 1, "paused": False, "strategy": {"type": "Recreate"}}}
+    wanted = {"spec": {"replicas": 2, "paused": False, "strategy": {"type": "Recreate"}}}
+    admitted = {"spec": {"replicas": 2, "paused": True, "strategy": {"type": "RollingUpdate"}}}
+    assert taken_back(source, wanted, admitted) == []
+    admitted["spec"]["replicas"] = 1
+    assert taken_back(source, wanted, admitted) == ["spec.replicas"]

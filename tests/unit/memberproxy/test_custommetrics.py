@@ -1,5 +1,8 @@
 """Custom metrics of members: what a user gets when no member has values."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
 import orjson
 import pytest
 from tests.unit.memberproxy.members import ALICE, Member, a_pool
@@ -93,3 +96,32 @@ async def test_a_name_is_answered_when_no_other_cluster_can_have_it(other: tuple
 async def test_a_name_that_may_have_a_second_meaning_has_no_answer() -> None:
     with pytest.raises(ServiceUnavailable):
         await ask(a_value("a-1"), DOWN, name="m-a-1")
+
+
+class Only:
+    """A visibility of one cluster, for namespaces or for everything."""
+
+    def __init__(self, cluster: str) -> None:
+        self.cluster = cluster
+
+    def clusters(self, namespace: str) -> list[str]:
+        return [self.cluster]
+
+    def is_visible(self, cluster: str, namespace: str) -> bool:
+        return cluster == self.cluster
+
+    def listening(self, on_change: Callable[[], None]) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+@pytest.mark.parametrize(("what", "expected"), [("namespaces/default/pods", "m-a"), ("nodes", "m-b")])
+async def test_metrics_of_a_namespace_come_from_the_clusters_of_its_objects(what: str, expected: str) -> None:
+    members = {name: Member(EMPTY) for name in ("m-a", "m-b")}
+    url = f"/apis/custom.metrics.k8s.io/v1beta2/{what}/*/hits"
+    answer, path = Answer(), parse(url)
+    assert path is not None
+    scope = {"type": "http", "method": "GET", "path": url, "query_string": b"", "headers": []}
+    request = Request(scope, None, answer.send)  # type: ignore[arg-type]
+    request.user = ALICE
+    await CustomMetricsConnector(a_pool(**members), Only("m-a"), Only("m-b")).serve(request, path, timeout_s=5.0)
+    assert [name for name, member in members.items() if member.targets] == [expected]

@@ -339,3 +339,11 @@ def test_cache_keys_are_hashable(name: str) -> None:
     if hasattr(plugin, "cache_key"):
         assert plugin.cache_key(a_unit()) == plugin.cache_key(a_unit())
         hash(plugin.cache_key(a_divided_unit(2, request={"cpu": 1}, current={"a": 1})))
+
+
+def test_missing_resources_are_named_in_a_fixed_order() -> None:
+    request = {"x.io/b": 1, "a.io/a": 1, "ephemeral-storage": 1, "memory": 1, "cpu": 1}
+    status = run_filter(make("ClusterResourcesFit"), a_unit(request=request), a_cluster("bare").built())
+    assert status.reasons == tuple(
+        f"Insufficient {name}" for name in ("cpu", "memory", "ephemeral-storage", "a.io/a", "x.io/b")
+    )

@@ -16,7 +16,16 @@ from federation.planning.failover.clusterbudgets import BudgetedCluster, WaveBud
 from federation.planning.waves import waverecord
 from federation.planning.waves.rolloutstatus import record_of, waiting_wave
 from federation.planning.waves.waverecord import Observed, Phase, Record
-from federation.planning.waves.waverules import Gate, HTTPCheck, Rules, Wave, compile_rules, find_rules, to_annotation
+from federation.planning.waves.waverules import (
+    REMAINING,
+    Gate,
+    HTTPCheck,
+    Rules,
+    Wave,
+    compile_rules,
+    find_rules,
+    to_annotation,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CANARY = Wave("canary", clusters=frozenset({"a"}), gate=Gate(soak_s=60))
@@ -555,3 +564,19 @@ def test_rules_travel_in_an_annotation_and_malformed_ones_are_none() -> None:
         assert find_rules({"metadata": {"annotations": {"federation.kubeadmiral.io/rollout": text}}}) is None
     with pytest.raises(KeyError):
         compile_rules("p", {"waves": [{}]})
+
+
+def test_a_cluster_that_joins_with_the_earlier_template_changes_in_an_empty_wave_or_among_the_last() -> None:
+    rules = Rules("p", (CANARY, Wave("special", clusters=frozenset({"d"})), Wave("remaining")))
+    world = Simulation(rules)
+    world.change("v2")
+    waves = [wave.name for wave in world.record.waves]
+    for name in "de":
+        world.live[name], world.wanted[name] = "v1", "v2"
+    world.step()
+    assert {name: world.record.clusters[name].wave for name in "de"} == {
+        "d": "special" if "special" in waves else REMAINING,
+        "e": REMAINING,
+    }
+    assert len({wave.name for wave in world.record.waves}) == len(world.record.waves), "no wave is there twice"
+    assert {wave.name for wave in world.record.waves} >= {REMAINING}

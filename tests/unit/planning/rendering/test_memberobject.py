@@ -19,7 +19,7 @@ from federation.apimachinery.resources import (
     Resource,
 )
 from federation.planning.federatedobject.placements import effective_placement
-from federation.planning.rendering.memberobject import Renderer, RenderError
+from federation.planning.rendering.memberobject import Renderer, RenderError, content_hash
 
 
 def federated(template: dict[str, Any], **spec: Any) -> dict[str, Any]:
@@ -211,3 +211,10 @@ def test_a_divided_workload_has_the_revision_of_its_pod_template(is_divided: boo
     rendered = Renderer(federated(deployment(), placements=[placement], overrides=parts), type_).render("m1")
     annotations = rendered.object["metadata"]["annotations"]
     assert (names.TEMPLATE_REVISION in annotations) is is_divided
+
+
+def test_a_content_has_the_same_hash_in_all_versions() -> None:
+    """Another hash writes every object of every member once more."""
+    expected = "4af4ebedf92941d077dc7493d270ee42"
+    assert content_hash({"b": [1], "a": {"d": 2, "c": None}}) == expected
+    assert content_hash({"a": {"c": None, "d": 2}, "b": [1]}) == expected
