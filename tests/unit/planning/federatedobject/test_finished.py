@@ -22,6 +22,7 @@ from federation.planning.federatedobject.finished import (
     last_status,
     may_finish,
     run_of,
+    shows_end,
 )
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -204,3 +205,19 @@ def test_conditions_are_kept_before_other_fields() -> None:
         "succeeded": 1,
     }
     assert last_status({"a": large}) == {"a": large}
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "status", "expected"),
+    [
+        ("batch/v1", "Job", {}, False),
+        ("batch/v1", "Job", _condition("Complete"), True),
+        ("v1", "Pod", {"phase": "Running"}, False),
+        ("v1", "Pod", {"phase": "Failed"}, True),
+        ("argoproj.io/v1alpha1", "Workflow", {}, True),
+    ],
+)
+def test_the_status_of_a_job_or_pod_has_to_show_its_end(
+    api_version: str, kind: str, status: Object, expected: bool
+) -> None:
+    assert shows_end({"apiVersion": api_version, "kind": kind, "metadata": {}, "status": status}) is expected
