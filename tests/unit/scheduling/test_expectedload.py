@@ -114,3 +114,11 @@ def test_a_cluster_without_nodes_is_counted_by_sums() -> None:
 def test_clusters_are_as_reported_where_nothing_depends_on_it(unit: Any) -> None:
     group = ClusterGroup.of([a_member("east", 24)])
     assert with_assumed(unit, group) is group
+
+
+def test_what_a_replica_does_not_request_stays_free() -> None:
+    member = a_member("m", 8)
+    one = (("cpu", 8000),)
+    unit = a_divided_unit(1, max_clusters=1, request={"memory": 64 << 30}, assumed={"m": {one: 1}})
+    (loaded,) = with_assumed(unit, ClusterGroup.of([member]))
+    assert capacity_of(loaded, unit.shape) == capacity_of(member, unit.shape) == 1

@@ -181,3 +181,14 @@ def test_taints_of_users_and_their_times_count_as_taints() -> None:
     assert compare(first, cluster()) == ClusterChange.TAINTS
     assert cluster(timeAdded="yesterday").taint_times == {}
     assert first.is_ready
+
+
+@pytest.mark.parametrize(("change", "is_kept"), [({"cpu": "2"}, True), ({"labels": {"a": "b"}}, False)])
+def test_what_was_computed_of_a_cluster_is_kept_while_only_its_resources_change(
+    change: dict[str, Any], is_kept: bool
+) -> None:
+    cache = ClusterCache()
+    cache.update(source())
+    cache.snapshot().by_name["east"].memoize_lasting("key", "value")
+    cache.update(source(**change))
+    assert ("key" in cache.snapshot().by_name["east"].lasting) is is_kept

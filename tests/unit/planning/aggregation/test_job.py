@@ -61,3 +61,10 @@ def test_an_ended_job_has_a_start_no_later_than_its_end_and_no_running_pods() ->
     assert (early["startTime"], early["completionTime"]) == ("2026-01-01T11:00:00Z", "2026-01-01T11:00:00Z")
     assert not {"active", "ready"} & early.keys()
     assert _merge({"east": _failed()})["startTime"] == to_rfc3339(NOW)
+
+
+def test_a_member_that_reports_both_ends_has_completed() -> None:
+    both = _merge({"east": _complete("2026-01-01T11:10:00Z", **_failed()), "north": {"active": 1}})
+    assert "conditions" not in both, "north has not ended"
+    alone = _merge({"east": _complete("2026-01-01T11:10:00Z", **_failed())})
+    assert _conditions(alone) == {"SuccessCriteriaMet": "Completed", "Complete": "Completed"}

@@ -73,3 +73,10 @@ def test_a_replica_set_has_the_pods_of_its_status_and_at_least_those_that_wait()
     counted = count_replica_set({"status": {"replicas": 5}}, waiting, now, 60.0)
     assert (counted.total, counted.scheduled, counted.unschedulable) == (5, 3, 2)
     assert count_replica_set({"status": {}}, waiting, now, 60.0).scheduled == 0
+
+
+@pytest.mark.parametrize("since", ["2025-12-31T23:59:00", "2025-12-31T23:59:00Z", "2026-01-01T00:59:00+01:00"])
+def test_a_time_without_a_zone_is_utc(since: str) -> None:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": since}
+    count = count_pods([{"metadata": {}, "status": {"conditions": [condition]}}], NOW, 90)
+    assert (count.unschedulable, count.next_crossing_s) == (0, 30)

@@ -248,3 +248,31 @@ def test_an_override_policy_that_cannot_be_read_is_a_problem() -> None:
     result = plan(world, change(world, OVERRIDE_POLICIES, odd))
     assert any("OverridePolicy odd" in problem for problem in result.problems)
     assert not any("OverridePolicy" in problem for problem in plan(a_usual_world()).problems)
+
+
+def test_a_taint_takes_the_place_of_one_with_the_same_key_and_effect_only() -> None:
+    first = with_taint({"metadata": {"name": "east"}, "spec": {}}, "down", "1", "NoExecute")
+    for key, effect in (("down", "NoSchedule"), ("other", "NoExecute")):
+        first = with_taint(first, key, "", effect)
+    again = with_taint(first, "down", "2", "NoExecute")
+    assert again["spec"]["taints"] == [
+        {"key": "down", "effect": "NoSchedule"},
+        {"key": "other", "effect": "NoExecute"},
+        {"key": "down", "effect": "NoExecute", "value": "2"},
+    ]
+    assert without_taint(again, "down", "NoExecute")["spec"]["taints"] == again["spec"]["taints"][:2]
+    assert without_taint(again, "down")["spec"]["taints"] == [{"key": "other", "effect": "NoExecute"}]
+
+
+def test_a_cluster_that_does_not_go_down_strands_nothing() -> None:
+    world = a_usual_world()
+    up = cluster(world, "east")
+    assert plan(world, change(world, FEDERATED_CLUSTERS, with_label(up, "a", "b"))).stranded == []
+    down = a_world(
+        [as_down(a_cluster("east")), a_cluster("west")],
+        [a_policy({"east": 1, "west": 1})],
+        sources=[a_source("web", 6)],
+    )
+    labelled = with_label(cluster(down, "east"), "a", "b")
+    for after in (labelled, up):
+        assert plan(down, change(down, FEDERATED_CLUSTERS, after)).stranded == []
