@@ -107,3 +107,16 @@ def test_a_repair_keeps_what_the_member_changes_by_design() -> None:
         each["metadata"]["uid"] = "u1"
     assert plan_repair(delivered, grown) is None
     assert plan_repair(delivered, drifted) == grown
+
+
+def test_a_value_that_has_no_parts_any_more_was_delivered_as_it_is() -> None:
+    parts = {
+        "f:replicas": {"f:old": {}},
+        "f:template": {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:image": {}}}}},
+    }
+    found = delivered_of(live(entry({"f:spec": parts}), replicas=3))
+    assert found is not None
+    assert found.configuration["spec"] == {
+        "replicas": 3,
+        "template": {"spec": {"containers": [{"name": "web", "image": "nginx:1"}]}},
+    }
