@@ -306,3 +306,13 @@ def test_what_the_host_changes_beside_an_override_is_no_conflict() -> None:
     assert taken_back(source, wanted, admitted) == []
     admitted["spec"]["replicas"] = 1
     assert taken_back(source, wanted, admitted) == ["spec.replicas"]
+
+
+def test_an_override_of_what_a_server_writes_is_not_judged() -> None:
+    own = {"op": "add", "path": "/metadata/uid", "value": "u1"}
+    label = {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}
+    entry = {"controller": names.OVERRIDE_CONTROLLER, "clusters": [{"cluster": "m1", "patches": [own, label]}]}
+    subject = Renderer(a_federated(entry), DEPLOYMENT_TYPE).subject("m1")
+    assert subject is not None
+    assert subject.object["metadata"].keys() <= {"name", "namespace", "labels", "annotations"}
+    assert subject.object["metadata"]["labels"] == {"a": "b"}

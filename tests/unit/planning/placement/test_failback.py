@@ -5,7 +5,7 @@ from functools import partial
 
 from federation.planning.placement.binpack import plan_binpack
 from federation.planning.placement.capacity import FreeCapacity, plan_by_capacity
-from federation.planning.placement.failback import Offers, plan_with_trials
+from federation.planning.placement.failback import Offers, _find_irreplaceable, plan_with_trials
 from federation.planning.placement.nearest import plan_nearest
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
 
@@ -109,3 +109,12 @@ def test_a_started_trial_runs_to_its_end_although_it_uses_the_free_capacity() ->
     for free in ({"b": 1, "c": 1}, {"b": 0, "c": 1}):
         planner = partial(plan_by_capacity, FreeCapacity(free, free, {"b": 1, "c": 2}))
         assert plan_with_trials(planner, begun, Offers({"b": 1}, 1)).totals() == {"b": 1, "c": 1}
+
+
+def test_without_estimates_no_more_stay_in_all_clusters_together_than_are_placed_elsewhere() -> None:
+    held = {"a": 3, "b": 3}
+    demand = Demand(6, ("a", "b", "c"), dict.fromkeys("abc", Preference(1)), current=held, ready=held)
+    assert _find_irreplaceable(demand, {"c": 4}, None) == {"a": 3, "b": 1}
+    assert _find_irreplaceable(replace(demand, estimated={"a": 3, "b": 3}), {"c": 4}, None) == held
+    assert _find_irreplaceable(replace(demand, estimated={"b": 3}), {"c": 2}, None) == {"a": 2, "b": 3}
+    assert _find_irreplaceable(demand, {"a": 3, "b": 3}, None) == {}
