@@ -1,8 +1,9 @@
 """Semantic mutations of a module: each is one small replacement of its text, as a wrong edit would make it.
 
 Comparisons, `and`/`or`/`not`, arithmetic, numbers and booleans, conditions, statements without a value, early ends of
-functions and loops, keyword arguments. Not mutated: strings, annotations, decorators, assertions, what is raised, and
-log calls. `tests.py` runs the tests of a mutation, `run.py` reports.
+functions and loops, keyword arguments. Not mutated: strings, annotations, decorators, assertions (`strict=True` is one:
+it says that lengths are equal), what is raised, and log calls. `reach.py` knows the tests of a mutation, `run.py` runs
+them and reports.
 """
 
 import ast
@@ -87,7 +88,7 @@ class _Finder:
 
     def walk(self, node: ast.AST, place: Place) -> Iterator[Mutation]:
         match node:
-            case ast.Assert() | ast.Raise() | ast.JoinedStr():
+            case ast.Assert() | ast.Raise() | ast.JoinedStr() | ast.keyword(arg="strict"):
                 return
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield from self.walk(node.args, replace(place, lines=(node.lineno, node.body[0].lineno - 1)))
