@@ -297,22 +297,3 @@ def test_paths_name_the_fields() -> None:
     tolerations = {"tolerations": [{"key": "a"}]}
     assert taken_back({}, tolerations, {"tolerations": [{"key": "a"}, {"key": "b"}]}) == []
     assert taken_back({"tolerations": [{"key": "b"}]}, tolerations, {"tolerations": [{"key": "a"}, {"key": "b"}]})
-
-
-def test_what_the_host_changes_beside_an_override_is_no_conflict() -> None:
-    source = {"spec": {"replicas": 1, "paused": False, "strategy": {"type": "Recreate"}}}
-    wanted = {"spec": {"replicas": 2, "paused": False, "strategy": {"type": "Recreate"}}}
-    admitted = {"spec": {"replicas": 2, "paused": True, "strategy": {"type": "RollingUpdate"}}}
-    assert taken_back(source, wanted, admitted) == []
-    admitted["spec"]["replicas"] = 1
-    assert taken_back(source, wanted, admitted) == ["spec.replicas"]
-
-
-def test_an_override_of_what_a_server_writes_is_not_judged() -> None:
-    own = {"op": "add", "path": "/metadata/uid", "value": "u1"}
-    label = {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}
-    entry = {"controller": names.OVERRIDE_CONTROLLER, "clusters": [{"cluster": "m1", "patches": [own, label]}]}
-    subject = Renderer(a_federated(entry), DEPLOYMENT_TYPE).subject("m1")
-    assert subject is not None
-    assert subject.object["metadata"].keys() <= {"name", "namespace", "labels", "annotations"}
-    assert subject.object["metadata"]["labels"] == {"a": "b"}

@@ -218,3 +218,11 @@ def test_a_content_has_the_same_hash_in_all_versions() -> None:
     expected = "4af4ebedf92941d077dc7493d270ee42"
     assert content_hash({"b": [1], "a": {"d": 2, "c": None}}) == expected
     assert content_hash({"a": {"c": None, "d": 2}, "b": [1]}) == expected
+
+
+def test_an_override_of_what_a_server_writes_is_not_judged() -> None:
+    entry = override(names.OVERRIDE_CONTROLLER, "/metadata/uid", "u1", op="add")
+    entry["clusters"][0]["patches"].append({"op": "add", "path": "/metadata/labels", "value": {"a": "b"}})
+    subject = renderer(deployment(), overrides=[entry]).subject("m1")
+    assert subject is not None
+    assert subject.object["metadata"] == {"name": "web", "namespace": "default", "labels": {"a": "b"}}
