@@ -87,6 +87,7 @@ class _Commands(CommandTable):
                 "federation.cli.waverollouts",
                 "Show and steer how new pod templates reach the clusters, in waves or at once.",
             ),
+            "migrate": ("federation.cli.migrating", "Move workloads to other members."),
             "rebalance": ("federation.cli.rebalancing", "Divide replicas again, as if the object were new."),
             "holds": ("federation.cli.holds", "List moves that the guard holds."),
             "approve": ("federation.cli.holds", "Let the moves of a hold go on."),

@@ -110,6 +110,7 @@ async def test_an_action_shows_what_happens_and_then_does_just_that(tmp_path: Pa
         ("restart", {}, lambda obj: "kubectl.kubernetes.io/restartedAt" in obj["spec"]["template"]["metadata"]["annotations"]),
         ("pause", {}, lambda obj: obj["spec"]["paused"] is True),
         ("rebalance", {}, lambda obj: "federation.kubeadmiral.io/rebalance" in obj["metadata"]["annotations"]),
+        ("move", {"clusters": "east, west"}, lambda obj: '"west"' in str(obj["metadata"]["annotations"])),
         ("labels", {"labels": "app=web\ntier=front"}, lambda obj: obj["metadata"]["labels"] == {"app": "web", "tier": "front"}),
         ("delete", {"confirm": "web"}, lambda obj: obj["metadata"].get("deletionTimestamp")),
     ],
@@ -119,6 +120,18 @@ async def test_each_action_writes_what_it_says(tmp_path: Path, action: str, form
         done = await confirm(page, action, **form)
         assert done.status_code == 303, done.text[-800:]
         assert check(await world.user.get(DEPLOYMENTS, "web", "default"))
+
+
+async def test_a_moved_workload_is_given_back_to_its_policy(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as (world, parts, _), browser(parts) as page:
+        assert "Let the policy decide" not in (await page.get(f"/ui/objects/{WEB}")).text
+        refused = await submit(page, "move", clusters="east; rm -rf")
+        assert "no name of a cluster" in refused.text
+        assert (await confirm(page, "move", clusters="east")).status_code == 303
+        assert "Let the policy decide" in (await page.get(f"/ui/objects/{WEB}")).text
+        assert (await confirm(page, "follow")).status_code == 303
+        live = await world.user.get(DEPLOYMENTS, "web", "default")
+        assert "kubeadmiral.io/placements" not in live["metadata"].get("annotations", {})
 
 
 async def test_yaml_is_changed_only_where_the_user_changed_it(tmp_path: Path) -> None:

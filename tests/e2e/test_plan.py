@@ -131,6 +131,28 @@ def test_a_rebalance_moves_what_avoid_disruption_keeps(fed: Federation, tmp_path
     assert refused == "fedctl: namespace/even: replicas of namespaces are not divided; give a workload\n"
 
 
+def test_a_migration_shows_its_moves_and_refuses_what_does_not_fit(fed: Federation, tmp_path: Path) -> None:
+    manifests = [a_deployment("web", replicas=2), a_policy({"member-1": 1, "member-2": 1})]
+    path = tmp_path / "moved.json"
+    fed.kubectl("create", "namespace", "moved")
+    for manifest in manifests:
+        manifest["metadata"]["namespace"] = "moved"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
+    fed.kubectl("apply", "-f", str(path))
+    fed.kubectl("rollout", "status", "deployment/web", "-n", "moved", "--timeout=60s")
+
+    shown = run(fed, "migrate", "deployment/web", "-n", "moved", "--to", "member-3", "--dry-run").stdout
+    assert "1 object rescheduled; 2 replicas move" in shown
+    done = run(fed, "migrate", "deployment/web", "-n", "moved", "--to", "member-3").stdout
+    assert done.endswith("as planned: deployment/web in moved\n")
+    assert fed.api("moved", member="member-3").get("deployments", "web")["spec"]["replicas"] == 2
+    refused = run(fed, "migrate", "deployment/web", "-n", "moved", "--from", "member-3", code=1)
+    assert "nothing was changed" in refused.stderr
+    assert run(fed, "migrate", "deployment/web", "-n", "moved", "--end").stdout
+    live = fed.kubectl.json("get", "deployment", "web", "-n", "moved")
+    assert names.PLACEMENTS not in live["metadata"]["annotations"]
+
+
 def test_hypothetical_plans_and_invalid_manifests_are_rejected(fed: Federation, tmp_path: Path) -> None:
     kept = str(tmp_path / "plan.json")
     shown = run(fed, "plan", "--cluster-down", "member-3", "--out", kept)

@@ -1,4 +1,4 @@
-"""Actions on objects of users: scale, restart, pause, rebalance, undo, labels, YAML, delete. One row each; pure."""
+"""Actions on objects of users, one row each: scale, restart, pause, move, rebalance, undo, labels, YAML, delete."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -20,6 +20,7 @@ from federation.planning.guard.undo import UNDO_WINDOW
 from federation.planning.status.schedulingsummary import describe_placement
 from federation.plans.documents import parse_manifests
 from federation.plans.edits import Edit
+from federation.plans.migration import Wish
 from federation.web.ui.actions.action import Action, Field, Form, Subject, required
 
 _RESTARTED = "kubectl.kubernetes.io/restartedAt"
@@ -84,6 +85,19 @@ def _to_restart(subject: Subject, form: Form) -> Edit:
 def _to_rebalance(subject: Subject, form: Form) -> Edit:
     del form
     return subject.merge({"metadata": {"annotations": {names.REBALANCE: to_rfc3339(subject.now)}}})
+
+
+def _is_sent(subject: Subject) -> bool:
+    """Return whether a user has said where it is to be."""
+    annotations = subject.obj["metadata"].get("annotations") or {}
+    return any(name in annotations for name in Wish().to_patch()["metadata"]["annotations"])
+
+
+def _to_move(subject: Subject, form: Form) -> Edit:
+    clusters = [name.strip() for name in required(form, "clusters", "Clusters").split(",")]
+    if wrong := next((name for name in clusters if nameformats.dns1123_subdomain(name)), None):
+        raise ConfigurationError(f"Clusters: {wrong[:100]!r} is no name of a cluster; write names with commas between")
+    return subject.merge(Wish(to=frozenset(clusters)).to_patch())
 
 
 def _can_undo(subject: Subject) -> bool:
@@ -231,6 +245,25 @@ ACTIONS: Sequence[Action] = (
         lambda subject: subject.is_divided,
         _to_rebalance,
         lambda _: "Its replicas are divided once more, without regard to where they run now.",
+    ),
+    Action(
+        "move",
+        "Move",
+        "Move",
+        lambda subject: subject.is_divided or subject.key in _RESTARTS,
+        _to_move,
+        lambda _: (
+            "It runs in these clusters only, until its policy decides again. Replicas start there before they end."
+        ),
+        lambda _: (Field("clusters", "Clusters", "text", hint="member-1, member-2"),),
+    ),
+    Action(
+        "follow",
+        "Let the policy decide",
+        "Let the policy decide",
+        _is_sent,
+        lambda subject, _: subject.merge(Wish().to_patch()),
+        lambda _: "What a user has said about its clusters is removed. What runs in a cluster of the policy stays.",
     ),
     Action(
         "undo",

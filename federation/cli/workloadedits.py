@@ -1,0 +1,92 @@
+"""Change workloads by one patch each: show the plan, then write it, and wait until the members are as planned.
+
+`fedctl rebalance` and `fedctl migrate` differ in the patch, and in what they refuse.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.amounts import to_count
+from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.resources import Object
+from federation.cli.plan.command import make_planner, wait_as_planned
+from federation.cli.plan.output import print_plan
+from federation.plans.edits import Edit, Verb, describe_object, dry_run
+from federation.plans.inventory import read_inventory
+from federation.plans.kinds import ServedKinds, split_target
+from federation.plans.planfile import to_plan_file
+from federation.plans.planner import Planner, apply_edits
+from federation.scheduling.whatif.planresult import Plan
+from federation.scheduling.whatif.state import ObjectChange, ObjectSet, federated_types
+from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.printing import make_console
+
+_OBJECTS_MAX = 50
+Clusters = Mapping[str, Object]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEdits:
+    """What would be written, and what would come of it."""
+
+    plan: Plan
+    changes: Sequence[ObjectChange]
+    clusters: Clusters
+    now: datetime
+
+
+async def plan_and_apply(
+    context: KubeconfigContext,
+    targets: Sequence[str],
+    namespace: str,
+    *,
+    to_patch: Callable[[Clusters, datetime], Object],
+    check: Callable[[PlannedEdits], None] = lambda _: None,
+    is_divided: bool = False,
+    is_only_moves: bool = False,
+    is_dry_run: bool,
+    timeout_s: float,
+) -> int:
+    """Print what moves and, unless it is a dry run, move it; return 1 if members are not as planned in time.
+
+    `to_patch` returns the merge patch of every target, and `check` raises ConfigurationError to refuse the plan that
+    was printed. `is_divided`: kinds without replicas to divide are refused. `is_only_moves`: without a move nothing is
+    written.
+    """
+    async with make_planner(context) as planner:
+        world, now = await read_inventory(planner.host), planner.clock.now()
+        clusters = {str(cluster["metadata"]["name"]): cluster for cluster in world.list(FEDERATED_CLUSTERS)}
+        patch = to_patch(clusters, now)
+        edits = await _edits(planner, world, targets, namespace, patch, is_divided=is_divided)
+        changes = [await dry_run(planner.host, edit) for edit in edits]
+        result = await planner.plan(world, changes)
+        took = f"{to_count(result.examined, 'object')} examined"
+        print_plan(make_console(), result, has_diffs=False, is_explained=False, objects_max=_OBJECTS_MAX, took=took)
+        check(PlannedEdits(result, changes, clusters, now))
+        is_changed = not is_only_moves and any(change.before != change.after for change in changes)
+        if is_dry_run or not (result.changed or is_changed):
+            return 0
+        saved = to_plan_file(result, world, edits, changes, ())
+        await apply_edits(planner.host, edits, changes)
+        return await wait_as_planned(planner, saved, timeout_s)
+
+
+async def _edits(
+    planner: Planner, world: ObjectSet, targets: Sequence[str], namespace: str, patch: Object, *, is_divided: bool
+) -> list[Edit]:
+    """Return the write of each object."""
+    kinds, edits = ServedKinds(planner.host), list[Edit]()
+    federated = federated_types(world, [])
+    for target in targets:
+        kind, name = split_target(target, repr(target))
+        resource = await kinds.named(kind)
+        where = namespace if resource.namespaced else ""
+        type_ = federated.get((resource.api_version, resource.kind))
+        if type_ is None or (is_divided and not type_.paths.replicas_spec):
+            title = describe_object(resource, where, name)
+            lacks = f"replicas of {resource.plural} are not divided" if is_divided else "the kind is not federated"
+            raise ConfigurationError(f"{title}: {lacks}; give a workload")
+        edits.append(Edit(target, Verb.MERGE, resource, where, name, patch))
+    return edits
