@@ -27,11 +27,12 @@ ROLES: dict[int, tuple[str, ...]] = {
 
 @contextlib.asynccontextmanager
 async def process(
-    *arguments: str, environment: Mapping[str, str] | None = None
+    *arguments: str, environment: Mapping[str, str] | None = None, is_module: bool = True
 ) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run a module of the environment, or a file, until the block ends."""
     child = await asyncio.create_subprocess_exec(
         sys.executable,
-        "-m",
+        *(("-m",) if is_module else ()),
         *arguments,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

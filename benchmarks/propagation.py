@@ -8,6 +8,7 @@ and no control plane. The last line on standard output is one JSON object.
     python benchmarks/propagation.py --deployments 30 --rate 1           unloaded latency
     python benchmarks/propagation.py --deployments 300 --hang 1          latency of the others with an unresponsive member
     python benchmarks/propagation.py --deployments 300 --real-members    real Kubernetes clusters (`make kubernetes`)
+    python benchmarks/propagation.py --latency 20                        20 ms from and to each member and back
     python benchmarks/propagation.py --store postgresql --processes 3    two API servers and one process for the controllers
 """
 
@@ -22,6 +23,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psutil
 from bareclient import BareClient, in_parallel
@@ -169,6 +171,9 @@ def add_member_options(parser: argparse.ArgumentParser) -> None:
         "--real-members", action="store_true", help="real Kubernetes clusters instead of simulated ones"
     )
     parser.add_argument("--light", action="store_true", help="simulated members in one process, in memory")
+    parser.add_argument(
+        "--latency", type=float, default=0, help="milliseconds that each round trip to a member lasts longer"
+    )
     parser.add_argument("--pod-start", type=float, default=0.3, help="seconds until a simulated pod runs")
 
 
@@ -203,9 +208,11 @@ async def running_federation(options: argparse.Namespace, directory: Path) -> As
         async with (
             running_members(options, directory) as (kubeconfigs, processes),
             control_planes(directory, store, options.processes, options.profile) as planes,
+            contextlib.AsyncExitStack() as stack,
         ):
             hosts = [HTTPClient(load_kubeconfig(each.kubeconfig, "")) for each in planes if each.serves_clients]
-            connections = {name: load_kubeconfig(path, "") for name, path in kubeconfigs.items()}
+            near = {name: load_kubeconfig(path, "") for name, path in kubeconfigs.items()}
+            connections = await stack.enter_async_context(at_distance(near, options.latency))
             clients = {name: HTTPClient(connection) for name, connection in connections.items()}
             sampler = Sampler({**to_groups(planes), "members": processes})
             try:
@@ -213,6 +220,22 @@ async def running_federation(options: argparse.Namespace, directory: Path) -> As
             finally:
                 for client in (*hosts, *clients.values()):
                     await client.close()
+
+
+@contextlib.asynccontextmanager
+async def at_distance(connections: dict[str, Connection], latency_ms: float) -> AsyncIterator[dict[str, Connection]]:
+    """Yield connections to the same members over proxies that let each round trip last so much longer."""
+    if not latency_ms:
+        yield connections
+        return
+    targets = [urlsplit(each.server).netloc for each in connections.values()]
+    arguments = [str(Path(__file__).parent / "distance.py"), "--delay-ms", str(latency_ms / 2), *targets]
+    async with process(*arguments, is_module=False) as proxies:
+        ports = json.loads((await read_until(proxies, b"ready"))[-2])["ports"]
+        yield {
+            name: each.at(f"https://127.0.0.1:{port}{urlsplit(each.server).path}")
+            for (name, each), port in zip(connections.items(), ports, strict=True)
+        }
 
 
 def to_groups(planes: list[ControlPlane]) -> dict[str, list[psutil.Process]]:
@@ -557,7 +580,12 @@ def main() -> None:
     add_server_options(parser)
     options = parser.parse_args()
     check_server_options(parser, options)
-    shape = {"realMembers": options.real_members, "store": options.store, "processes": options.processes}
+    shape = {
+        "realMembers": options.real_members,
+        "latency": options.latency,
+        "store": options.store,
+        "processes": options.processes,
+    }
     conduct("propagation", run, options, shape)
 
 

@@ -1,5 +1,6 @@
 """The benchmarks' own decisions: limits of counted work, the table of goals, and the one line that all end with."""
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(FOLDER))
 
+import profiles  # noqa: E402
+from distance import Delayed  # noqa: E402
 from goals import GOALS, RUNS, Goal, Run  # noqa: E402
 from measured import BenchmarkFailed, run_benchmark  # noqa: E402
 from quick import exceeded  # noqa: E402
@@ -84,3 +87,44 @@ def test_every_goal_belongs_to_a_run_and_every_limit_is_a_number() -> None:
 def test_a_benchmark_that_fails_is_named_with_its_last_line() -> None:
     with pytest.raises(BenchmarkFailed, match=r"store\.py ended with exit code 2: .*--nonsense"):
         run_benchmark("store", ("--nonsense",))
+
+
+def test_a_profile_has_the_median_ratio_of_its_turns_and_no_figure_without_any() -> None:
+    def turn(**results: float) -> dict[str, dict[str, float]]:
+        return {"propagation": results}
+
+    light = [turn(makespan_s=2.0, bare_client_s=1.0), turn(makespan_s=4.0, bare_client_s=1.0), {}]
+    table = profiles.to_lines({"light": light, "far": [{}]})
+    assert table[0].split()[-3:] == ["goal", "light", "far"]
+    assert table[1].split()[-3:] == ["1.25", "3.00", "-"]
+    results = profiles.to_results({"light": light})
+    assert results["light_propagation_makespan_s_ratio_min"] == 2.0
+    assert results["light_propagation_makespan_s"] == [2.0, 4.0]
+
+
+@pytest.mark.real_time
+async def test_a_proxy_at_a_distance_delays_and_keeps_order_and_ends() -> None:
+    received: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received.append(await reader.readexactly(10))
+        writer.write(b"first ")
+        await writer.drain()
+        writer.write(b"second")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    loop = asyncio.get_running_loop()
+    target = ("127.0.0.1", server.sockets[0].getsockname()[1])
+    proxy = await loop.create_server(lambda: Delayed(0.02, target), "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", proxy.sockets[0].getsockname()[1])
+    began_s = loop.time()
+    for _ in range(5):
+        writer.write(b"ab")
+        await writer.drain()
+    assert await reader.read() == b"first second"
+    assert loop.time() - began_s >= 0.04
+    assert received == [b"ab" * 5]
+    writer.close()
+    for each in (server, proxy):
+        each.close()
