@@ -32,6 +32,8 @@ from federation.apimachinery.resources import CRDS, Object, Resource
 from federation.apimachinery.selectors import SelectorError
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
+from federation.planning.failover.application import compile_application
+from federation.planning.failover.handover import rule_problems
 from federation.planning.overrides.budget import patches_problem, rollout_problem
 from federation.planning.typederivation import can_be_derived
 from federation.planning.waves.waverules import to_annotation
@@ -90,6 +92,7 @@ class PolicyAdmission:
             return
         spec = policy.get("spec") or {}
         causes = [*kind_causes(spec), *gate_causes(spec.get("rollout") or {}, self._gate_networks)]
+        causes += _state_causes(spec)
         if causes := [*causes, *_size_causes(request, spec)]:
             raise invalid(request.resource.kind, request.resource.group, request.name, causes)
         if request.resource in _NAMESPACED:
@@ -170,6 +173,15 @@ class PolicyAdmission:
         definitions = await self._list(CRDS, "") if selected else ()
         is_cluster_wide = request.resource == CLUSTER_PROPAGATION_POLICIES
         return {each for each in selected if can_be_derived(*each, definitions, is_cluster_wide=is_cluster_wide)}
+
+
+def _state_causes(spec: Object) -> list[Object]:
+    """Return field errors of the state that an application hands over."""
+    rules = compile_application((spec.get("failover") or {}).get("application"))
+    return [
+        cause("FieldValueInvalid", f"Invalid value: {text}", f"spec.failover.application.{field}")
+        for field, text in (rule_problems(rules.state) if rules is not None else ())
+    ]
 
 
 def _size_causes(request: AdmissionRequest, spec: Object) -> list[Object]:

@@ -60,6 +60,8 @@ class FederatedType:
     aggregate: bool = True
     status_rules: tuple[StatusRule, ...] = ()
     auto_migration: bool = False
+    health_expression: str = ""
+    """The CEL expression that says whether a member object is healthy, "" without one."""
     scale_target_ref_path: dotpaths.Path = ()
     uid: str = ""
     ending: Ending = Ending.NOT
@@ -123,6 +125,7 @@ def from_config(config: Mapping[str, Any]) -> FederatedType:
             StatusRule(dotpaths.split(rule["path"]), rule["expression"]) for rule in aggregation.get("rules") or ()
         ),
         auto_migration=bool((spec.get("autoMigration") or {}).get("enabled", False)),
+        health_expression=str((spec.get("health") or {}).get("expression") or ""),
         scale_target_ref_path=dotpaths.split(annotations.get(names.SCALE_TARGET_REF_PATH, "")),
         uid=str(metadata.get("uid", "")),
         ending=_ending(metadata),

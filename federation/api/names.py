@@ -93,6 +93,14 @@ INTERNAL_CLUSTERS_TO_ADOPT = _I + "clusters-to-adopt"
 TEMPLATE_GENERATOR_MERGE_PATCH = _F + "template-generator-merge-patch"
 
 # Ours
+APPLICATION_FAILOVER = _OURS + "application-failover"
+"""On a federated object: JSON record of where it was unhealthy and left (planning/failover/application.py)."""
+APPLICATION_FAILOVER_RULES = _OURS + "application-failover-rules"
+"""On a federated object: JSON, what its policy says in spec.failover.application."""
+HANDED_STATE = _OURS + "handed-state"
+"""On a federated object: JSON {cluster: values} from the status of a copy that left another cluster."""
+PURGE = _OURS + "purge"
+"""On a workload: comma list of clusters, or "all": the copies that stayed there after a failover may be removed."""
 GIVES_WAY = _OURS + "gives-way"
 """On a federated workload: JSON {cluster: {"keeps", "count", "to"}}, replicas that gave way to a higher priority."""
 ON_DEMAND_FLOOR = _OURS + "on-demand-floor"
@@ -210,6 +218,8 @@ STATUS_AGGREGATED = "StatusAggregated"
 ADMITTED = "Admitted"
 FOLLOWERS_DELIVERED = "FollowersDelivered"
 """Of a workload: whether its clusters have its followers as the host has them."""
+APPLICATION_HEALTHY = "ApplicationHealthy"
+"""Of a federated workload with rules for the failover of applications: whether its copies are healthy."""
 
 # Taints of a FederatedCluster that the control plane and `fedctl` write
 TAINT_PREFIX = _OURS

@@ -50,6 +50,9 @@ def print_delivery(console: Console, delivery: Delivery) -> None:
         message = "" if clusters else propagated.get("message")
         text = ": ".join(filter(None, (str(propagated.get("reason") or "Unknown"), message)))
         print_field(console, "not yet" if clusters else "nowhere", text)
+    healthy = conditions.find(delivery["conditions"], names.APPLICATION_HEALTHY) or {}
+    if healthy.get("status") == "False":
+        print_field(console, "unhealthy", f"{healthy.get('reason')}: {healthy.get('message')}")
     followers = conditions.find(delivery["conditions"], names.FOLLOWERS_DELIVERED) or {}
     if followers.get("status") == "False":
         print_field(console, "followers", str(followers.get("message")))

@@ -21,6 +21,7 @@ from federation.delivery.rules.corrections import is_correction
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import is_management_disabled
 from federation.delivery.rules.status import ClusterStatus
+from federation.planning.failover.application import PurgeMode, purge_of
 from federation.planning.failover.podbudgets import unavailable_max
 from federation.planning.rendering.memberobject import Rendered, RenderError
 from federation.planning.steps.memberstate import (
@@ -36,6 +37,8 @@ from federation.planning.steps.waveapproval import approved_revisions
 from federation.planning.waves.waverules import is_approval_due
 from federation.runtime.controller import Key
 from federation.runtime.federatedobjects import FederatedObjects
+
+_WHOLE = (PurgeMode.DIRECTLY, PurgeMode.NEVER)
 
 
 @dataclass(slots=True)
@@ -194,6 +197,8 @@ class Rollouts:
     def _target(self, aim: Aim, cluster: str) -> Target | None:
         """Return the state of one cluster; None for one that has nothing and gets nothing."""
         subject, is_selected = aim.subject, cluster in aim.selected
+        if not is_selected and purge_of(subject.federated, cluster) in _WHOLE:
+            return None  # its copy leaves as a whole or not at all, and does not count as one that serves
         state, key = self._clusters.get(cluster), subject.member_key(cluster)
         is_answering = state is not None and state.ready and not state.terminating
         observed, live = self._member_objects.observe(key, subject.annotations)

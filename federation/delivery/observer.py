@@ -29,6 +29,7 @@ from federation.delivery.rules.plan import (
     is_managed,
 )
 from federation.delivery.rules.status import describe_kind
+from federation.planning.failover.application import purge_of, removed_first
 from federation.planning.federatedobject.finished import evidence, is_finished, run_of
 from federation.planning.federatedobject.finished import started as started_run
 from federation.planning.leftovers.strays import is_kept
@@ -85,6 +86,8 @@ class Observer:
             is_selected=name in aim.selected,
             is_recorded=name in aim.recorded,
             is_published=name in aim.published,
+            purge=purge_of(subject.federated, name),
+            waits_for_removal=", ".join(sorted(removed_first(subject.federated) - {name})),
             is_kept=is_kept(subject.type_.resource),
             owner=aim.owner,
             observed=observed,

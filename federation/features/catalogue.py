@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from federation.featureapi.feature import Feature
 from federation.features import (
+    applicationfailover,
     autoscaling,
     clusterprofiles,
     convert,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from federation.web.view import View
 
 FEATURES: tuple[Feature, ...] = (
+    applicationfailover.FEATURE,
     autoscaling.FEATURE,
     clusterprofiles.FEATURE,
     convert.FEATURE,

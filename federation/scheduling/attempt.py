@@ -372,6 +372,7 @@ def unchanged_patch(attempt: SchedulingAttempt, assessment: Assessment) -> Part 
         more |= decisionpatch.migration_annotations(attempt.federated, attempt.federated_type, attempt.policy)
         more |= decisionpatch.follower_annotations(attempt.policy)
         more |= decisionpatch.rollout_annotations(attempt.federated, attempt.policy)
+        more |= decisionpatch.failover_annotations(attempt.policy)
         more[names.SCHEDULING_DEFERRED_REASONS] = assessment.comparison.deferred_reasons or None
         if assessment.comparison.adopted:
             more[names.SCHEDULING_TRIGGERS] = assessment.comparison.adopted

@@ -11,6 +11,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.planning.automigration.migrationinfo import failback_to_text
 from federation.planning.division.plan import is_planned_from_template, plan_division
+from federation.planning.failover.application import handed_entry, rules_text
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import (
     Part,
@@ -61,6 +62,8 @@ def place(
     written: dict[str, str | None] = {**annotations, **plan.annotations}
     written |= migration_annotations(federated, federated_type, policy)
     written |= rollout_annotations(federated, policy)
+    written |= failover_annotations(policy)
+    written[names.HANDED_STATE] = handed_entry(federated, current_clusters(federated, federated_type), placements)
     written[names.APPLIED_POLICY] = "/".join(filter(None, policy.ref))
     if is_moved:
         written[names.SCHEDULING] = feedback_text(federated, placements)
@@ -78,6 +81,15 @@ def place(
 def follower_annotations(policy: Policy) -> dict[str, str | None]:
     """Return the annotation that passes the policy's follower setting to the follower controller."""
     return {names.ENABLE_FOLLOWER_SCHEDULING: "true" if policy.is_followed else "false"}
+
+
+def failover_annotations(policy: Policy) -> dict[str, str | None]:
+    """Return the annotation that passes the policy's rules to the failover of applications.
+
+    An object that keeps its first placement leaves no cluster.
+    """
+    is_kept = policy.is_sticky or policy.disable_rescheduling
+    return {names.APPLICATION_FAILOVER_RULES: None if is_kept else rules_text(policy.failover.application)}
 
 
 def migration_annotations(

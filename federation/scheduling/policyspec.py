@@ -15,6 +15,7 @@ import orjson
 from federation.api.selectors import ClusterTerms, compile_cluster_terms
 from federation.apimachinery.hashing import fnv1_32
 from federation.apimachinery.selectors import Selector, SelectorError, compile_label_selector
+from federation.planning.failover.application import compile_application
 from federation.planning.failover.tolerance import FailoverMode, FailoverRules, Returning
 from federation.planning.overrides.budget import rollout_problem
 from federation.planning.placement.topologydomains import SpreadConstraint
@@ -300,6 +301,7 @@ def _failover(rules: Mapping[str, Any]) -> FailoverRules:
         FailoverMode(mode) if mode else None,
         None if grace_s is None else float(grace_s),
         Returning(returning) if returning else None,
+        compile_application(rules.get("application")),
     )
 
 

@@ -18,6 +18,7 @@ import orjson
 
 from federation.api import names
 from federation.apimachinery.jsonobject import parse_object
+from federation.planning.failover.application import avoided_clusters
 from federation.scheduling.clustertriggers import (
     API_TYPES,
     CLUSTERS,
@@ -51,7 +52,9 @@ HASHED_ANNOTATIONS = (
 _SPREAD = "workloadSpreadHash"
 _ENDED = "tolerationsEnded"
 """Clusters whose taints the object tolerates no longer, among those that it is in or has left for that reason."""
-_STABLE = frozenset(("policyName", "replicaCount", "resourceRequest", "schedulingAnnotationsHash", _SPREAD))
+_AVOIDED = "clustersAvoided"
+"""Clusters that the object leaves or has left because it was unhealthy there."""
+_STABLE = frozenset(("policyName", "replicaCount", "resourceRequest", "schedulingAnnotationsHash", _AVOIDED, _SPREAD))
 _POLICY = "policyContentHash"
 _PLUGIN_FIELDS = "pluginFieldsHash"
 """Counts only when both decisions have it; a plugin that starts or stops to declare fields changes the profile."""
@@ -153,6 +156,8 @@ class TriggerSource:
         after["schedulingAnnotationsHash"] = _annotations_hash(triggers.annotations)
         if triggers.ended_tolerations:
             after[_ENDED] = list(triggers.ended_tolerations)
+        if avoided := avoided_clusters({"metadata": {"annotations": triggers.annotations}}):
+            after[_AVOIDED] = sorted(avoided)
         if triggers.spread_hash:
             after[_SPREAD] = triggers.spread_hash
         head = orjson.dumps(before).decode()[:-1]

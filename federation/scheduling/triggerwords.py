@@ -32,6 +32,7 @@ TRIGGERS_IN_WORDS = {
     "clusterAPIResourceTypesHashes": "kinds that clusters serve",
     "clusterLabelsHashes": "labels of clusters",
     "clusterTaintsHashes": "taints of clusters",
+    "clustersAvoided": "clusters in which it is unhealthy",
     "clusters": "the set of clusters",
     "ignoredPlugins": "a plugin that was ignored may answer again",
     "pluginFieldsHash": "labels and annotations that plugins use",

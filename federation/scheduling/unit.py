@@ -13,6 +13,7 @@ from typing import Any
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.planning.automigration import migrationinfo
+from federation.planning.failover.application import avoided_clusters
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.placement.failback import Offers
 from federation.planning.placement.replicas import WILDCARD
@@ -106,6 +107,7 @@ def build_unit(
         assumed={} if assumed is None else assumed,
         current=current_clusters(federated, federated_type),
         ended_tolerations=ended or {},
+        avoided=avoided_clusters(federated),
         avoid_disruption=policy.avoid_disruption,
         auto_migration=_auto_migration(policy, annotations, desired),
         custom_migration=_custom_migration(annotations),

@@ -1,6 +1,6 @@
-"""Filter: clusters that the user made unavailable for this object until a time.
+"""Filter: clusters that the user made unavailable for this object until a time, and those in which it was unhealthy.
 
-Reference: docs/reference/scheduling.md, workloadMigrations.
+Reference: docs/reference/scheduling.md, workloadMigrations, and docs/reference/failover.md.
 """
 
 from collections.abc import Hashable
@@ -14,7 +14,7 @@ _EVICTED = unschedulable("cluster(s) were evicted due to custom migration config
 
 
 class ClusterEvicted(FilterPlugin, Cacheable):
-    """Accepts clusters unless the unit's migration makes them unavailable now."""
+    """Accepts clusters unless the unit's migration makes them unavailable now, or it is to avoid them."""
 
     NAME: ClassVar[str] = "ClusterEvicted"
     REQUEUE_ON: ClassVar[ClusterChange] = ClusterChange.NOTHING
@@ -22,6 +22,8 @@ class ClusterEvicted(FilterPlugin, Cacheable):
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Reject a cluster that is unavailable for the unit."""
+        if (reason := unit.avoided.get(cluster.name)) is not None:
+            return unschedulable(reason)
         if unit.custom_migration is None:
             return SUCCESS
         until = unit.custom_migration.unavailable_until.get(cluster.name)
@@ -29,4 +31,6 @@ class ClusterEvicted(FilterPlugin, Cacheable):
 
     def cache_key(self, unit: SchedulingUnit) -> Hashable:
         """Results depend on the time when any cluster is unavailable, and are not cached then."""
-        return None if unit.custom_migration and unit.custom_migration.unavailable_until else ()
+        if unit.custom_migration and unit.custom_migration.unavailable_until:
+            return None
+        return tuple(sorted(unit.avoided.items()))

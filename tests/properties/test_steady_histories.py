@@ -10,14 +10,17 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.support.manifests import a_policy
 from tests.support.whatif import DEPLOYMENT, PLUGINS, SPREADS, a_cluster, a_source, run_to_end
 
 from federation.api import names
 from federation.api.federatedtype import default_type_configs
 from federation.api.resources import FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
+from federation.apimachinery.annotationrecords import to_time
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import Object
+from federation.planning.failover.application import Eviction, record_of, record_text
 from federation.planning.federatedobject import builder
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.overrides.policymatching import idle_controllers
@@ -35,6 +38,7 @@ SPECS: Mapping[str, Mapping[str, Any]] = {
     "copies": {"schedulingMode": "Duplicate", "maxClusters": 2},
     "overflow": {"clusterGroups": [{"name": "own", "clusters": ["a", "c"]}, {"name": "rented", "when": "Overflow"}]},
     "fallback": {"clusterGroups": [{"name": "own", "clusters": ["b"]}, {"name": "others"}]},
+    "moving": {"maxClusters": 2, "failover": {"application": {"maxMoves": 2}}},
 }
 TOLERATED = timedelta(seconds=300)
 """How long an object tolerates that a cluster does not answer."""
@@ -78,7 +82,17 @@ class History:
     def step(self) -> None:
         self.now += timedelta(seconds=self.random.choice((1, 30, 400)))
         happen: Callable[[], None] = self.random.choice(
-            (self.taint, self.untaint, self.label, self.join, self.die, self.come_back, self.scale, self.report)
+            (
+                self.taint,
+                self.untaint,
+                self.label,
+                self.join,
+                self.die,
+                self.come_back,
+                self.scale,
+                self.report,
+                self.ail,
+            )
         )
         happen()
         self.log.append(happen.__name__)
@@ -108,6 +122,8 @@ class History:
         """Return whether an object of the policy that runs in the cluster may stay."""
         found = self.clusters.get(cluster)
         if found is None or (policy == "two" and found["metadata"]["labels"].get("zone") != "1"):
+            return False
+        if policy == "moving" and cluster in record_of(self.objects["moving"]).evicted:
             return False
         return all(self._is_tolerated(taint) for taint in found["spec"]["taints"])
 
@@ -155,6 +171,17 @@ class History:
         source = self.objects[name]["spec"]["template"]
         template = {**source, "spec": {**source["spec"], "replicas": self.random.randint(1, 9)}}
         self.objects[name] = {**self.objects[name], "spec": {**self.objects[name]["spec"], "template": template}}
+
+    def ail(self) -> None:
+        """Let the failover of applications find the workload unhealthy in one of its clusters."""
+        obj = self.objects["moving"]
+        record, placed = record_of(obj), current_clusters(obj, DEPLOYMENT)
+        name = self.random.choice(sorted(placed) or [""])
+        if name and name not in record.evicted and len(record.evicted) < 2:
+            evicted = {**record.evicted, name: Eviction(to_time(self.now), "unhealthy there", placed[name])}
+            text = record_text(structs.replace(record, template="t", was_healthy=True, evicted=evicted))
+            annotations = {**obj["metadata"]["annotations"], names.APPLICATION_FAILOVER: text}
+            self.objects["moving"] = {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
 
     def report(self) -> None:
         cluster = self._any()

@@ -30,6 +30,7 @@ from federation.delivery.rules.plan import (
     Sight,
 )
 from federation.delivery.rules.status import ClusterStatus
+from federation.planning.failover.application import PurgeMode
 from federation.planning.rendering.memberobject import Rendered
 from federation.planning.rendering.verdicts import Outcome, Verdict
 from federation.planning.status.delivery import Drift
@@ -77,6 +78,10 @@ USES: dict[str, dict[str, Any]] = {
     "released": {"is_deleted": True, "is_recorded": True, "owner": "f1", "removal": Removal.ORPHAN},
     "last look": {"is_deleted": True, "is_recorded": True, "owner": "f1", "is_last_look": True},
     "confirmed": {"is_deleted": True, "is_recorded": True, "owner": "f1", "is_last_look": True, "is_absent": True},
+    "old copy": {"is_recorded": True, "purge": PurgeMode.NEVER},
+    "old copy for now": {"is_recorded": True, "purge": PurgeMode.GRACIOUSLY},
+    "old copy first": {"is_recorded": True, "purge": PurgeMode.DIRECTLY},
+    "removed first": {"is_selected": True, "is_published": False, "waits_for_removal": "m2"},
     "finished": {"is_selected": True, "is_recorded": True, "finished": {"run": "1"}},
     "started": {"is_selected": True, "is_recorded": True, "started": {"run": "1", "uid": "u0"}},
 }

@@ -79,6 +79,16 @@ class AutoMigrationSwitch(Model):
     """Whether it is enabled; policies decide for which objects."""
 
 
+class HealthRule(Model):
+    """Whether an object is healthy in one cluster, for kinds without replicas that are counted. An extension of this
+    project.
+    """
+
+    expression: Annotated[str, Field(min_length=1, max_length=8192)]
+    """A CEL expression over `object`, the member object, that is true when it is healthy. It gets `apiVersion`, `kind`,
+    `metadata` (name, namespace, labels, annotations, generation), `spec` and `status`."""
+
+
 class FederatedTypeConfigSpec(Model):
     """How objects of one kind are federated."""
 
@@ -87,6 +97,8 @@ class FederatedTypeConfigSpec(Model):
     controllers: list[list[str]] | None = None
     """The controllers that process an object before it is dispatched: stages in order, each a set. Absent means the
     scheduler, then overrides; with an empty list nothing places its objects."""
+    health: HealthRule | None = None
+    """Whether an object is healthy in one cluster, for the failover of applications. An extension of this project."""
     path_definition: PathDefinition | None = None
     """Dot paths of the fields that scheduling and status use."""
     source_type: SourceType

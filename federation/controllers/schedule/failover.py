@@ -176,7 +176,8 @@ class Failover:
         existing = {cluster.name for cluster in snapshot.clusters if not cluster.is_terminating}
         before = {name: count for name, count in context.attempt.current().items() if name in existing}
         returned, record = self._returned(context, due, decision, before)
-        leaving = [name for name in before if name in self._clusters.by_name and name not in decision.placements]
+        gone = [name for name in before if name not in decision.placements]
+        leaving = [name for name in gone if name in self._clusters.by_name or name in due.unit.avoided]
         if not leaving:
             if due.quiet.completes:
                 return self._completed(context, due, returned, before, record)
@@ -264,7 +265,7 @@ class Failover:
         )
         stays = {name: stay for name, stay in stays.items() if name in evicted.placement}
         is_divided = eviction.is_divided(before, decision.placements)
-        after = self._recorded(record, evicted, stays, now, is_divided=is_divided)
+        after = self._recorded(record, evicted, stays, now, due.unit.avoided, is_divided=is_divided)
         self._report(context, record, stays)
         times = [stay.until for stay in stays.values() if stay.until is not None]
         return Eased(
@@ -285,10 +286,19 @@ class Failover:
         rules, halt = due.policy.failover, self._clusters.halt()
         tolerance = self._tolerance(context.federated, rules)
         finished = evidence_by_cluster(context.federated)
+        # The policy says that an unhealthy workload leaves, and its cluster is ready, so that no copy of it is unknown.
+        avoided = [name for name in leaving if name not in self._clusters.by_name]
         found = {
-            name: _FINISHED if name in finished else self._stay(name, tolerance, rules, halt, now) for name in leaving
+            name: _FINISHED
+            if name in finished
+            else None
+            if name in avoided
+            else self._stay(name, tolerance, rules, halt, now)
+            for name in leaving
         }
         for name in leaving:
+            if name in avoided:
+                continue
             evicting = self._clusters.by_name[name]
             if found[name] is None and evicting.is_drained and evicting.is_ready:
                 found[name] = self._disruption(context, due)
@@ -342,9 +352,12 @@ class Failover:
         priority: int,
     ) -> tuple[dict[str, int], dict[str, Stay]]:
         """Return the replicas that leave now by cluster, and why others stay."""
-        free = [name for name in leaving if name not in stays]
-        found = dict(stays)
         after = decision.placements
+        found = dict(stays)
+        if not eviction.is_divided(before, after) and not after.keys() - before.keys():
+            # Nothing would replace an unhealthy copy, which may recover.
+            found |= {name: _NO_ROOM for name in leaving if name in decision.unit.avoided and name not in found}
+        free = [name for name in leaving if name not in found]
         wanted = eviction.movable(before, after, free, decision.waiting, decision.unit.desired_replicas or 0)
         is_whole = not eviction.is_divided(before, after)
         now_s, key = self._clock.now().timestamp(), context.key
@@ -364,16 +377,18 @@ class Failover:
         evicted: eviction.Eviction,
         stays: Mapping[str, Stay],
         now: datetime,
+        avoided: Collection[str],
         *,
         is_divided: bool,
     ) -> EvictionRecord:
         """Return the record after the decision: what left, and why the rest stays.
 
-        Copies return by themselves: the scheduler adds them where it may.
+        Copies return by themselves: the scheduler adds them where it may. Nothing returns to where it was unhealthy.
         """
-        left = dict(record.left)
+        left = {name: count for name, count in record.left.items() if name not in avoided}
         for name, count in evicted.moved.items() if is_divided else ():
-            left[name] = left.get(name, 0) + count
+            if name not in avoided:
+                left[name] = left.get(name, 0) + count
         moved = sum(evicted.moved.values()) if is_divided else max(evicted.moved.values(), default=0)
         moves = (*record.moves, (now, moved)) if moved else record.moves
         lasting = {

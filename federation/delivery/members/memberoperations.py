@@ -85,8 +85,9 @@ class MemberOperations:
         if decision.write is not None:
             return decision.write.desired.hash, partial(self._writer.ensure, write=decision.write)
         uid = str((live or {}).get("metadata", {}).get("uid", ""))
-        remove = self._writer.remove if decision.operation is Operation.DELETE else self._writer.release
-        return uid, partial(remove, key=key, uid=uid)
+        if decision.operation is Operation.DELETE:
+            return uid, partial(self._writer.remove, key=key, uid=uid, is_foreground=decision.is_foreground)
+        return uid, partial(self._writer.release, key=key, uid=uid)
 
     def retry(self, owner: Hashable) -> None:
         """Discard the backoff of an operation that an open circuit refused, and requeue its federated object."""

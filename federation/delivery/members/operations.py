@@ -191,10 +191,11 @@ class MemberWriter:
             force=True,
         )
 
-    async def remove(self, client: Client, key: MemberKey, uid: str) -> Outcome:
-        """Delete exactly this object; its dependents are deleted in the background."""
+    async def remove(self, client: Client, key: MemberKey, uid: str, *, is_foreground: bool = False) -> Outcome:
+        """Delete exactly this object; its dependents are deleted in the background, or before it."""
+        policy = "Foreground" if is_foreground else "Background"
         try:
-            await client.delete(key.resource, key.name, key.namespace, propagation_policy="Background", uid=uid)
+            await client.delete(key.resource, key.name, key.namespace, propagation_policy=policy, uid=uid)
         except NotFound:
             pass  # The watch reports it, and the next reconcile decides.
         except Conflict as conflict:

@@ -15,8 +15,8 @@ from federation.delivery.rules.facts import CONFIRMATION, END, SCALER, Facts
 from federation.delivery.rules.memberrecord import Failure
 from federation.delivery.rules.plan import PENDING_STATUS, Operation, Removal
 from federation.delivery.rules.status import ClusterStatus, describe_unserved
-from federation.planning.rendering.verdicts import Outcome
-from federation.planning.status.delivery import describe_drift
+from federation.delivery.rules.waits import await_followers, await_removal, hold, keep_old_copy, operation_of, pause
+from federation.planning.failover.application import PurgeMode
 
 _FINALIZER_RECHECK_S = 10.0
 _UNSEEN_S = 15.0
@@ -54,13 +54,10 @@ def _failed(failure: Failure | None, facts: Facts, **more: object) -> Decision:
     return replace(decision, **more)  # type: ignore[arg-type]  # fields by name
 
 
-def _operation_of(facts: Facts) -> Operation:
-    return Operation.UPDATE if facts.exists else Operation.CREATE
-
-
 def _remove(facts: Facts) -> Decision:
     operation = Operation.DELETE if facts.removal is Removal.DELETE else Operation.RELEASE
-    return Decision(operation=operation, status=PENDING_STATUS[operation])
+    is_foreground = facts.purge is PurgeMode.DIRECTLY and not facts.is_deleted
+    return Decision(operation=operation, status=PENDING_STATUS[operation], is_foreground=is_foreground)
 
 
 def _converge(facts: Facts) -> Decision:
@@ -81,38 +78,6 @@ def _refuse(facts: Facts) -> Decision:
     assert facts.content.problem is not None
     status, message = facts.content.problem
     return Decision(status=status, message=message, is_refusal=True, shows_object=False)
-
-
-def _pause(facts: Facts) -> Decision:
-    assert facts.pause is not None
-    drift = facts.pause.drift
-    message = f"{describe_drift(drift)} again and again; it is corrected again at {drift.paused_until}"
-    return Decision(status=ClusterStatus.CORRECTION_PAUSED, message=message, recheck_after_s=facts.pause.left_s)
-
-
-def _hold(facts: Facts) -> Decision:
-    # The condition Admitted has the message, once for all clusters that share it.
-    held = facts.held
-    assert held is not None
-    if held.verdict is None:
-        status = ClusterStatus.ADMISSION_PENDING
-    elif held.verdict.outcome is Outcome.REFUSED:
-        status = ClusterStatus.ADMISSION_REFUSED
-    else:
-        status = ClusterStatus.ADMISSION_FAILED
-    question = Question.ADMISSION if held.is_open else None
-    return Decision(status=status, held=held.verdict, question=question, recheck_after_s=held.recheck_after_s)
-
-
-def _await_followers(facts: Facts) -> Decision:
-    wait = facts.missing
-    assert wait is not None
-    return Decision(
-        status=PENDING_STATUS[_operation_of(facts)],
-        message=wait.message,
-        recheck_after_s=wait.recheck_after_s,
-        is_brief=wait.is_brief,
-    )
 
 
 def _is_removed(facts: Facts) -> bool:
@@ -220,6 +185,13 @@ ROWS: tuple[Row, ...] = (
         _status(_S.KEPT),
     ),
     Row(
+        "old copy",
+        "not placed, an unhealthy workload left the cluster, the new copy is not healthy or a user keeps the old one",
+        "`WaitingForRemoval`: it stays for now (ours)",
+        lambda f: _is_removed(f) and not f.is_deleted and f.purge in (PurgeMode.GRACIOUSLY, PurgeMode.NEVER),
+        keep_old_copy,
+    ),
+    Row(
         "removal failed",
         "deleted or not placed, the object is there and its removal failed a moment ago",
         "the failure, until the next attempt is due",
@@ -287,6 +259,13 @@ ROWS: tuple[Row, ...] = (
             message=f"an earlier object of this name is removed first (leftover {f.earlier})",
             shows_object=False,
         ),
+    ),
+    Row(
+        "removed first",
+        "placed, absent, and an unhealthy copy that must not run twice is not gone from another cluster",
+        "`PendingCreate`: until it is gone (ours)",
+        lambda f: f.is_placed and not f.is_cascading and not f.exists and bool(f.waits_for_removal),
+        await_removal,
     ),
     Row(
         "unwanted write under way",
@@ -379,14 +358,14 @@ ROWS: tuple[Row, ...] = (
         "somebody in the member changes the object again and again",
         "`CorrectionPaused`",
         lambda f: f.pause is not None,
-        _pause,
+        pause,
     ),
     Row(
         "held",
         "the host's admission has not admitted what users override",
         "`AdmissionPending`, `AdmissionRefused`, `AdmissionFailed`; the host is asked",
         lambda f: f.is_placed and f.held is not None,
-        _hold,
+        hold,
     ),
     Row(
         "write failed",
@@ -421,21 +400,21 @@ ROWS: tuple[Row, ...] = (
         "objects that its pods need, or pods that its service needs, are not ready in the cluster yet",
         "`PendingCreate` or `UpdateTimedOut`, for a limited time",
         lambda f: f.is_placed and f.missing is not None,
-        _await_followers,
+        await_followers,
     ),
     Row(
         "under way",
         "an operation on the object is under way",
         "`PendingCreate`, `UpdateTimedOut`",
         lambda f: f.is_in_flight,
-        lambda f: Decision(status=PENDING_STATUS[_operation_of(f)]),
+        lambda f: Decision(status=PENDING_STATUS[operation_of(f)]),
     ),
     Row(
         "write",
         "otherwise",
         "create, or update",
         lambda _: True,
-        lambda f: Decision(operation=_operation_of(f), status=PENDING_STATUS[_operation_of(f)], write=f.content.write),
+        lambda f: Decision(operation=operation_of(f), status=PENDING_STATUS[operation_of(f)], write=f.content.write),
     ),
 )
 

@@ -47,6 +47,8 @@ class Decision:
     """Whether the reason is expected to end at once, so that publishing it would cost a write for nothing."""
     is_refusal: bool = False
     """Whether only the user can resolve it: then an Event tells it."""
+    is_foreground: bool = False
+    """Whether a deletion takes its pods with it before the object itself is gone."""
     shows_object: bool = True
     """Whether the status describes the member object as it is."""
 

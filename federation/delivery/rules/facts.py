@@ -14,6 +14,7 @@ from federation.delivery.rules.content import Content
 from federation.delivery.rules.memberrecord import NOTHING_KNOWN, Failure, MemberRecord, State
 from federation.delivery.rules.plan import ABSENT_OBJECT, CLEAR_SIGHT, ClusterState, ObservedObject, Removal, Sight
 from federation.delivery.rules.status import ClusterStatus
+from federation.planning.failover.application import PurgeMode
 from federation.planning.rendering.retention import is_scaled
 from federation.planning.rendering.verdicts import Verdict
 from federation.planning.status.delivery import Drift
@@ -67,6 +68,10 @@ class Facts:
     """Whether the status or the departed-clusters annotation names the cluster as a possible holder."""
     is_published: bool = True
     """Whether the status names the cluster; the object is new to any other."""
+    purge: PurgeMode | None = None
+    """How the copy is removed that an unhealthy workload leaves behind, None for the usual way."""
+    waits_for_removal: str = ""
+    """The clusters from which the workload has to be gone before a new copy of it is created, "" for none."""
     is_kept: bool = False
     """Whether objects of the kind are deleted only with their source (planning/leftovers/strays.py)."""
     owner: str = ""

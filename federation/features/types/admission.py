@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from federation.admission.federatedobjects import FindResource
+from federation.admission.rolloutgates import compile_gate
 from federation.admission.statusrules import compile_status_rule
 from federation.api import names
 from federation.api.federatedtype import from_config
@@ -49,6 +50,7 @@ class TypeConfigAdmission:
         if request.old is not None and request.old.get("spec") == config.get("spec"):
             return  # metadata only, such as the removal of a finalizer from one that was stored earlier
         causes = [*self._stage_causes(config), *self._source_causes(config, request.old), *_rule_causes(config)]
+        causes += _health_causes(config)
         if not causes:
             causes += await self._duplicate_causes(config)
         if causes:
@@ -104,6 +106,18 @@ class TypeConfigAdmission:
                 )
                 return [cause("FieldValueDuplicate", text, _SOURCE_TYPE)]
         return []
+
+
+def _health_causes(config: Object) -> list[Object]:
+    """Return the errors of the health expression."""
+    expression = ((config.get("spec") or {}).get("health") or {}).get("expression")
+    if expression is None:
+        return []
+    try:
+        compile_gate(str(expression))
+    except RuleError as error:
+        return [cause("FieldValueInvalid", f'Invalid value: "{expression}": {error}', "spec.health.expression")]
+    return []
 
 
 def _rule_causes(config: Object) -> list[Object]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from federation.planning.failover.application import ApplicationRules
 from federation.planning.leftovers.strays import is_kept_kind
 
 AccessModes = Callable[[str], Sequence[str] | None]
@@ -40,6 +41,8 @@ class FailoverRules:
     mode: FailoverMode | None = None
     grace_s: float | None = None
     returning: Returning | None = None
+    application: ApplicationRules | None = None
+    """When a workload leaves a cluster in which it is unhealthy, None for never."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ FEDERATED_ANNOTATIONS = frozenset(
         names.MIGRATION_CONFIGURATION,
         names.DRY_RUN,
         names.UNDO,
+        names.PURGE,
         names.REBALANCE,
         names.RUN_AGAIN,
         names.WRITTEN_ALLOCATIONS,

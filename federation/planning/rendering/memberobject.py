@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
+import msgspec
 import orjson
 
 from federation.api import names
@@ -21,6 +22,8 @@ from federation.api.resources import ADVANCED_STATEFUL_SETS, CLONE_SETS
 from federation.apimachinery import wellknown
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.resources import DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS, Object
+from federation.planning.failover.application import handed_states
+from federation.planning.failover.handover import with_state
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.federatedobject.provenance import is_hand_written
 from federation.planning.overrides.errors import FAILED_OVERRIDES, OverrideError
@@ -83,6 +86,7 @@ class Renderer:
         )
         self._patches = patches_by_cluster(spec.get("overrides") or (), type_.controllers)
         self._failed = failed_overrides(federated)
+        self._handed = handed_states(federated)
         self._by_users: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
         self._subjects: dict[bytes, Rendered] = {}
         self._source: Rendered | None = None
@@ -94,8 +98,10 @@ class Renderer:
             return found
         if (failure := self._failed.get(cluster)) is not None:
             raise RenderError(failure)
-        patches = self._patches.get(cluster)
-        if patches:
+        patches, state = self._patches.get(cluster), self._handed.get(cluster)
+        if state is not None:
+            found = self._finish(with_state(_override(self._base, patches or ()), state))
+        elif patches:
             found = self._finish(_override(self._base, patches))
         elif self._plain is None:
             found = self._plain = self._finish(self._base)
@@ -129,17 +135,19 @@ class Renderer:
             entries = (self._federated.get("spec") or {}).get("overrides") or ()
             kept = [entry for entry in entries if is_by_hand or entry.get("controller") not in _NOT_OF_USERS]
             self._by_users = patches_by_cluster(kept, self._controllers)
-        patches = self._by_users.get(cluster) or ()
-        if not patches and not is_by_hand:
+        patches, state = self._by_users.get(cluster) or (), self._handed.get(cluster)
+        if not patches and not is_by_hand and state is None:
             return None
-        key = orjson.dumps(patches)
+        key = orjson.dumps((patches, None if state is None else msgspec.structs.asdict(state)))
         found = self._subjects.get(key)
         if found is None:
             try:
-                found = _to_subject(self._base, _override(self._base, patches))
+                overridden = _override(self._base, patches)
             except RenderError:
                 # A user's patch may depend on the scheduler's.
-                found = _to_subject(self._base, _override(self._base, self._patches[cluster]))
+                overridden = _override(self._base, self._patches[cluster])
+            # What a member reported is judged as what users override: both are chosen by others than the host's users.
+            found = _to_subject(self._base, overridden if state is None else with_state(overridden, state))
             self._subjects[key] = found
         return found
 

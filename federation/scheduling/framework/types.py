@@ -285,6 +285,8 @@ class SchedulingUnit:
     preferred: tuple[PreferredTerm, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     ended_tolerations: Mapping[str, Taint] = field(default_factory=dict)
+    avoided: Mapping[str, str] = field(default_factory=dict)
+    """Clusters that the unit leaves or has left because it was unhealthy there, with the reasons."""
     max_clusters: int | None = None
     min_replicas: Mapping[str, int] = field(default_factory=dict)
     max_replicas: Mapping[str, int] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Resolve simple paths in a schema: `.spec.name` and `.spec['my-name']`. Pure.
 
 `fieldPath` of validation rules may also contain map keys; `selectableFields` may not use brackets. The JSONPath of
-printer columns is in `printers/jsonpath.py`.
+printer columns is in `apimachinery/jsonpath.py`.
 """
 
 import re

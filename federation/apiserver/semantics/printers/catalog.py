@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import orjson
 
+from federation.apimachinery import jsonpath
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.kinds.kinds import KindInfo, PrinterColumn
 from federation.apiserver.semantics.printers import (
     clustercolumns,
-    jsonpath,
     othercolumns,
     podcolumns,
     storagecolumns,

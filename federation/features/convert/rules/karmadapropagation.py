@@ -14,12 +14,21 @@ from federation.features.convert.rules.karmadaselection import (
     to_cluster_choice,
     to_resource_selectors,
 )
+from federation.planning.failover.handover import path_problem
 
 _TAINTS = {
     "cluster.karmada.io/not-ready": names.TAINT_NOT_READY,
     "cluster.karmada.io/unreachable": names.TAINT_UNREACHABLE,
 }
-_UNSCHEDULABLE_S = 300
+_PURGE_MODES = {
+    "Directly": "Directly",
+    "Immediately": "Directly",
+    "Graciously": "Graciously",
+    "Gracefully": "Graciously",
+    "Never": "Never",
+}
+"""Karmada's modes, and the names that they had in earlier versions."""
+_UNHEALTHY_S = 300
 """Karmada's default of failover.application.decisionConditions.tolerationSeconds."""
 _DROPPED: tuple[tuple[str, str, tuple[object, ...]], ...] = (
     ("dependentOverrides", "apply override policies before the objects; they are printed first", ([],)),
@@ -179,25 +188,24 @@ def _failover(failover: FieldReader, *, is_divided: bool) -> Object:
     if not failover.has("application"):
         return converted
     application = failover.child("application")
-    if not is_divided:
-        application.note("", "replicas that cannot be scheduled move only if the workload is divided")
-        application.any("decisionConditions")
-        application.any("purgeMode")
-    else:
-        seconds = application.child("decisionConditions").number("tolerationSeconds", _UNSCHEDULABLE_S)
+    seconds = application.child("decisionConditions").number("tolerationSeconds", _UNHEALTHY_S) or _UNHEALTHY_S
+    if is_divided:  # replicas without a node are unhealthy there, too, and move one by one here
         converted["autoMigration"] = {"when": {"podUnschedulableFor": f"{seconds}s"}}
-        application.note("", "replicas move when they cannot be scheduled, not when they are unhealthy")
-        if application.text("purgeMode") == "Never":
-            converted["autoMigration"]["keepUnschedulableReplicas"] = True
-        else:
-            application.drop(
-                "purgeMode",
-                "replicas that cannot be scheduled are replaced at once",
-                unless=("Immediately", "Directly"),
-            )
-    application.drop("gracePeriodSeconds", "replicas that cannot be scheduled are replaced at once")
-    _drop_state(application)
+    moves: Object = {"tolerationSeconds": seconds}
+    moves["purgeMode"] = _PURGE_MODES[application.one_of("purgeMode", tuple(_PURGE_MODES), "Graciously")]
+    if (grace_s := application.number("gracePeriodSeconds")) is not None:
+        moves["gracePeriodSeconds"] = grace_s
+    if rules := [_state_rule(rule) for rule in application.child("statePreservation").children("rules")]:
+        moves["statePreservation"] = {"rules": rules}
+    converted.setdefault("failover", {})["application"] = moves
     return converted
+
+
+def _state_rule(rule: FieldReader) -> Object:
+    path = rule.text("jsonPath")
+    if problem := path_problem(path):
+        rule.note("jsonPath", problem)
+    return {"aliasLabelName": rule.text("aliasLabelName"), "jsonPath": path}
 
 
 def _drop_state(behavior: FieldReader) -> None:

@@ -193,15 +193,34 @@ def test_failover_of_clusters_and_of_applications() -> None:
         "application": {"decisionConditions": {"tolerationSeconds": 120}, "purgeMode": "Never"},
     }
     (found,), notes = converted(policy(failover=failover, placement={"replicaScheduling": STATIC}))
-    assert found["spec"]["failover"] == {"mode": "Auto", "graceSeconds": 60}
-    assert found["spec"]["autoMigration"] == {
-        "when": {"podUnschedulableFor": "120s"},
-        "keepUnschedulableReplicas": True,
-    }
-    assert [note.field for note in notes] == ["spec.failover.cluster.purgeMode", "spec.failover.application"]
+    application = {"tolerationSeconds": 120, "purgeMode": "Never"}
+    assert found["spec"]["failover"] == {"mode": "Auto", "graceSeconds": 60, "application": application}
+    assert found["spec"]["autoMigration"] == {"when": {"podUnschedulableFor": "120s"}}
+    assert [note.field for note in notes] == ["spec.failover.cluster.purgeMode"]
     (found,), notes = converted(policy(failover=failover))
     assert "autoMigration" not in found["spec"]
-    assert notes[-1].field == "spec.failover.application"
+    assert found["spec"]["failover"]["application"] == application
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [("Directly", "Directly"), ("Immediately", "Directly"), ("Gracefully", "Graciously")]
+)
+def test_failover_of_applications_with_their_state_is_taken_over_as_it_is(theirs: str, ours: str) -> None:
+    rule = {"aliasLabelName": "example.com/savepoint", "jsonPath": "{ .jobStatus.upgradeSavepointPath }"}
+    application = {
+        "decisionConditions": {"tolerationSeconds": 20},
+        "purgeMode": theirs,
+        "gracePeriodSeconds": 90,
+        "statePreservation": {"rules": [rule]},
+    }
+    (found,), notes = converted(policy(failover={"application": application}))
+    assert notes == []
+    assert found["spec"]["failover"]["application"] == {
+        "tolerationSeconds": 20,
+        "purgeMode": ours,
+        "gracePeriodSeconds": 90,
+        "statePreservation": {"rules": [{**rule, "jsonPath": "{ .jobStatus.upgradeSavepointPath }"}]},
+    }
 
 
 def test_fields_without_counterpart_are_noted_unless_they_have_the_default() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
+from federation.apimachinery import jsonpath
 from federation.apiserver.semantics.kinds.builtin import builtin_kinds
 from federation.apiserver.semantics.kinds.kinds import KindInfo, PrinterColumn
-from federation.apiserver.semantics.printers import jsonpath
 from federation.apiserver.semantics.printers.printing import to_table
 from federation.apiserver.semantics.printers.table import human_duration
 

@@ -27,7 +27,7 @@ Step = tuple[str, Any]
 @lru_cache(maxsize=1024)
 def parse(path: str) -> tuple[Step, ...] | None:
     """Return the steps of a path, None for unsupported syntax."""
-    text = path.strip().removeprefix("{").removesuffix("}").removeprefix("$")
+    text = path.strip().removeprefix("{").removesuffix("}").strip().removeprefix("$")
     steps: list[Step] = []
     at = 0
     while at < len(text):

@@ -1,0 +1,71 @@
+"""Decisions that wait: for a user, for the host's admission, for other objects, or for another cluster. Pure.
+
+`decide.py` has the rows that they belong to.
+"""
+
+from federation.api import names
+from federation.delivery.rules.decision import Decision, Question
+from federation.delivery.rules.facts import Facts
+from federation.delivery.rules.plan import PENDING_STATUS, Operation
+from federation.delivery.rules.status import ClusterStatus
+from federation.planning.failover.application import PurgeMode
+from federation.planning.rendering.verdicts import Outcome
+from federation.planning.status.delivery import describe_drift
+
+_REMOVAL_RECHECK_S = 2.0
+
+
+def operation_of(facts: Facts) -> Operation:
+    """Return the operation that brings the wanted content into the cluster."""
+    return Operation.UPDATE if facts.exists else Operation.CREATE
+
+
+def keep_old_copy(facts: Facts) -> Decision:
+    """Keep what an unhealthy workload left behind."""
+    message = "the unhealthy workload left this cluster; its copy stays until the new one is healthy"
+    if facts.purge is PurgeMode.NEVER:
+        message = f"the unhealthy workload left this cluster; its copy stays until annotation {names.PURGE} names it"
+    return Decision(status=ClusterStatus.WAITING_FOR_REMOVAL, message=message)
+
+
+def await_removal(facts: Facts) -> Decision:
+    """Wait until a copy that must not run twice is gone elsewhere."""
+    message = f"the copy in {facts.waits_for_removal} has to be gone first"
+    return Decision(
+        status=PENDING_STATUS[Operation.CREATE], message=message, recheck_after_s=_REMOVAL_RECHECK_S, shows_object=False
+    )
+
+
+def pause(facts: Facts) -> Decision:
+    """Stop corrections that somebody undoes again and again."""
+    assert facts.pause is not None
+    drift = facts.pause.drift
+    message = f"{describe_drift(drift)} again and again; it is corrected again at {drift.paused_until}"
+    return Decision(status=ClusterStatus.CORRECTION_PAUSED, message=message, recheck_after_s=facts.pause.left_s)
+
+
+def hold(facts: Facts) -> Decision:
+    """Hold a write that the host's admission has not admitted."""
+    # The condition Admitted has the message, once for all clusters that share it.
+    held = facts.held
+    assert held is not None
+    if held.verdict is None:
+        status = ClusterStatus.ADMISSION_PENDING
+    elif held.verdict.outcome is Outcome.REFUSED:
+        status = ClusterStatus.ADMISSION_REFUSED
+    else:
+        status = ClusterStatus.ADMISSION_FAILED
+    question = Question.ADMISSION if held.is_open else None
+    return Decision(status=status, held=held.verdict, question=question, recheck_after_s=held.recheck_after_s)
+
+
+def await_followers(facts: Facts) -> Decision:
+    """Wait for objects that the pods need."""
+    wait = facts.missing
+    assert wait is not None
+    return Decision(
+        status=PENDING_STATUS[operation_of(facts)],
+        message=wait.message,
+        recheck_after_s=wait.recheck_after_s,
+        is_brief=wait.is_brief,
+    )

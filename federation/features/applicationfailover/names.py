@@ -1,0 +1,13 @@
+"""Event reasons of application failover, on the workload; all but the first are reasons of its condition too."""
+
+EVENT_MOVES = "ApplicationMoves"
+REASON_HEALTHY = "Healthy"
+REASON_NOT_KNOWN = "NotKnown"
+REASON_UNHEALTHY = "Unhealthy"
+"""It is unhealthy somewhere, and its toleration has not ended, or it is on its way."""
+REASON_BAD_TEMPLATE = "BadTemplate"
+"""No copy of the template has been healthy since it was written."""
+REASON_UNHEALTHY_EVERYWHERE = "UnhealthyEverywhere"
+REASON_LIMIT = "MoveLimitReached"
+EVENT_NO_STATE = "StateNotFound"
+EVENT_PURGE_WAITS = "OldCopyStays"

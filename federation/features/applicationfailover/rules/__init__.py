@@ -1,0 +1,1 @@
+"""Health of one copy, and which cluster a workload leaves. Pure."""
