@@ -11,6 +11,7 @@ from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, SECRETS, Object
 from federation.delivery.host.followerwait import FollowerReadiness, FollowerWait
 from federation.delivery.members.propagation import BRIEF_S
+from federation.delivery.rules.names import EVENT_FOLLOWER_MISSING
 from federation.runtime.controller import Key
 
 WAIT_S = 60.0
@@ -64,7 +65,7 @@ async def test_a_write_waits_briefly_then_longer_and_then_goes_without_its_follo
         await host.clock.advance(1)
         assert waits.ask() is None
         text = 'cluster "m1": propagated without ConfigMap app, missing there after 60 s'
-        assert host.reported == [(names.EVENT_FOLLOWER_MISSING, text)]
+        assert host.reported == [(EVENT_FOLLOWER_MISSING, text)]
 
 
 async def test_a_write_waits_for_no_follower_that_is_there_or_never_comes() -> None:

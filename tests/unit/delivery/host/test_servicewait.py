@@ -7,9 +7,9 @@ from typing import Any
 from tests.support.member_world import a_deployment
 from tests.unit.delivery.host.hosting import Host, a_host
 
-from federation.api import names
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.delivery.host.servicewait import ServiceReadiness
+from federation.delivery.rules.names import EVENT_SERVICE_NOT_READY
 from federation.runtime.controller import Key
 
 KEY = Key("", "guard-validatingwebhookconfigurations")
@@ -84,7 +84,7 @@ async def test_pods_that_are_delivered_may_take_five_minutes() -> None:
         await each.host.clock.advance(1)
         assert each.ask() is None
         text = 'cluster "m1": propagated although no pod of Service default/guard is ready after 300 s'
-        assert each.host.reported == [(names.EVENT_SERVICE_NOT_READY, text)]
+        assert each.host.reported == [(EVENT_SERVICE_NOT_READY, text)]
 
 
 async def test_a_ready_pod_of_any_workload_behind_the_service_is_enough() -> None:

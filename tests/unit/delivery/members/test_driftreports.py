@@ -1,12 +1,17 @@
 """Which corrections users are told of, in which words, and how often."""
 
-from federation.api import names
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.delivery.members.driftreports import REPORTS_PER_MINUTE, DriftReports
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.rules.corrections import Correction
 from federation.delivery.rules.memberrecord import MemberKey
+from federation.delivery.rules.names import (
+    EVENT_CORRECTION_PAUSED,
+    EVENT_DRIFT_CORRECTED,
+    EVENT_REPLICAS_HANDED_OVER,
+    EVENT_REPLICAS_TAKEN_BACK,
+)
 from federation.planning.drift.fields import Author, Field
 from federation.planning.drift.fights import CORRECTIONS_MAX
 
@@ -31,7 +36,7 @@ def test_the_first_of_many_corrections_is_reported_and_then_the_pause() -> None:
     for _ in range(CORRECTIONS_MAX):
         each.correct()
     ((type_, reason, message),) = each.reported
-    assert (type_, reason) == ("Normal", names.EVENT_DRIFT_CORRECTED)
+    assert (type_, reason) == ("Normal", EVENT_DRIFT_CORRECTED)
     assert message.startswith('cluster "m1": ')
     assert "spec.replicas" in message
     assert "kubectl-edit" in message
@@ -39,7 +44,7 @@ def test_the_first_of_many_corrections_is_reported_and_then_the_pause() -> None:
     each.correct()
     each.correct()
     _, (type_, reason, message) = each.reported
-    assert (type_, reason) == ("Warning", names.EVENT_CORRECTION_PAUSED)
+    assert (type_, reason) == ("Warning", EVENT_CORRECTION_PAUSED)
     assert f"more than {CORRECTIONS_MAX} times within" in message
     assert "pause until 2026-01-01T" in message
 
@@ -71,6 +76,6 @@ def test_an_owner_of_replicas_is_reported_when_it_comes_and_when_it_goes() -> No
     each.reports.report_scaler({}, "m1", "hpa", "")
     owner = 'cluster "m1": HorizontalPodAutoscaler "hpa"'
     assert each.reported == [
-        ("Normal", names.EVENT_REPLICAS_HANDED_OVER, f"{owner} owns the replicas from now on"),
-        ("Normal", names.EVENT_REPLICAS_TAKEN_BACK, f"{owner} is gone; the replicas are the federation's again"),
+        ("Normal", EVENT_REPLICAS_HANDED_OVER, f"{owner} owns the replicas from now on"),
+        ("Normal", EVENT_REPLICAS_TAKEN_BACK, f"{owner} is gone; the replicas are the federation's again"),
     ]
