@@ -5,12 +5,14 @@ instead of the raw configuration; `runtime/federatedtypes.py` keeps the live set
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from federation.api import names
+from federation.api.components import NO_COMPONENTS, Components, parse_components
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, CORE_GROUP, FEDERATED_OBJECTS, KRUISE_GROUP
+from federation.api.shippedcomponents import shipped_components
 from federation.apimachinery import dotpaths, nameformats
 from federation.apimachinery.resources import Object, Resource
 
@@ -63,6 +65,7 @@ class FederatedType:
     health_expression: str = ""
     """The CEL expression that says whether a member object is healthy, "" without one."""
     scale_target_ref_path: dotpaths.Path = ()
+    components: Components = NO_COMPONENTS
     uid: str = ""
     ending: Ending = Ending.NOT
 
@@ -106,9 +109,10 @@ def from_config(config: Mapping[str, Any]) -> FederatedType:
     collection = spec.get("statusCollection") or {}
     aggregation = spec.get("statusAggregation") or {}
     annotations, stages = metadata.get("annotations") or {}, spec.get("controllers")
+    resource = _resource(spec.get("sourceType") or {})
     return FederatedType(
         name=str(metadata["name"]),
-        resource=_resource(spec.get("sourceType") or {}),
+        resource=resource,
         controllers=_DEFAULT_PIPELINE if stages is None else tuple(stage for stage in map(tuple, stages) if stage),
         paths=PathDefinition(
             label_selector=dotpaths.split(definition.get("labelSelector", "")),
@@ -127,9 +131,19 @@ def from_config(config: Mapping[str, Any]) -> FederatedType:
         auto_migration=bool((spec.get("autoMigration") or {}).get("enabled", False)),
         health_expression=str((spec.get("health") or {}).get("expression") or ""),
         scale_target_ref_path=dotpaths.split(annotations.get(names.SCALE_TARGET_REF_PATH, "")),
+        components=_components(resource, spec),
         uid=str(metadata.get("uid", "")),
         ending=_ending(metadata),
     )
+
+
+def _components(resource: Resource, spec: Mapping[str, Any]) -> Components:
+    """Return the configuration's components, those that ship for the kind if it has none."""
+    entries, gang = spec.get("components"), spec.get("gang")
+    if entries is not None:
+        return parse_components(entries, gang)
+    shipped = shipped_components(resource.group, resource.kind)
+    return replace(parse_components((), gang), rules=shipped.rules) if gang and shipped.rules else shipped
 
 
 def _ending(metadata: Mapping[str, Any]) -> Ending:

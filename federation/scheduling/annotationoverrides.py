@@ -97,6 +97,12 @@ def _read_sticky(text: str) -> dict[str, Any]:
     return {"sticky": text == "true"}
 
 
+def _read_gang(text: str) -> dict[str, Any]:
+    if text not in ("Always", "Never"):
+        raise ValueError(text)
+    return {"gang": text}
+
+
 def _read_selector(text: str) -> dict[str, Any]:
     labels = orjson.loads(text)
     if not isinstance(labels, dict | None):
@@ -168,6 +174,7 @@ _READERS = {
     names.TOLERATIONS: _read_tolerations,
     names.MAX_CLUSTERS: _read_max_clusters,
     names.PLACEMENTS: _read_placements,
+    names.GANG: _read_gang,
 }
 _OVERRIDING = frozenset(_READERS)
 FORMS = {
@@ -181,5 +188,6 @@ FORMS = {
     names.TOLERATIONS: '[{"key":"gpu","operator":"Exists"}]',
     names.MAX_CLUSTERS: "a number from 0",
     names.PLACEMENTS: '[{"cluster":"east","preferences":{"weight":2}}]',
+    names.GANG: "Always or Never",
 }
 """The expected form of each annotation, for warnings."""

@@ -10,8 +10,10 @@ Pure: time is an argument. Nothing is stored; after a restart the protection is 
 Decision: docs/decisions/0083-decisions-count-each-other.md
 """
 
-from collections import defaultdict, deque
-from collections.abc import Hashable, Iterable, Mapping
+import heapq
+import itertools
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from federation.scheduling.framework.assumed import (
@@ -30,6 +32,14 @@ class _AssumedEntry(NamedTuple):
     until_s: float
 
 
+class WholePart(NamedTuple):
+    """The pods of an object with one request, as a unit of their own."""
+
+    key: Hashable
+    request: Request
+
+
+_WHOLE_EXTRA_S = 240.0
 _Change = tuple[Hashable, str, _AssumedEntry | None, _AssumedEntry | None]
 """A unit, a cluster, the entry before and the entry after."""
 
@@ -41,7 +51,10 @@ class AssumeCache:
         self._lifetime_s = lifetime_s
         self._entries: defaultdict[str, dict[Hashable, _AssumedEntry]] = defaultdict(dict)
         self._clusters_of: defaultdict[Hashable, set[str]] = defaultdict(set)
-        self._expiries: deque[tuple[float, Hashable]] = deque()
+        self._expiries: list[tuple[float, int, Hashable]] = []
+        self._requests_of: dict[Hashable, tuple[Request, ...]] = {}
+        """The requests of the pods of objects with components."""
+        self._count = itertools.count()
         self._sums: defaultdict[str, dict[Request, int]] = defaultdict(dict)
         self._displaced = DisplacedCounts()
         self._weight = 0
@@ -51,7 +64,7 @@ class AssumeCache:
     def snapshot(self, now_s: float) -> AssumedReplicas:
         """Return the assumed replicas per cluster and request; the mapping never changes."""
         while self._expiries and self._expiries[0][0] <= now_s:
-            until_s, key = self._expiries.popleft()
+            until_s, _, key = heapq.heappop(self._expiries)
             held = [(cluster, self._entries[cluster][key]) for cluster in self._clusters_of.get(key, ())]
             self._put([(key, cluster, old, None) for cluster, old in held if old.until_s <= until_s])
         if self._changed:
@@ -84,14 +97,36 @@ class AssumeCache:
             entry = _AssumedEntry(request, old.replicas + added, until_s if added > 0 else old.until_s)
             changes.append((key, cluster, old, entry if entry.replicas > 0 else None))
         if changes or added_first:
-            self._expiries.append((until_s, key))
+            heapq.heappush(self._expiries, (until_s, next(self._count), key))  # of keys that cannot be compared
             self._put(changes)
             self._put_first(key, request, added_first, until_s)
 
+    def assume_whole(
+        self,
+        key: Hashable,
+        pods: Mapping[Request, int],
+        before: Collection[str],
+        after: Collection[str],
+        now_s: float,
+    ) -> None:
+        """Record that all pods of an object with components go to each cluster of `after`, and leave the others.
+
+        They count longer than replicas: an operator may create them late, and all of them must find their room.
+        """
+        requests = [request for request, count in pods.items() if count]
+        parts = {WholePart(key, request) for request in (*requests, *self._requests_of.get(key, ()))}
+        for part in parts:
+            count = pods.get(part.request, 0)
+            left, joined = (dict.fromkeys(names, count) for names in (before, after))
+            self.assume(part, part.request, left, joined, now_s + _WHOLE_EXTRA_S)
+        if requests:
+            self._requests_of[key] = tuple(requests)
+
     def forget(self, key: Hashable) -> None:
         """Remove a unit's assumed replicas."""
-        clusters = self._clusters_of.get(key, ())
-        self._put([(key, cluster, self._entries[cluster][key], None) for cluster in clusters])
+        for part in (key, *[WholePart(key, request) for request in self._requests_of.pop(key, ())]):
+            clusters = self._clusters_of.get(part, ())
+            self._put([(part, cluster, self._entries[cluster][part], None) for cluster in clusters])
 
     def confirm(self, cluster: str, before: Resources, after: Resources) -> None:
         """Remove the entries, oldest first, that account for the difference between a cluster's last two reports."""

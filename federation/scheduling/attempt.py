@@ -28,7 +28,7 @@ from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.types import Assumed, SchedulingMode, SchedulingUnit, Taint, Toleration
 from federation.scheduling.movecauses import NO_CAUSE, QuietCauses, quiet_causes, with_causes
 from federation.scheduling.names import IGNORED_PLUGINS, REASON_POLICY_NOT_FOUND, REASON_PROFILE_NOT_FOUND, REBALANCED
-from federation.scheduling.podrequest import request_of, shape_of
+from federation.scheduling.podrequest import has_pods, request_of
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, PolicyRef
 from federation.scheduling.profiles import Profiles
@@ -202,19 +202,19 @@ def assess(
     annotated = _with_annotations(attempt.federated, attempt.annotations)
     federated, ignored = with_allowed_annotations(annotated, inputs.annotation_policy)
     template = federated["spec"]["template"]
-    request, replicas = request_of(template), attempt.federated_type.replicas(template)
+    type_, request = attempt.federated_type, request_of(template, attempt.federated_type)
     spread = inputs.spreads.find(federated)
     chosen = options or UnitOptions()
     ended = _ended_tolerations(federated, policy, snapshot, now, chosen)
     triggers = inputs.triggers.triggers(
         ObjectTriggers(
             annotations=federated["metadata"].get("annotations") or {},
-            replicas=replicas,
+            replicas=type_.replicas(template),
             request=request,
             policy=policy,
             profile_hash=inputs.profiles.hash(policy.profile),
             plugin_fields_hash=inputs.profiles.plugin_fields_hash(policy.profile, template),
-            spread_hash=spread.hash(template, replicas or 0, snapshot) if spread is not None else "",
+            spread_hash=spread.hash(template, type_.replicas(template) or 0, snapshot) if spread is not None else "",
             ended_tolerations=_relevant_ends(attempt, ended, present.get(names.SCHEDULING_TRIGGERS)),
         ),
         snapshot,
@@ -232,7 +232,7 @@ def assess(
             return Deferred(comparison)
     unit = build_unit(
         federated,
-        attempt.federated_type,
+        type_,
         policy,
         snapshot,
         counts_cpu_and_memory=chosen.counts_cpu_and_memory,
@@ -243,7 +243,7 @@ def assess(
         ended=ended,
     )
     unit = with_causes(unit, policy, comparison, present, quiet)
-    if unit.namespace in inputs.quotas and shape_of(template) is not None:
+    if unit.namespace in inputs.quotas and has_pods(template, type_):
         unit = replace(unit, quota=inputs.quotas.headroom(key_in(federated), unit, snapshot.by_name))
     is_divided, is_spread = _divides(policy, federated), spread is not None
     return Due(unit, profile, policy, triggers.text, comparison, ignored, is_divided, is_spread, quiet)
@@ -382,6 +382,12 @@ def unchanged_patch(attempt: SchedulingAttempt, assessment: Assessment) -> Part 
 def assume(assume_cache: AssumeCache, key: Hashable, decision: Decision, now_s: float) -> None:
     """Add the decision's new replicas to the assume cache, before any member can report them."""
     unit = decision.unit
+    if unit.pods and unit.mode is SchedulingMode.DUPLICATE:
+        counts = {component.shape.request: 0 for component in unit.pods}
+        for component in unit.pods:
+            counts[component.shape.request] += component.count
+        assume_cache.assume_whole(key, counts, unit.current.keys(), decision.placements.keys(), now_s)
+        return
     each = unit.desired_replicas or 0
     before, after = (
         {name: each if count is None else count for name, count in placements.items()}

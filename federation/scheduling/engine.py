@@ -28,6 +28,7 @@ from federation.scheduling.framework.cycle import (
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.division import current_replicas
 from federation.scheduling.framework.expectedload import with_assumed
+from federation.scheduling.framework.gangs import within_room
 from federation.scheduling.framework.orderedgroups import Tier, in_order, within_groups
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.registry import PluginRegistry
@@ -177,8 +178,13 @@ class Engine:
         except PluginError as error:
             return results.end(Outcome.PLUGIN_FAILED, f"profile {profile.name}: {error}")
         results.filtered = filtered = yield from framework.run_filters(cycle)
+        waits = ""
+        if unit.is_gang:
+            filtered, waits = within_room(unit, filtered, results.snapshot.by_name, cycle.state)
+            results.filtered = filtered
         if not filtered.feasible:
-            return results.end(Outcome.NO_FEASIBLE_CLUSTER, availability(results.snapshot, filtered))
+            reason = availability(results.snapshot, filtered)
+            return results.end(Outcome.NO_FEASIBLE_CLUSTER, f"{waits}; {reason}" if waits else reason)
         tiers: list[Tier] = []
         if unit.groups:
             results.filtered, tiers = within_groups(unit, filtered)

@@ -1,18 +1,31 @@
 """The resource request and node needs of one replica, from its manifest (docs/reference/scheduling.md).
 
-`clusterresources.py` sums the requests of its pod. Kinds without a pod request nothing. Amounts are integers as
-in `framework/types.py`.
+`clusterresources.py` sums the requests of its pod. Kinds without a pod request nothing, unless their type says which
+components they have: then the object as a whole is one replica (`demand_of`). Amounts are integers as in
+`framework/types.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from federation.api.federatedtype import FederatedType
 from federation.api.selectors import compile_cluster_terms
 from federation.apimachinery import dotpaths
 from federation.apimachinery.quantity import to_int64
+from federation.apimachinery.selectors import SelectorError
 from federation.planning.clusters.clusterresources import spec_requests
 from federation.planning.clusters.nodeclasses import ceil_amounts
-from federation.scheduling.framework.types import ANY_NODE, NodeNeeds, PodShape, pod_shape
+from federation.planning.components import ComponentError, ComponentPods, pods_of
+from federation.scheduling.framework.types import (
+    ANY_NODE,
+    CPU,
+    MEMORY,
+    PODS,
+    NodeNeeds,
+    PodSet,
+    PodShape,
+    pod_shape,
+)
 from federation.scheduling.policyspec import to_tolerations
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -30,10 +43,75 @@ _POD_SPEC_OF: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def request_of(template: Mapping[str, Any]) -> dict[str, int]:
-    """Return the request of one pod of the object, {} when it has no pods or its pods request nothing."""
+def request_of(template: Mapping[str, Any], type_: FederatedType | None = None) -> dict[str, int]:
+    """Return the request of one replica: of one pod, or of what an object with components has for each of its replicas.
+
+    An object without a number of replicas is one replica. The request is {} without pods, or when they request nothing.
+    """
     pod = pod_spec_of(template)
-    return {} if pod is None else _pod_request(pod)
+    if pod is not None:
+        return _pod_request(pod)
+    return {} if type_ is None else _per_replica(total_request(demand_of(template, type_)), template, type_)
+
+
+def pods_per_replica(template: Mapping[str, Any], type_: FederatedType) -> int:
+    """Return how many pods run at the same time for each replica."""
+    if pod_spec_of(template) is not None or not type_.components.rules:
+        return 1
+    return _per_replica({PODS: pod_count(demand_of(template, type_))}, template, type_)[PODS]
+
+
+def _per_replica(total: Mapping[str, int], template: Mapping[str, Any], type_: FederatedType) -> dict[str, int]:
+    replicas = type_.replicas(template) or 1
+    return {name: -(-amount // replicas) for name, amount in total.items()}
+
+
+def has_pods(template: Mapping[str, Any], type_: FederatedType) -> bool:
+    """Return whether the object is known to start pods."""
+    return bool(type_.components.rules) or pod_spec_of(template) is not None
+
+
+def demand_of(template: Mapping[str, Any], type_: FederatedType) -> tuple[PodSet, ...]:
+    """Return the pods of an object by component; () for a kind without components, or if they cannot be counted."""
+    try:
+        return counted_demand_of(template, type_)
+    except ComponentError:
+        return ()
+
+
+def counted_demand_of(template: Mapping[str, Any], type_: FederatedType) -> tuple[PodSet, ...]:
+    """Return the pods of an object by component; ComponentError if they cannot be counted."""
+    pods = tuple(map(_pod_set, pods_of(template, type_.components)))
+    # Steps run one after the other: the largest counts for all of them.
+    return (max(pods, key=_largest),) if type_.components.is_sequence and pods else pods
+
+
+def total_request(pods: Iterable[PodSet]) -> dict[str, int]:
+    """Return what all the pods request together."""
+    total: dict[str, int] = {}
+    for component in pods:
+        for name, amount in component.shape.request:
+            total[name] = to_int64(total.get(name, 0) + amount * component.count)
+    return total
+
+
+def pod_count(pods: Iterable[PodSet]) -> int:
+    """Return how many pods there are."""
+    return sum(component.count for component in pods)
+
+
+def _largest(pods: PodSet) -> tuple[int, int]:
+    amounts = total_request((pods,))
+    return amounts.get(CPU, 0), amounts.get(MEMORY, 0)
+
+
+def _pod_set(component: ComponentPods) -> PodSet:
+    try:
+        needs = _node_needs(component.pod)
+    except (SelectorError, AttributeError, TypeError, KeyError) as error:
+        raise ComponentError(f"{component.name}: the affinity or tolerations of its pods are malformed") from error
+    shape = pod_shape(tuple(sorted(_pod_request(component.pod).items())), needs)
+    return PodSet(component.name, component.count, component.least, shape)
 
 
 def node_needs_of(template: Mapping[str, Any]) -> NodeNeeds:

@@ -138,6 +138,8 @@ class Policy:
     """Whether it takes objects from the policy that their last decision followed."""
     rollout: str | None = None
     """The annotation with its rollout rules, None without any."""
+    gang: str = ""
+    """Always, Never, or "" where the kind of an object says whether its pods start together."""
 
     @property
     def follows_content(self) -> bool:
@@ -182,6 +184,7 @@ def compile_policy(source: Mapping[str, Any]) -> Policy:
         precedence=int(spec.get("priority") or 0),
         preempts=spec.get("preemption") != "Never",
         rollout=_rollout(ref, spec),
+        gang=str(spec.get("gang") or ""),
     )
 
 

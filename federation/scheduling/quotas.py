@@ -15,7 +15,7 @@ from federation.api.federatedtype import FederatedType
 from federation.planning.federatedobject.placements import current_clusters
 from federation.scheduling.framework.quotaheadroom import Charge, Headroom, Quota, amounts_of, limit_of
 from federation.scheduling.framework.types import Cluster, SchedulingUnit
-from federation.scheduling.podrequest import request_of, shape_of
+from federation.scheduling.podrequest import has_pods, pods_per_replica, request_of
 
 
 @dataclass(slots=True)
@@ -104,6 +104,7 @@ class QuotaLedger:
             unit.request,
             _counts(unit.current, unit.desired_replicas),
             clusters,
+            unit.pods_per_replica,
         )
 
     def quota(self, namespace: str, name: str) -> Quota | None:
@@ -133,21 +134,22 @@ def key_in(federated: Mapping[str, Any]) -> tuple[str, str]:
 def charge_of(federated: Mapping[str, Any], federated_type: FederatedType | None) -> Charge | None:
     """Return what a federated object has, as placed; None for kinds without pods and for objects being deleted."""
     template = federated["spec"]["template"]
-    if federated_type is None or shape_of(template) is None:
+    if federated_type is None or not has_pods(template, federated_type):
         return None
     return Charge(
-        request_of(template),
+        request_of(template, federated_type),
         _counts(current_clusters(federated, federated_type), federated_type.replicas(template)),
+        pods_per_replica(template, federated_type),
     )
 
 
 def charge_of_decision(unit: SchedulingUnit, placements: Mapping[str, int | None]) -> Charge:
     """Return what a decision gives to the unit."""
-    return Charge(unit.request, _counts(placements, unit.desired_replicas))
+    return Charge(unit.request, _counts(placements, unit.desired_replicas), unit.pods_per_replica)
 
 
 def _counts(placements: Mapping[str, int | None], copies: int | None) -> dict[str, int]:
-    """Return the replicas by cluster; a kind without replicas counts as one pod per cluster."""
+    """Return the replicas by cluster; a kind without replicas counts as one per cluster."""
     each = 1 if copies is None else copies
     return {name: each if count is None else count for name, count in placements.items()}
 

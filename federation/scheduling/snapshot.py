@@ -308,6 +308,7 @@ def _to_node_class(entry: Mapping[str, Any]) -> NodeClass:
         largest=_at_least_0(entry.get("largest")),
         nodes=tuple([nodes for nodes, _ in groups]),
         free={name: tuple([max(0, free.get(name, 0)) for _, free in groups]) for name in resources},
+        size=max(0, int(entry.get("nodes") or 0)),
     )
 
 

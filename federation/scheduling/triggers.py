@@ -39,6 +39,7 @@ HASHED_ANNOTATIONS = (
     names.CLUSTER_SELECTOR,
     names.DRY_RUN,
     names.FOLLOWS_OBJECT,
+    names.GANG,
     names.GIVES_WAY,
     names.MAX_CLUSTERS,
     names.PLACEMENTS,

@@ -13,6 +13,7 @@ from typing import Any
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.planning.automigration import migrationinfo
+from federation.planning.components import ComponentError, is_gang
 from federation.planning.failover.application import avoided_clusters
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.placement.failback import Offers
@@ -26,11 +27,14 @@ from federation.scheduling.framework.types import (
     AutoMigration,
     CustomMigration,
     GroupVersionKind,
+    PodSet,
+    PodShape,
     SchedulingMode,
     SchedulingUnit,
     Taint,
+    pod_shape,
 )
-from federation.scheduling.podrequest import node_needs_of, request_of
+from federation.scheduling.podrequest import counted_demand_of, node_needs_of, pods_per_replica, request_of, shape_of
 from federation.scheduling.policyspec import Policy, Preferences
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.tolerations import with_defaults
@@ -67,13 +71,12 @@ def build_unit(
     annotations = metadata.get("annotations") or {}
     resource = federated_type.resource
     if request is None:
-        request = request_of(template)
+        request = request_of(template, federated_type)
     needs = node_needs_of(template)
     if spread is not None and spread.tolerations:
         # Subsets open nodes to their pods. Without them, a cluster that has only such nodes would be infeasible.
         needs = replace(needs, tolerations=(*needs.tolerations, *spread.tolerations))
-    if not counts_cpu_and_memory:
-        request = {name: request[name] for name in request if name == NVIDIA_GPU or name.startswith(KATALYST_PREFIX)}
+    request = request if counts_cpu_and_memory else _without_cpu_and_memory(request)
     fields: dict[str, Any] = {
         "mode": policy.mode,
         "strategy": policy.strategy,
@@ -84,6 +87,7 @@ def build_unit(
         "max_clusters": policy.max_clusters,
         "topology_spread": policy.topology_spread,
         "groups": policy.groups,
+        "gang": policy.gang,
     }
     preferences = policy.preferences
     if is_overridden(annotations):
@@ -91,9 +95,9 @@ def build_unit(
         preferences = overriding.pop("preferences", preferences)
         fields |= overriding
     fields["tolerations"] = with_defaults(fields["tolerations"], default_toleration_s)
-    if not federated_type.paths.replicas_spec:
-        fields["mode"] = SchedulingMode.DUPLICATE
     desired = federated_type.replicas(template)
+    fields |= _pods(template, federated_type, fields.pop("gang"), desired, counts_cpu_and_memory=counts_cpu_and_memory)
+    fields |= _undivided(federated_type, fields)
     return SchedulingUnit(
         gvk=GroupVersionKind(resource.group, resource.version, resource.kind),
         plural=resource.plural,
@@ -120,6 +124,46 @@ def build_unit(
         **fields,
         **_resolved(preferences, snapshot),
     )
+
+
+def _without_cpu_and_memory(request: Mapping[str, int]) -> dict[str, int]:
+    return {name: request[name] for name in request if name == NVIDIA_GPU or name.startswith(KATALYST_PREFIX)}
+
+
+def _pods(
+    template: Mapping[str, Any], type_: FederatedType, wish: str, desired: int | None, *, counts_cpu_and_memory: bool
+) -> dict[str, Any]:
+    """Return the fields of the unit about the pods of an object with components, or of any gang."""
+    gang = is_gang(template, type_.components, wish)
+    if not gang and (not type_.components.rules or shape_of(template) is not None):
+        return {"is_gang": False}  # A replica is a pod.
+    try:
+        pods = counted_demand_of(template, type_)
+    except ComponentError as error:
+        return {"is_gang": gang, "uncounted": str(error)}
+    if not pods and (shape := shape_of(template)) is not None:
+        count = 1 if desired is None else desired
+        pods = (PodSet("pods", count, count, shape),) if count else ()
+    if not counts_cpu_and_memory:
+        pods = tuple(replace(each, shape=_uncounted(each.shape)) for each in pods)
+    return {"is_gang": gang, "pods": pods, "pods_per_replica": pods_per_replica(template, type_)}
+
+
+def _undivided(type_: FederatedType, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changed fields of an object whose policy divides, and that is not divided.
+
+    A gang goes to one cluster as it is, an object without replicas to each.
+    """
+    if fields["mode"] is not SchedulingMode.DIVIDE or not (fields["is_gang"] or not type_.paths.replicas_spec):
+        return {}
+    limit = fields["max_clusters"]
+    if fields["is_gang"]:
+        limit = 1 if limit is None else min(1, limit)
+    return {"mode": SchedulingMode.DUPLICATE, "max_clusters": limit}
+
+
+def _uncounted(shape: PodShape) -> PodShape:
+    return pod_shape(tuple(sorted(_without_cpu_and_memory(dict(shape.request)).items())), shape.needs)
 
 
 def _custom_migration(annotations: Mapping[str, str]) -> CustomMigration | None:

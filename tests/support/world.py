@@ -92,6 +92,7 @@ class World:
         webhooks: WebhookCaller | None,
         base: "Base | None",
         spreading: Mapping[str, Sequence[NodeShape]],
+        nodes: Mapping[str, Sequence[NodeShape]],
         settings: Mapping[str, Any],
     ) -> None:
         self.seed = seed
@@ -114,6 +115,7 @@ class World:
         """Notes that a failure prints in addition to the state."""
         self.in_flight_max = in_flight_max
         self._spreading = spreading
+        self.nodes = {**nodes, **spreading}
         self._settings = settings
         self._plugins = plugins or _plugins()
         self._webhook_transport = None if service is None else service(self.clock)
@@ -178,7 +180,7 @@ class World:
     async def add_member(self, name: str, labels: Mapping[str, str], copy: StoreCopy | None = None) -> None:
         """Start a member cluster, an empty one without a copy; it is not joined."""
         seed = self.seed * 100 + len(self._started) + 1
-        nodes = self._spreading.get(name, ())
+        nodes = self.nodes.get(name, ())
         member = self.members[name] = Member(
             name,
             self.clock,
@@ -187,6 +189,7 @@ class World:
             has_workloads=self._has_workloads,
             has_reports=self._has_reports,
             nodes=nodes,
+            has_spreads=name in self._spreading,
             copy=copy,
         )
         member.line.judge = functools.partial(objection, self.store, name)
@@ -480,6 +483,7 @@ async def a_world(
     is_new: bool = False,
     guard_share: float = 0.2,
     spreading: Mapping[str, Sequence[NodeShape]] | None = None,
+    nodes: Mapping[str, Sequence[NodeShape]] | None = None,
     replicas_per_minute: int = 600,
     toleration_s: int = 300,
     health_threshold_s: float = 3.0,
@@ -496,7 +500,7 @@ async def a_world(
     from tests.support.invariants import violations
 
     if base is None and not is_new:
-        base = await a_base(*members, labels=labels, spreading=spreading)
+        base = await a_base(*members, labels=labels, spreading=spreading, nodes=nodes)
     random.seed(seed)  # the jitter of pauses
     world = World(
         seed,
@@ -509,6 +513,7 @@ async def a_world(
         webhooks=webhooks,
         base=base,
         spreading=spreading or {},
+        nodes=nodes or {},
         settings={
             "guard_share": guard_share,
             "health_threshold_s": health_threshold_s,
@@ -540,13 +545,22 @@ async def a_base(
     *members: str,
     labels: Mapping[str, Mapping[str, str]] | None = None,
     spreading: Mapping[str, Sequence[NodeShape]] | None = None,
+    nodes: Mapping[str, Sequence[NodeShape]] | None = None,
 ) -> Base:
     """Return the stores of a federation whose members have joined and run no workloads; made once per process."""
-    key = (members, repr((labels or {}, spreading or {})))
+    nodes = {name: nodes[name] for name in members if name in nodes} if nodes else {}
+    key = (members, repr((labels or {}, spreading or {}, nodes)))
     if key not in _bases:
         host, seed = (await a_base(), _SEED_OF_MEMBERS) if members else (None, _SEED_OF_HOST)
         async with a_world(
-            members=members, labels=labels, spreading=spreading, seed=seed, has_workloads=False, base=host, is_new=True
+            members=members,
+            labels=labels,
+            spreading=spreading,
+            nodes=nodes,
+            seed=seed,
+            has_workloads=False,
+            base=host,
+            is_new=True,
         ) as world:
             _bases[key] = world.copy()
     return _bases[key]

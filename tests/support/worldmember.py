@@ -43,6 +43,7 @@ class Member:
         *,
         has_workloads: bool,
         nodes: Sequence[NodeShape] = (),
+        has_spreads: bool = False,
         has_reports: bool,
         copy: StoreCopy | None = None,
     ) -> None:
@@ -51,6 +52,7 @@ class Member:
         self.clock = SkewedClock(clock)
         self._has_workloads = has_workloads
         self._nodes = tuple(nodes)
+        self._has_spreads = has_spreads
         self._has_reports = has_reports
         self._seeds = itertools.count(seed, 1_000_000)
         self._tasks: list[asyncio.Task[None]] = []
@@ -67,7 +69,7 @@ class Member:
         nodes = self._nodes or (NodeShape("node-1", cpu="64", memory="256Gi", pods=1000),)
         self.workloads = Workloads(self.registry, MemberOptions(self.name, nodes), self.clock)
         self._spreads: WorkloadSpreads | None = None
-        if self._nodes:
+        if self._has_spreads:
             self._spreads = WorkloadSpreads(self.registry, self.clock, cluster=self.name)
             network.add(*SERVICE, self._spreads.answer)
 

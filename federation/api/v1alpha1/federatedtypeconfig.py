@@ -1,11 +1,12 @@
 """FederatedTypeConfig: how objects of one kind are federated (docs/reference/kinds.md)."""
 
+from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field
 
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
-from federation.api.v1alpha1.base import AGE, Column, Definition, Kind, Model
+from federation.api.v1alpha1.base import AGE, Column, Definition, Kind, Model, NonNegative
 
 _STATUS_PATH = r"^status(\.[A-Za-z_][A-Za-z0-9_-]*)+$"
 
@@ -89,14 +90,138 @@ class HealthRule(Model):
     `metadata` (name, namespace, labels, annotations, generation), `spec` and `status`."""
 
 
+_FieldPath = Annotated[str, Field(min_length=1, max_length=253)]
+_FieldPaths = Annotated[list[_FieldPath] | None, Field(max_length=32)]
+_ResourceName = Annotated[str, Field(max_length=317)]
+
+
+class FieldCondition(Model):
+    """A field and the values with which the condition holds; a missing field has the value ""."""
+
+    path: _FieldPath
+    """The path of the field."""
+    values: Annotated[list[str], Field(min_length=1, max_length=32)]
+    """The values; True and False for booleans."""
+
+
+class ReplicasFactor(Model):
+    """One of the numbers whose product is the number of pods."""
+
+    at_least: _FieldPath | None = None
+    """The path of a number that this one is raised to."""
+    at_most: _FieldPath | None = None
+    """The path of a number that this one is limited to."""
+    default: NonNegative | None = None
+    """The number where the field is missing; without a default, the product is undefined then."""
+    less: NonNegative | None = None
+    """What is subtracted from the number."""
+    path: _FieldPath
+    """The path of the number."""
+    per: _FieldPath | None = None
+    """The path of a number that this one is divided by, rounded up."""
+
+
+class RequestOverhead(Model):
+    """What is added to an amount: the field, or else the percentage, and at least a fixed amount."""
+
+    at_least: Annotated[str | None, Field(max_length=32)] = None
+    """The least overhead, as a quantity."""
+    path: _FieldPath | None = None
+    """The path of an overhead, which replaces the others."""
+    percent: Annotated[int | None, Field(ge=0, le=1000)] = None
+    """A percentage of the amount."""
+
+
+class RequestFormat(StrEnum):
+    """Quantity is Kubernetes' format; in Java's format, 512m are 512 mebibytes."""
+
+    QUANTITY = "Quantity"
+    JAVA = "Java"
+
+
+class ComponentRequest(Model):
+    """A resource that the first container of each pod requests."""
+
+    default: Annotated[str | None, Field(max_length=32)] = None
+    """The amount where neither a path nor the container has one."""
+    format: RequestFormat | None = None
+    """The format of amounts; absent means Quantity."""
+    overhead: RequestOverhead | None = None
+    """What is added to the amount."""
+    paths: _FieldPaths = None
+    """Paths of the amount; the first with a value counts."""
+    resource: _ResourceName | None = None
+    """The name of the resource."""
+    resource_path: _FieldPath | None = None
+    """The path of the name of the resource, instead of `resource`."""
+
+
+class Component(Model):
+    """A group of equal pods that an object starts. Paths are dot paths, or JSON pointers for keys that contain dots;
+    all but `at` are relative to what is at `at`.
+    """
+
+    at: _FieldPath | None = None
+    """The path of the part of the object that describes the component; an object without it does not have the
+    component. Absent means the object itself."""
+    containers: _FieldPaths = None
+    """Paths of containers, or of lists of them, that the pods have besides those of the pod spec."""
+    each: bool | None = None
+    """Whether `at` is a list or a map, each of whose entries is a component of its own."""
+    min_replicas: Annotated[list[ReplicasFactor] | None, Field(max_length=8)] = None
+    """The number of pods that must run at the same time, as a product; absent means all of them."""
+    name: Annotated[str, Field(min_length=1, max_length=63)]
+    """The name of the component, for reasons and plans."""
+    name_path: _FieldPath | None = None
+    """The path of the name of an entry; absent means its key in a map."""
+    pod_specs: _FieldPaths = None
+    """Paths of the pod spec; the first that exists counts, and "." is the component itself."""
+    replicas: Annotated[list[ReplicasFactor] | None, Field(max_length=8)] = None
+    """The number of pods, as a product; absent means one."""
+    replicas_otherwise: Annotated[list[ReplicasFactor] | None, Field(max_length=8)] = None
+    """The number of pods where `replicas` is undefined."""
+    requests: Annotated[list[ComponentRequest] | None, Field(max_length=16)] = None
+    """Resources that objects of the kind request in fields of their own."""
+    resources: _FieldPaths = None
+    """Paths of a container's resources, for kinds that have them outside a pod spec."""
+    when: FieldCondition | None = None
+    """A field of the component with which it starts pods; absent means always."""
+
+
+class ComponentStart(StrEnum):
+    """Together: the pods start together in one cluster or not at all, so the object is a gang. Independently: each pod
+    is of use alone. InSequence: the components run one after the other, and only the largest counts.
+    """
+
+    TOGETHER = "Together"
+    INDEPENDENTLY = "Independently"
+    IN_SEQUENCE = "InSequence"
+
+
+class KindGang(Model):
+    """Whether objects of the kind are gangs, unless their policy says otherwise."""
+
+    start: ComponentStart = ComponentStart.TOGETHER
+    """How the components start."""
+    when: FieldCondition | None = None
+    """A field of the object with which it is a gang; absent means always."""
+
+
 class FederatedTypeConfigSpec(Model):
     """How objects of one kind are federated."""
 
     auto_migration: AutoMigrationSwitch | None = None
     """Whether replicas that a cluster cannot schedule may move to other clusters."""
+    components: Annotated[list[Component] | None, Field(max_length=32)] = None
+    """The pods that objects of the kind start, for kinds without a single pod template. Absent means the shipped
+    components, if there are any for the kind; an empty list means that its pods are not counted. An extension of this
+    project."""
     controllers: list[list[str]] | None = None
     """The controllers that process an object before it is dispatched: stages in order, each a set. Absent means the
     scheduler, then overrides; with an empty list nothing places its objects."""
+    gang: KindGang | None = None
+    """Whether objects of the kind are gangs; absent leaves it to the shipped components, or means that they are. An
+    extension of this project."""
     health: HealthRule | None = None
     """Whether an object is healthy in one cluster, for the failover of applications. An extension of this project."""
     path_definition: PathDefinition | None = None

@@ -288,6 +288,13 @@ class PolicyPreemption(StrEnum):
     NEVER = "Never"
 
 
+class GangRule(StrEnum):
+    """Always places an object only where all of its pods have room at the same time; Never places it without that."""
+
+    ALWAYS = "Always"
+    NEVER = "Never"
+
+
 class PropagationPolicySpec(Model):
     """The selection of clusters, and the division of replicas."""
 
@@ -310,6 +317,9 @@ class PropagationPolicySpec(Model):
     """Whether objects that a workload needs (ConfigMaps, Secrets, …) are not placed in its clusters automatically."""
     failover: Failover | None = None
     """Whether and when replicas leave clusters that are lost or drained. An extension of this project."""
+    gang: GangRule | None = None
+    """Whether the pods of an object start together in one cluster or not at all. Absent leaves it to the kind: objects
+    of several components and Indexed Jobs do. An extension of this project."""
     max_clusters: NonNegative | None = None
     """The most clusters that an object may go to. KubeAdmiral accepts a negative number here and then schedules
     nothing; it is rejected."""

@@ -11,6 +11,7 @@ from federation.admission.federatedobjects import FindResource
 from federation.admission.rolloutgates import compile_gate
 from federation.admission.statusrules import compile_status_rule
 from federation.api import names
+from federation.api.components import parse_components
 from federation.api.federatedtype import from_config
 from federation.api.resources import FEDERATED_TYPE_CONFIGS, WORKLOAD_SPREADS
 from federation.apimachinery import dotpaths
@@ -49,8 +50,8 @@ class TypeConfigAdmission:
         config = request.obj or {}
         if request.old is not None and request.old.get("spec") == config.get("spec"):
             return  # metadata only, such as the removal of a finalizer from one that was stored earlier
-        causes = [*self._stage_causes(config), *self._source_causes(config, request.old), *_rule_causes(config)]
-        causes += _health_causes(config)
+        causes = [*self._stage_causes(config), *_component_causes(config), *_health_causes(config)]
+        causes += [*self._source_causes(config, request.old), *_rule_causes(config)] if not causes else []
         if not causes:
             causes += await self._duplicate_causes(config)
         if causes:
@@ -118,6 +119,24 @@ def _health_causes(config: Object) -> list[Object]:
     except RuleError as error:
         return [cause("FieldValueInvalid", f'Invalid value: "{expression}": {error}', "spec.health.expression")]
     return []
+
+
+def _component_causes(config: Object) -> list[Object]:
+    """Return the errors of the components: each must say what its pods need, and amounts must be quantities."""
+    spec = config.get("spec") or {}
+    found = []
+    try:
+        parse_components(spec.get("components") or (), spec.get("gang"))
+    except ValueError as error:
+        field, _, text = str(error).partition(": ")
+        found.append(cause("FieldValueRequired", text, field))
+    for index, component in enumerate(spec.get("components") or ()):
+        for position, entry in enumerate(component.get("requests") or ()):
+            field = f"spec.components[{index}].requests[{position}]"
+            if bool(entry.get("resource")) is bool(entry.get("resourcePath")):
+                text = "Invalid value: give one of resource and resourcePath"
+                found.append(cause("FieldValueInvalid", text, field))
+    return found
 
 
 def _rule_causes(config: Object) -> list[Object]:

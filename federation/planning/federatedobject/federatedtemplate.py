@@ -38,6 +38,7 @@ FEDERATED_ANNOTATIONS = frozenset(
         names.PURGE,
         names.REBALANCE,
         names.RUN_AGAIN,
+        names.GANG,
         names.WRITTEN_ALLOCATIONS,
         names.AUTHORS,
     )

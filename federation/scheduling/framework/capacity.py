@@ -122,7 +122,7 @@ def _could_run(cluster: Cluster, pod: PodShape) -> bool:
     if cluster.node_classes is None:
         return True
     return any(
-        _suits(node_class, pod.needs, cluster.omitted_node_labels, is_sure=False)
+        suits(node_class, pod.needs, cluster.omitted_node_labels, is_sure=False)
         and all(node_class.largest.get(name, 0) >= amount for name, amount in pod.request)
         for node_class in cluster.node_classes
     )
@@ -135,7 +135,7 @@ def _count_fitting(cluster: Cluster, pod: PodShape) -> int:
         sum(
             _fit_on_nodes(node_class, pod.request)
             for node_class in cluster.node_classes
-            if _suits(node_class, pod.needs, cluster.omitted_node_labels, is_sure=True)
+            if suits(node_class, pod.needs, cluster.omitted_node_labels, is_sure=True)
         )
     )
 
@@ -165,7 +165,7 @@ def _fit_into(amounts: Resources, request: _Request) -> int:
     return max(0, min(fits)) if fits else 0
 
 
-def _suits(node_class: NodeClass, needs: NodeNeeds, omitted: frozenset[str], *, is_sure: bool) -> bool:
+def suits(node_class: NodeClass, needs: NodeNeeds, omitted: frozenset[str], *, is_sure: bool) -> bool:
     """Return whether the pods can run on the nodes; with `is_sure`, unknown labels count as a mismatch."""
     if node_class.taints and not all(
         any(toleration.tolerates(taint) for toleration in needs.tolerations) for taint in node_class.taints

@@ -29,14 +29,15 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """The usage of an object: the request of a replica, and the replicas by cluster."""
+    """The usage of an object: the request of a replica, the replicas by cluster, and the pods of a replica."""
 
     request: Resources
     replicas: Mapping[str, int]
+    pods: int = 1
 
     def only(self, cluster: str) -> "Charge":
         """Return the part in one cluster."""
-        return Charge(self.request, {cluster: self.replicas.get(cluster, 0)})
+        return Charge(self.request, {cluster: self.replicas.get(cluster, 0)}, self.pods)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,14 +49,15 @@ class Headroom:
     request: Resources
     current: Mapping[str, int]
     clusters: Mapping[str, Cluster]
+    pods: int = 1
 
     def excess(self, replicas: Mapping[str, int]) -> str:
         """Return the quota that a division exceeds, with the reason; "" when it fits.
 
         What a unit has already is never taken away: only an amount that grows can exceed a quota.
         """
-        wanted = amounts_of(Charge(self.request, replicas), self.others, self.clusters)
-        present = amounts_of(Charge(self.request, self.current), self.others, self.clusters)
+        wanted = amounts_of(Charge(self.request, replicas, self.pods), self.others, self.clusters)
+        present = amounts_of(Charge(self.request, self.current, self.pods), self.others, self.clusters)
         for quota in self.quotas:
             for name, hard in quota.hard.items():
                 if wanted[name] > present[name] and self.others[name] + wanted[name] > hard:
@@ -77,7 +79,7 @@ def amounts_of(charge: Charge, resources: Iterable[str], clusters: Mapping[str, 
             )
         else:
             plain = name.removeprefix(_REQUESTS)
-            amounts[name] = total if plain == PODS else total * charge.request.get(plain, 0)
+            amounts[name] = total * charge.pods if plain == PODS else total * charge.request.get(plain, 0)
     return amounts
 
 

@@ -197,13 +197,23 @@ def pod_shape(request: tuple[tuple[str, int], ...], needs: NodeNeeds = ANY_NODE)
     return PodShape(request, needs)
 
 
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """Equal pods of a component: `count` are started, and `least` must run at the same time."""
+
+    name: str
+    count: int
+    least: int
+    shape: PodShape
+
+
 Assumed = Mapping[str, Mapping[tuple[tuple[str, int], ...], int]]
 """Cluster → sorted request → replicas of recent decisions that the cluster's report does not show yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeClass:
-    """The nodes of a cluster with equal labels and taints. `largest` is the largest allocatable amount of any of them.
+    """The `size` nodes of a cluster with equal labels and taints. `largest` is the largest allocatable amount of any.
 
     Nodes with similar free resources form groups: `nodes` is the size of each group; `free` maps each resource to the
     least free amount per node of each group, in the same order. `free["pods"]` is the number of pods a node can add.
@@ -214,6 +224,7 @@ class NodeClass:
     largest: Resources = field(default_factory=dict)
     nodes: tuple[int, ...] = ()
     free: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,9 +268,9 @@ class SchedulingUnit:
     over. `required` is None when any cluster matches. `priorities` is None when the policy has none.
     `max_clusters` is None when unlimited, `quota` without a quota of the namespace. `homes` are clusters that the unit
     left when they were lost, and to which it returns now; `chooses_anew` is set when scores may move it.
-    `assumed` are the replicas of recent decisions, this unit's included: only
-    Replicas plugins may use it, because it differs at every decision; plugins of the other steps get clusters that are
-    reduced by it where that matters.
+    `pods` are those of a gang, which all start in one cluster, or of an object with components: its request is for
+    `pods_per_replica`. `uncounted` says why there are none. `assumed` are the replicas of recent decisions, this unit's
+    included: only Replicas plugins may use it; others get clusters that are reduced by it where that matters.
     """
 
     gvk: GroupVersionKind = NO_KIND
@@ -271,6 +282,10 @@ class SchedulingUnit:
     desired_replicas: int | None = None
     request: Resources = field(default_factory=dict)
     node_needs: NodeNeeds = ANY_NODE
+    pods: tuple[PodSet, ...] = ()
+    pods_per_replica: int = 1
+    is_gang: bool = False
+    uncounted: str = ""
     assumed: Assumed = field(default_factory=dict)
     current: Mapping[str, int | None] = field(default_factory=dict)
     mode: SchedulingMode = SchedulingMode.DUPLICATE

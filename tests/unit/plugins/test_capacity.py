@@ -242,6 +242,7 @@ def test_a_cluster_is_compiled_from_its_report() -> None:
             {"cpu": 4000},
             (2,),
             {"cpu": (3500,), "memory": (1 << 30,), "pods": (9,)},
+            2,
         ),
     )
     assert cluster.omitted_node_labels == {"kubernetes.io/hostname"}

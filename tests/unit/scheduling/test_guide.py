@@ -48,7 +48,11 @@ def test_its_table_lists_every_plugin_and_the_enabled_ones() -> None:
 
 
 def test_its_annotations_are_valid() -> None:
-    given = {row[0].strip("`"): re.findall(r"`([^`]+)`", row[1]) for row in rows() if row[0].startswith("`kubeadmiral")}
+    given = {
+        row[0].strip("`"): re.findall(r"`([^`]+)`", row[1])
+        for row in rows()
+        if row[0].startswith(("`kubeadmiral", "`federation."))
+    }
     assert set(FORMS) <= set(given)
     for key in FORMS.keys() - {names.AFFINITY}:
         for value in given[key]:

@@ -1,0 +1,76 @@
+"""The manifests of docs/batch.md, applied to members of 48, 72 and 96 cores, do what the page says."""
+
+import re
+from functools import cache
+from typing import Any
+
+import pytest
+import yaml
+from tests.scenarios.test_gangs import NODES, SIZES, a_definition, everywhere, waits
+from tests.support.vectors import ROOT
+from tests.support.world import World, a_world
+
+from federation.api.resources import (
+    CLUSTER_PROPAGATION_POLICIES,
+    FEDERATED_CLUSTERS,
+    FEDERATED_TYPE_CONFIGS,
+    PROPAGATION_POLICIES,
+)
+from federation.apimachinery.resources import CRDS, Object, Resource
+from federation.simulator.options import NodeShape
+
+RAY_JOBS = Resource("ray.io", "v1", "RayJob", "rayjobs")
+PYTORCH_JOBS = Resource("kubeflow.org", "v1", "PyTorchJob", "pytorchjobs")
+GPUS = {"nvidia.com/gpu": "4"}
+TAINT = {"key": "nvidia.com/gpu", "value": "", "effect": "NoSchedule"}
+
+
+@cache
+def manifests() -> dict[str, Object]:
+    """Return the manifests of the page by kind."""
+    page = (ROOT / "docs" / "batch.md").read_text()
+    found = [yaml.safe_load(text) for text in re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)]
+    return {manifest["kind"]: manifest for manifest in found}
+
+
+def gpu_node(name: str) -> NodeShape:
+    return NodeShape(name, cpu="32", extended=GPUS, labels={"pool": "gpu"}, taints=(TAINT,))
+
+
+async def clusters_with(world: World, resource: Resource, name: str) -> list[str]:
+    return [cluster for cluster, member in world.members.items() if await member.find(resource, name)]
+
+
+@pytest.mark.slow("definitions in four members, and a world of its own")
+async def test_the_objects_of_the_page_go_where_the_page_says() -> None:
+    nodes = {**NODES, "medium": [*NODES["medium"], gpu_node("gpu-1")], "huge": [gpu_node("gpu-1"), gpu_node("gpu-2")]}
+    async with a_world(members=tuple(SIZES), nodes=nodes) as world:
+        for resource in (RAY_JOBS, PYTORCH_JOBS):
+            await world.create(CRDS, a_definition(resource))
+        await world.create(CLUSTER_PROPAGATION_POLICIES, everywhere())
+        await world.create(PROPAGATION_POLICIES, manifests()["PropagationPolicy"])
+
+        async def served() -> set[str]:
+            found = (await world.user.list(FEDERATED_CLUSTERS)).items
+            kinds = {kind["kind"] for c in found for kind in (c.get("status") or {}).get("apiResourceTypes") or ()}
+            return kinds & {"RayJob", "PyTorchJob"}
+
+        await world.until_equal(served, {"RayJob", "PyTorchJob"})
+        await world.settle()
+        await world.create(RAY_JOBS, manifests()["RayJob"])
+        await world.create(PYTORCH_JOBS, manifests()["PyTorchJob"])
+
+        await world.until_equal(lambda: clusters_with(world, RAY_JOBS, "tune"), ["large"])
+        message = await world.until(lambda: waits(world, "train", "pytorchjobs.kubeflow.org"))
+        assert "needs 8 nvidia.com/gpu, the largest of 3 clusters has 4" in message
+
+        await world.add_member("huge", {})
+        await world.join("huge")
+        await world.until_equal(lambda: clusters_with(world, PYTORCH_JOBS, "train"), ["huge"])
+
+
+async def test_the_configuration_of_the_page_is_accepted() -> None:
+    config: dict[str, Any] = manifests()["FederatedTypeConfig"]
+    async with a_world(members=()) as world:
+        created = await world.create(FEDERATED_TYPE_CONFIGS, config)
+        assert created["spec"]["components"] == config["spec"]["components"]
