@@ -5,7 +5,8 @@ Each decision that adds replicas to a cluster records them here as assumed, and 
 count them as used (`SchedulingUnit.assumed`). Entries are removed, oldest first, as far as a later report shows less
 free resources, and in any case after a while.
 
-Pure: time is an argument. Nothing is stored; after a restart the protection is missing for a few seconds.
+Pure: time is an argument. Nothing is stored; after a restart the protection is missing for a few seconds, except for
+gangs (`recalledgangs.py`).
 
 Decision: docs/decisions/0083-decisions-count-each-other.md
 """
@@ -114,8 +115,8 @@ class AssumeCache:
         They count longer than replicas: an operator may create them late, and all of them must find their room.
         """
         requests = [request for request, count in pods.items() if count]
-        parts = {WholePart(key, request) for request in (*requests, *self._requests_of.get(key, ()))}
-        for part in parts:
+        for request in dict.fromkeys((*requests, *self._requests_of.get(key, ()))):
+            part = WholePart(key, request)
             count = pods.get(part.request, 0)
             left, joined = (dict.fromkeys(names, count) for names in (before, after))
             self.assume(part, part.request, left, joined, now_s + _WHOLE_EXTRA_S)
@@ -136,8 +137,10 @@ class AssumeCache:
         used = {name: amount - after.get(name, 0) for name, amount in before.items()}
         changes: list[_Change] = []
         for key, entry in entries.items():
-            wanted = [(name, amount) for name, amount in entry.request if amount]
-            seen = min((max(0, used.get(name, 0)) // amount for name, amount in wanted), default=entry.replicas)
+            # Sums leave out resources that only nodes with taints have.
+            wanted = [(name, amount) for name, amount in entry.request if amount and name in used]
+            unknown = 0 if any(amount for _, amount in entry.request) else entry.replicas
+            seen = min((max(0, used[name]) // amount for name, amount in wanted), default=unknown)
             seen = min(seen, entry.replicas)
             if seen:
                 for name, amount in wanted:

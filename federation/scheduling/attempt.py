@@ -33,6 +33,7 @@ from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, PolicyRef
 from federation.scheduling.profiles import Profiles
 from federation.scheduling.quotas import QuotaLedger, key_in
+from federation.scheduling.recalledgangs import pods_by_request
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.tolerations import ended_tolerations, toleration_end, with_defaults
 from federation.scheduling.triggers import (
@@ -383,10 +384,9 @@ def assume(assume_cache: AssumeCache, key: Hashable, decision: Decision, now_s: 
     """Add the decision's new replicas to the assume cache, before any member can report them."""
     unit = decision.unit
     if unit.pods and unit.mode is SchedulingMode.DUPLICATE:
-        counts = {component.shape.request: 0 for component in unit.pods}
-        for component in unit.pods:
-            counts[component.shape.request] += component.count
-        assume_cache.assume_whole(key, counts, unit.current.keys(), decision.placements.keys(), now_s)
+        assume_cache.assume_whole(
+            key, pods_by_request(unit.pods), unit.current.keys(), decision.placements.keys(), now_s
+        )
         return
     each = unit.desired_replicas or 0
     before, after = (

@@ -4,7 +4,7 @@ It reads parsed explanations (`explanations.py`) and returns labels with texts; 
 triggers are spelled out.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from federation.apimachinery.amounts import to_count
@@ -38,6 +38,8 @@ def input_facts(explanation: Mapping[str, Any]) -> list[Fact]:
         wanted = unit.get("desiredReplicas")
         mode = str(unit["mode"]) + (f", {to_count(wanted, 'replica')}" if wanted is not None else "")
         facts.append(("mode", "; ".join(filter(None, (mode, explanation.get("copiedBecause"))))))
+    if pods := explanation.get("pods"):
+        facts.append(("pods", _pods(pods, is_gang=bool(explanation.get("isGang")))))
     if because := explanation.get("because"):
         facts.append(("changed", describe_triggers(because)))
     facts += [(measure, _cost(measure, cost)) for measure, cost in (explanation.get("costs") or {}).items()]
@@ -48,6 +50,14 @@ def input_facts(explanation: Mapping[str, Any]) -> list[Fact]:
     for annotation, reason in (explanation.get("ignoredAnnotations") or {}).items():
         facts.append(("ignored", f"annotation {annotation}: {reason}"))
     return facts
+
+
+def _pods(pods: Sequence[Mapping[str, Any]], *, is_gang: bool) -> str:
+    """Return the pods of an object by component, and whether they start together."""
+    parts = [f"{each['name']} {each['count']}" for each in pods[:_AMOUNTS_MAX]]
+    if len(pods) > _AMOUNTS_MAX:
+        parts.append(f"and {len(pods) - _AMOUNTS_MAX} other components")
+    return ", ".join(parts) + ("; they start together in one cluster or not at all" if is_gang else "")
 
 
 def _cost(measure: str, cost: Mapping[str, Any]) -> str:

@@ -40,6 +40,11 @@ def to_explanation(decision: Decision) -> dict[str, Any]:
         "previous": unit.current,
         "placements": decision.placements,
     }
+    if unit.pods:
+        explanation["pods"] = [
+            {"name": each.name, "count": each.count, "request": dict(each.shape.request)} for each in unit.pods
+        ]
+        explanation["isGang"] = unit.is_gang
     if decision.filtered is not None and decision.filtered.rejected:
         explanation["rejected"] = {
             name: {"plugin": status.plugin, "reasons": status.reasons}

@@ -10,9 +10,10 @@ Decision: docs/decisions/0015-wake-whom-a-change-can-help.md
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from federation.scheduling.engine import Decision
+from federation.scheduling.framework.gangs import AWAITS_REPORT
 from federation.scheduling.framework.orderedgroups import place_of
 from federation.scheduling.framework.runner import Framework
 from federation.scheduling.framework.types import ClusterChange
@@ -22,7 +23,7 @@ from federation.scheduling.framework.types import ClusterChange
 class QueueingHint:
     """Clusters by the changes that count for them, `other` for unnamed clusters; `at`: a time that counts as a change.
 
-    `at` is set when a migration of the user keeps a cluster unavailable until then.
+    `at` is set when a migration of the user keeps a cluster unavailable until then, or recent decisions may.
     """
 
     clusters: Mapping[ClusterChange, frozenset[str]] = field(default_factory=dict)
@@ -46,6 +47,8 @@ NO_CLUSTER_CHANGE = QueueingHint()
 ANY_CLUSTER_CHANGE = QueueingHint(other=ClusterChange.ANY)
 
 
+_REPORT_AWAITED = timedelta(seconds=30)
+"""When a gang is tried again that waits for recent decisions: these also stop to count without a report."""
 _ROOM = ClusterChange.ANY & ~ClusterChange.ANNOTATIONS
 """Changes after which a cluster may have room that it had not."""
 
@@ -77,7 +80,9 @@ def queueing_hint_for(decision: Decision, framework: Framework, now: datetime) -
         change = ClusterChange.MEMBERSHIP | framework.requeue_on(plugin)
         clusters[change] = clusters.get(change, frozenset()).union(names)
     migration = decision.unit.custom_migration
-    ends = migration.unavailable_until.values() if migration is not None else ()
+    ends = [] if migration is None else list(migration.unavailable_until.values())
+    if decision.unit.is_gang and decision.filtered is not None and AWAITS_REPORT in decision.filtered.rejected.values():
+        ends.append(now + _REPORT_AWAITED)
     division = decision.division if decision.is_success else None
     other = ClusterChange.ANY if division is None else ClusterChange.MEMBERSHIP | division.requeue_on
     return QueueingHint(clusters, other, min((until for until in ends if until > now), default=None))

@@ -196,6 +196,28 @@ async def test_a_gang_that_waits_still_waits_after_a_restart_and_starts_when_the
         await world.until_equal(lambda: pods(world), {"huge": 60})
 
 
+@pytest.mark.slow("minutes of a federation")
+async def test_a_restart_does_not_give_away_the_room_of_a_gang_whose_pods_do_not_exist_yet() -> None:
+    """Nothing runs the RayJob, so no report ever shows its pods."""
+    async with a_world(members=("large",), nodes=NODES) as world:
+        await world.create(CRDS, a_definition(RAY_JOBS))
+        await world.create(CLUSTER_PROPAGATION_POLICIES, everywhere())
+        selectors = [{"apiVersion": RAY_JOBS.api_version, "kind": "RayJob"}, {"apiVersion": "batch/v1", "kind": "Job"}]
+        await world.create(PROPAGATION_POLICIES, a_policy({}, name="all", resourceSelectors=selectors, placement=[]))
+        await world.until(lambda: world.members["large"].find(CRDS, "rayjobs.ray.io", ""))
+        await world.settle()
+        await world.create(RAY_JOBS, a_ray_job(10))
+        await world.until(lambda: world.members["large"].find(RAY_JOBS, "tune"))
+        await world.create(JOBS, a_job(pods=13, cpu="4"))
+
+        assert "recent decisions may use the room" in await world.until(lambda: waits(world))
+        await world.restart()
+        await world.pass_time(60)
+        assert await pods(world) == {}
+        await world.pass_time(300)
+        await world.until_equal(lambda: pods(world), {"large": 13})
+
+
 @pytest.mark.slow("the first world of its kind in a worker is made from nothing")
 async def test_a_gang_whose_member_dies_starts_whole_elsewhere_or_not_at_all() -> None:
     lively: dict[str, Any] = {"failover": {"mode": "Auto", "graceSeconds": 0}}

@@ -125,7 +125,7 @@ class ScheduleController:
         self._reconciler = Reconciler(
             host.objects,
             cache,
-            Decider(cache, host.objects, engine, caller, host.clock, chosen.units),
+            decider := Decider(cache, host.objects, engine, caller, host.clock, chosen.units),
             self._guard,
             DefinitionWait(host.objects, host.clock),
             self._failover,
@@ -133,6 +133,7 @@ class ScheduleController:
             Requeueing(cache, self._outages, tolerated or ToleratedTaints(), host.clock, chosen.reports_wait_s),
             Reporter(host.objects, host.recorder, journal, host.clock),
         )
+        self._recall_gangs = decider.recall_gangs
         self.controller: Controller[Key] = Controller(
             "schedule",
             self._reconciler.reconcile,
@@ -187,6 +188,7 @@ class ScheduleController:
         self._objects.subscribe(self._holds.on_federated, None)
         # Before that, a cluster or policy that exists could look as if it did not.
         await asyncio.gather(self._objects.wait_synced(), *(informer.wait_synced() for informer, _ in self._watches))
+        self._recall_gangs()
         self._handlers.is_started = True
         # Approvals are known now: what was approved does not count as held.
         self._objects.subscribe(self._on_any, None)

@@ -16,7 +16,7 @@ from federation.apimachinery.resources import Object
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import Subject
 from federation.plans.plugincalls import PluginCaller, drive
-from federation.runtime.controller import Key
+from federation.runtime.controller import Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.scheduling.attempt import (
     Assessment,
@@ -35,6 +35,7 @@ from federation.scheduling.explain import to_explanation
 from federation.scheduling.pendingreplicas import with_added_only
 from federation.scheduling.queueinghints import QueueingHint, queueing_hint_for
 from federation.scheduling.quotas import charge_of_decision
+from federation.scheduling.recalledgangs import recalled_pods
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.yields import yields_from
 
@@ -192,6 +193,17 @@ class Decider:
         if decision.unit.quota is not None:
             quotas.assume(namespace, context.key, charge_of_decision(decision.unit, decision.placements))
             quotas.wait(namespace, context.key, is_short=bool(decision.exceeded))
+
+    def recall_gangs(self) -> None:
+        """Assume the pods of gangs that were placed shortly before this start."""
+        now, now_s, cache = self._clock.now(), self._clock.monotonic(), self._cache
+        for type_ in self._objects.types.all():
+            for federated in self._objects.of_type(type_) if type_.components.rules else ():
+                ref = cache.policies.match(federated)
+                policy = cache.policies.get(ref) if ref is not None else None
+                pods, clusters = recalled_pods(federated, type_, policy.gang if policy else "", now)
+                if pods and clusters:
+                    cache.assume_cache.assume_whole(key_of(federated), pods, (), clusters, now_s)
 
     def forget(self, context: AttemptContext) -> None:
         """Remove the replicas of a decision that could not be written."""

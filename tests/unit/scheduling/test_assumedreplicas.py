@@ -57,6 +57,29 @@ def test_a_report_with_less_free_resources_confirms_the_oldest_entries() -> None
     assert cache.snapshot(0.0) == {"east": {GPU: 1}}
 
 
+def test_all_pods_of_an_object_count_by_request_until_reports_show_them() -> None:
+    cache, pods = AssumeCache(), {CORE: 5, GPU: 2}
+    cache.assume_whole("a", pods, (), ("east",), 0.0)
+    cache.assume_whole("b", {CORE: 1}, (), ("east", "west"), 0.0)
+    assert cache.snapshot(0.0) == {"east": {CORE: 6, GPU: 2}, "west": {CORE: 1}}
+    cache.assume_whole("a", pods, ("east",), ("west",), 1.0)
+    assert cache.snapshot(1.0) == {"east": {CORE: 1}, "west": {CORE: 6, GPU: 2}}
+    cache.confirm("west", {"cpu": 9000, "nvidia.com/gpu": 4}, {"cpu": 3000, "nvidia.com/gpu": 4})
+    assert cache.snapshot(299.0) == {"east": {CORE: 1}, "west": {GPU: 2}}
+    cache.forget("a")
+    assert cache.snapshot(299.0) == {"east": {CORE: 1}}
+    assert cache.snapshot(300.0) == {}
+
+
+def test_a_resource_that_reports_leave_out_does_not_keep_an_entry() -> None:
+    cache = AssumeCache()
+    cache.assume("a", GPU, {}, {"east": 2}, 0.0)
+    cache.confirm("east", {"memory": 9000}, {"memory": 7000})
+    assert cache.snapshot(0.0) == {"east": {GPU: 2}}
+    cache.confirm("east", {"cpu": 9000}, {"cpu": 7000})
+    assert cache.snapshot(0.0) == {}
+
+
 def test_any_report_confirms_assumed_pods_without_requests() -> None:
     cache = AssumeCache()
     cache.assume("a", (), {}, {"east": 3}, 0.0)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from federation.scheduling.decisiontext import amounts_text, division_facts, division_steps
+from federation.scheduling.decisiontext import amounts_text, division_facts, division_steps, input_facts
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,10 @@ def test_the_amounts_after_the_fiftieth_are_counted() -> None:
     assert amounts_text(amounts).endswith("c49 49, and 2 more")
     assert amounts_text(dict(list(amounts.items())[:50])).endswith(", c49 49")
     assert amounts_text({}) == "none"
+
+
+def test_the_pods_of_an_object_are_told_by_component() -> None:
+    pods = [{"name": "head", "count": 1, "request": {"cpu": 4000}}, {"name": "workers", "count": 10, "request": {}}]
+    assert input_facts({"pods": pods}) == [("pods", "head 1, workers 10")]
+    together = "head 1, workers 10; they start together in one cluster or not at all"
+    assert input_facts({"pods": pods, "isGang": True}) == [("pods", together)]

@@ -15,8 +15,10 @@ from federation.scheduling.framework.types import (
     ClusterChange,
     CustomMigration,
     GroupVersionKind,
+    PodSet,
     SchedulingUnit,
     Taint,
+    pod_shape,
 )
 from federation.scheduling.queueinghints import QueueingHint, queueing_hint_for
 from federation.scheduling.snapshot import Snapshot
@@ -68,3 +70,14 @@ def test_a_failure_after_the_filters_is_requeued_on_any_change() -> None:
     found = hint(unit, a_cluster(), a_cluster("west", is_ready=False))
     assert found.matches("east", ClusterChange.RESOURCES)
     assert not found.matches("west", ClusterChange.RESOURCES)
+
+
+def test_a_gang_that_waits_for_recent_decisions_is_tried_again_without_a_report() -> None:
+    pods = (PodSet("pods", 4, 4, pod_shape((("cpu", 1000),))),)
+    cluster = a_cluster(allocatable={"cpu": 8000}, available={"cpu": 8000})
+    assumed = {"east": {(("cpu", 1000),): 5}}
+    waiting = hint(replace(UNIT, is_gang=True, pods=pods, assumed=assumed), cluster)
+    assert waiting.at == NOW + timedelta(seconds=30)
+    assert waiting.matches("east", ClusterChange.RESOURCES)
+    small = hint(replace(UNIT, is_gang=True, pods=pods), a_cluster(allocatable={"cpu": 2000}))
+    assert small.at is None
