@@ -463,3 +463,13 @@ async def test_a_federated_object_that_is_deleted_without_its_source_keeps_its_m
         assert not await _is_gone(world), "sync leaves it to the federate controller, which does not run here"
         assert await world.members["m1"].deployment() is not None
         assert not [call for member in world.members.values() for call in member.line.calls if call[0] == "delete"]
+
+
+async def test_the_condition_names_the_clusters_that_fail_and_no_others() -> None:
+    async with member_world(2) as world:
+        world.members["m2"].line.failing.add(("patch", "deployments"))
+        await world.place(placement={"m1": 1, "m2": 1})
+        await world.until_statuses({"m1": "OK", "m2": "CreationFailed"})
+        (condition,) = (await world.federated())["status"]["conditions"]
+        assert (condition["type"], condition["status"]) == (names.PROPAGATED, "False")
+        assert condition["message"] == "m2: CreationFailed (injected)"

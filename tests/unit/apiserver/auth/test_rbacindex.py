@@ -99,6 +99,20 @@ async def test_a_subject_that_leaves_a_binding_loses_its_rules(server: Server) -
     await server.until(BOB, is_allowed=False)
 
 
+async def test_a_subject_keeps_the_rules_of_its_other_bindings(server: Server) -> None:
+    for name, verb in (("r", "get"), ("s", "list")):
+        await server.create(ROLES, role(name, rule(verb, "configmaps")))
+        await server.create(ROLE_BINDINGS, binding(name, "Role", name, user("eve")))
+    await server.until(EVE)
+    await server.until(EVE, GET._replace(verb="list"))
+    await server.client.delete(ROLE_BINDINGS, "s", "default")
+    await server.until(EVE, GET._replace(verb="list"), is_allowed=False)
+    assert server.allows(EVE)
+    await server.client.delete(ROLE_BINDINGS, "r", "default")
+    await server.until(EVE, is_allowed=False)
+    assert server.authorizer._by_subject == {}, "nothing is kept of who has no rules"
+
+
 async def test_a_role_that_changes_or_goes_takes_its_rules_along(server: Server) -> None:
     await server.grant(rule("get", "configmaps"), to=BOB)
     await server.until(BOB)

@@ -256,3 +256,20 @@ async def test_operations_of_a_removed_cluster_fail() -> None:
         assert running_.result().is_unanswered
         assert waiting.result().is_unanswered
         assert await s.submit(succeed) is OK
+
+
+async def test_nothing_starts_after_the_end_until_it_runs_again() -> None:
+    setting = Setting()
+    running_ = asyncio.create_task(setting.executor.run())
+    await asyncio.sleep(0)
+    assert await setting.submit(succeed) == OK
+    running_.cancel()
+    await asyncio.gather(running_, return_exceptions=True)
+    waiting = setting.submit(succeed)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    running_ = asyncio.create_task(setting.executor.run())
+    assert await waiting == OK
+    running_.cancel()
+    await asyncio.gather(running_, return_exceptions=True)

@@ -1,6 +1,7 @@
 """The decision about one object in one cluster: the whole table, and what the rows say that the table does not show.
 
-`decisions.txt` has the decision of each case. `WRITE_DECISIONS=1` writes it anew; read the difference before you commit.
+`decisions.txt` has the decision of each case, `words.txt` what each row says beside it. `WRITE_DECISIONS=1` writes them
+anew; read the difference before you commit.
 """
 
 import os
@@ -18,6 +19,13 @@ from federation.delivery.rules.plan import Operation, cluster_state_of
 from federation.delivery.rules.status import ClusterStatus
 
 _TABLE = Path(__file__).with_name("decisions.txt")
+_WORDS = Path(__file__).with_name("words.txt")
+_FLAGS = {
+    "keeps_status": "keeps its status",
+    "is_brief": "brief",
+    "is_refusal": "refused",
+    "shows_object": "shows the object",
+}
 
 
 def _text(decision: Decision) -> str:
@@ -34,6 +42,19 @@ def test_every_case_has_its_decision() -> None:
         _TABLE.write_text("\n".join(lines) + "\n")
     assert lines == _TABLE.read_text().splitlines()
     assert len(lines) > 500
+
+
+def _words(decision: Decision) -> str:
+    flags = [text for name, text in _FLAGS.items() if getattr(decision, name)]
+    held = f"held: {decision.held.outcome} {decision.held.message}" if decision.held else ""
+    return f"{decision.row} ({', '.join(flags)}): {decision.message}{held}".rstrip(": ")
+
+
+def test_every_row_has_its_words() -> None:
+    lines = sorted({_words(decide(found)) for _, found in combinations()})
+    if os.environ.get("WRITE_DECISIONS"):
+        _WORDS.write_text("\n".join(lines) + "\n")
+    assert lines == _WORDS.read_text().splitlines()
 
 
 def test_every_row_decides_somewhere() -> None:
