@@ -171,6 +171,8 @@ def test_a_deletion_is_requested_once_per_object() -> None:
     found = found.after_removal("u")
     assert not found.is_deletion_requested("u")
     assert not found.lost_uid
+    assert not found.deleted_uid
+    assert not WRITTEN.after_deletion("u").after_removal("other").deleted_uid
 
 
 def test_the_uid_of_an_object_that_left_the_cache_is_known_until_the_next_write() -> None:
