@@ -11,8 +11,14 @@ from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, with_strategy
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, ClusterBuilder, a_cluster, a_divided_unit, a_unit
-from federation.scheduling.framework.topology import domains_of
-from federation.scheduling.framework.types import AutoMigration, CustomMigration, ReplicasStrategy, SchedulingUnit
+from federation.scheduling.framework.topology import closed_for, domains_of
+from federation.scheduling.framework.types import (
+    AutoMigration,
+    CustomMigration,
+    ReplicasStrategy,
+    SchedulingUnit,
+    Toleration,
+)
 from federation.scheduling.policyspec import to_constraints
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.webhooks.v1beta1payload import Payload
@@ -268,3 +274,14 @@ def test_labels_that_many_policies_spread_over_do_not_pile_up_with_a_cluster() -
     for number in range(3000):
         domains_of(to_constraints([spread(f"level-{number}")]), (cluster,))
     assert len(cluster.memo) < 1100
+
+
+@pytest.mark.parametrize(
+    ("effect", "kept_out"), [("NoSchedule", True), ("NoExecute", True), ("PreferNoSchedule", False)]
+)
+def test_a_taint_that_only_advises_against_a_cluster_does_not_close_it(effect: str, kept_out: bool) -> None:
+    advised = in_region("east", "eu").tainted("busy", effect=effect)
+    both = advised.tainted("old", effect="PreferNoSchedule") if effect != "PreferNoSchedule" else advised
+    assert closed_for(a_unit(), [both.built()]) == (frozenset({"east"}) if kept_out else frozenset())
+    tolerating = a_unit(tolerations=(Toleration("busy", "Exists"),))
+    assert closed_for(tolerating, [both.built()]) == frozenset()

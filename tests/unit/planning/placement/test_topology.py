@@ -83,6 +83,10 @@ def test_few_replicas_wait_so_that_many_run() -> None:
     assert plan_topology_spread(wide, by_room, replace(DEMAND, total=20)).replicas["b1"] == 5
     soft = Topology(to_tree(LABELS, (SpreadConstraint("zone", 10, is_hard=False),)), capacity=rooms)
     assert plan_topology_spread(soft, by_room, replace(DEMAND, total=20)).replicas["b1"] == 2
+    labels = {name: {**found, "host": name} for name, found in LABELS.items()}
+    both = (SpreadConstraint("zone", 10), SpreadConstraint("host", 50, is_hard=False))
+    mixed = Topology(to_tree(labels, both), capacity=rooms)
+    assert plan_topology_spread(mixed, by_room, replace(DEMAND, total=20)).replicas["b1"] == 5, "one hard one is enough"
 
 
 def test_a_summary_counts_unlabelled_clusters_separately() -> None:

@@ -110,3 +110,22 @@ async def test_webhooks_of_a_process_with_another_url_stay(client: LocalClient) 
     before = await client.get(MUTATING_WEBHOOKS, names.SPREAD_WEBHOOKS)
     await configurations.restore_webhooks(client, at("https://a"))
     assert await client.get(MUTATING_WEBHOOKS, names.SPREAD_WEBHOOKS) == before
+
+
+async def test_fields_that_somebody_else_has_taken_over_are_taken_back(client: LocalClient) -> None:
+    await configurations.install_definitions(client)
+    await configurations.install_webhooks(client, at("https://a"))
+    for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
+        found = await client.get(resource, names.SPREAD_WEBHOOKS)
+        for webhook in found["webhooks"]:
+            webhook["timeoutSeconds"] = 30
+        await client.update(resource, found)
+    definition = await client.get(CRDS, DEFINITION)
+    definition["spec"]["names"]["shortNames"] = ["other"]
+    await client.update(CRDS, definition)
+    await configurations.install_definitions(client)
+    await configurations.install_webhooks(client, at("https://a"))
+    assert (await client.get(CRDS, DEFINITION))["spec"]["names"].get("shortNames") != ["other"]
+    for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
+        for webhook in (await client.get(resource, names.SPREAD_WEBHOOKS))["webhooks"]:
+            assert webhook["timeoutSeconds"] <= 3
