@@ -8,9 +8,9 @@ from tests.support.member_world import World, a_deployment, member_world, placed
 from tests.support.reconciles import reconciles
 
 from federation.api import names
-from federation.api.resources import FEDERATED_OBJECTS, LEFTOVERS
+from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS, LEFTOVERS
 from federation.apimachinery.errors import NotFound
-from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object
 from federation.client.client import PatchType
 from federation.delivery.rules.names import EVENT_DRY_RUN_WORKED, EVENT_LEFT_BEHIND
 
@@ -473,3 +473,28 @@ async def test_the_condition_names_the_clusters_that_fail_and_no_others() -> Non
         (condition,) = (await world.federated())["status"]["conditions"]
         assert (condition["type"], condition["status"]) == (names.PROPAGATED, "False")
         assert condition["message"] == "m2: CreationFailed (injected)"
+
+
+async def test_the_end_of_a_federated_system_namespace_deletes_no_namespace() -> None:
+    async with member_world(1) as world:
+        member = world.members["m1"]
+        template = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
+        managed = {**template, "metadata": {"name": "kube-system", "labels": {names.MANAGED_LABEL: "true"}}}
+        await member.admin.patch(NAMESPACES, "kube-system", managed, patch_type=PatchType.MERGE)
+        metadata = {"name": "kube-system-namespaces", "finalizers": [names.SYNC_FINALIZER]}
+        kind = {"apiVersion": CLUSTER_FEDERATED_OBJECTS.api_version, "kind": CLUSTER_FEDERATED_OBJECTS.kind}
+        pending = {"annotations": {names.PENDING_CONTROLLERS: "[]"}}
+        federated = {
+            **kind,
+            "metadata": {**metadata, **pending},
+            "spec": {"template": template, **placed({"m1": None})},
+        }
+        await world.host.create(CLUSTER_FEDERATED_OBJECTS, federated)
+        await world.pass_time(1)
+        await world.host.delete(CLUSTER_FEDERATED_OBJECTS, metadata["name"])
+
+        async def is_gone() -> bool:
+            return not (await world.host.list(CLUSTER_FEDERATED_OBJECTS)).items
+
+        await world.until(is_gone)
+        assert [name for _, _, name in member.line.writes("namespaces") if name == "kube-system"] == []
