@@ -75,7 +75,7 @@ def amounts_of(charge: Charge, resources: Iterable[str], clusters: Mapping[str, 
             amounts[name] = sum(
                 count * (rates_of(clusters[cluster], measure).cost_of(charge.request) or 0)
                 for cluster, count in charge.replicas.items()
-                if count and cluster in clusters
+                if cluster in clusters
             )
         else:
             plain = name.removeprefix(_REQUESTS)

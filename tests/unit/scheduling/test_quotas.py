@@ -12,7 +12,7 @@ from federation.api import names
 from federation.scheduling.engine import Decision, Engine, Outcome
 from federation.scheduling.framework.names import PRICE_PER_HOUR
 from federation.scheduling.framework.profile import DEFAULT_PROFILE
-from federation.scheduling.framework.quotaheadroom import Charge, limit_of, to_text
+from federation.scheduling.framework.quotaheadroom import Charge, amounts_of, limit_of, to_text
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit
 from federation.scheduling.framework.types import SchedulingUnit
@@ -168,3 +168,17 @@ def test_a_kind_that_is_not_federated_any_more_uses_nothing() -> None:
     pods = {"metadata": {}, "spec": {"containers": [{"name": "main"}]}}
     template = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 2, "template": pods}}
     assert charge_of({"metadata": {"name": "web"}, "spec": {"template": template}}, None) is None
+
+
+def test_a_cluster_that_left_or_has_no_rates_costs_nothing_and_its_replicas_count() -> None:
+    free = a_cluster("free").with_nodes(1, cpu="2").built()
+    charge = Charge({"cpu": 1000}, {"east": 2, "free": 3, "gone": 4, "west": 0})
+    amounts = amounts_of(
+        charge, [PRICE_PER_HOUR, "pods", "requests.cpu", "requests.memory"], {"east": EAST, "free": free, "west": WEST}
+    )
+    assert {name: to_text(name, amount) for name, amount in amounts.items()} == {
+        PRICE_PER_HOUR: "0.08",
+        "pods": "9",
+        "requests.cpu": "9",
+        "requests.memory": "0",
+    }

@@ -1,6 +1,7 @@
 """The v1beta1 protocol: requests, responses, and invalid responses."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -313,3 +314,12 @@ def test_every_response_is_a_failure_or_a_valid_result(point: str, clusters: Any
 
 def test_requests_do_not_show_credentials() -> None:
     assert "key_data" not in repr(PluginRequest("http://p", b"").tls)
+
+
+def test_without_a_number_of_replicas_none_may_be_placed() -> None:
+    unit = replace(UNIT, desired_replicas=None)
+    none = [{"name": "east", "replicas": 0}, {"name": "west", "replicas": 0}]
+    division, _ = answer("replicas", none, unit)
+    assert isinstance(division, Division)
+    assert division.replicas == {"east": 0, "west": 0}
+    assert "add up to 6, with unplaced 0, not to the 0 that are wanted" in reason_of(answer("replicas", BOTH, unit)[0])

@@ -31,7 +31,7 @@ from federation.client.client import Client, Request
 from federation.client.local import LocalClient, LocalTransport
 from federation.features.workloadspread.incluster.configurations import definitions
 from federation.features.workloadspread.incluster.service import SpreadService
-from federation.features.workloadspread.names import MATCHED_WORKLOAD_SPREAD
+from federation.features.workloadspread.names import EVENT_PATCH_POD_DELETION_COST_FAILED, MATCHED_WORKLOAD_SPREAD
 from federation.features.workloadspread.rules.ledger import parse_match
 
 
@@ -39,10 +39,14 @@ class Line(LocalTransport):
     """The connection of the service; status writes fail with `failure`, or hang, or are refused above a size."""
 
     failure: FederationError | None = None
+    refused: FederationError | None = None
+    """The answer to writes of pods."""
     hangs = False
     bytes_max = 0
 
     async def request(self, request: Request) -> Object:
+        if request.verb == "patch" and request.resource == PODS and self.refused is not None:
+            raise self.refused
         if request.subresource == "status":
             if self.hangs:
                 await asyncio.get_running_loop().create_future()
@@ -270,3 +274,29 @@ async def test_records_of_pods_that_never_come_expire(world: World) -> None:
     await world.clock.advance(1)
     events = (await world.user.list(EVENTS, "default")).items
     assert "CreatePodFailed" in [event["reason"] for event in events]
+
+
+async def test_a_pod_without_a_subset_is_admitted_as_it_is(world: World) -> None:
+    await world.begin(a_subset("base", 0))
+    answer = await world.create()
+    assert answer["allowed"]
+    assert "patch" not in answer
+
+
+async def test_a_deletion_cost_that_cannot_be_written_is_reported_and_tried_again(world: World) -> None:
+    await world.begin(a_subset("base", 2), a_subset("elastic"))
+    match = {MATCHED_WORKLOAD_SPREAD: '{"name":"web","subset":"base"}'}
+    world.line.refused = Conflict("busy")
+    await world.user.create(PODS, world.pod(annotations=match))
+    await world.clock.advance(5)
+
+    async def cost() -> Any:
+        return (await world.user.get(PODS, "web-1", "default"))["metadata"]["annotations"].get(names.POD_DELETION_COST)
+
+    assert await cost() is None
+    reasons = [event["reason"] for event in (await world.user.list(EVENTS)).items]
+    assert EVENT_PATCH_POD_DELETION_COST_FAILED in reasons
+    world.line.refused = None
+    for _ in range(20):
+        await world.clock.advance(5)
+    assert await cost() == "200"
