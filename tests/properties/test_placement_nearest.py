@@ -205,6 +205,10 @@ def one_by_one(total: int, shares: Shares) -> dict[Preference, list[int]]:
 
 
 @given(bounded(clusters_max=5, number_max=8), st.integers(0, 25))
+@example({"a": Preference(1), "b": Preference(2, 0, 4), "c": Preference(0, 6), "d": Preference(9)}, 14)
+@example(
+    {"a": Preference(9), "b": Preference(9, 4), "c": Preference(3), "d": Preference(1), "e": Preference(3, 6, 7)}, 24
+)
 def test_the_shortcuts_give_what_handing_out_one_by_one_gives(shares: Shares, total: int) -> None:
     if total < sum(span(own, total)[0] for own in shares.values()):
         return
