@@ -79,3 +79,13 @@ def test_an_owner_of_replicas_is_reported_when_it_comes_and_when_it_goes() -> No
         ("Normal", EVENT_REPLICAS_HANDED_OVER, f"{owner} owns the replicas from now on"),
         ("Normal", EVENT_REPLICAS_TAKEN_BACK, f"{owner} is gone; the replicas are the federation's again"),
     ]
+
+
+def test_corrections_that_are_no_news_do_not_use_the_limit_up() -> None:
+    each = Reports()
+    for _ in range(2 * REPORTS_PER_MINUTE):
+        each.correct()
+    told = len(each.reported)
+    assert told < 5
+    each.correct("other")
+    assert len(each.reported) == told + 1
