@@ -65,8 +65,6 @@ class FollowerReadiness:
             for reference in needs
             if (follower := self._missing_object(federated, cluster, reference)) is not None
         }
-        if not missing and key not in self._since_s:
-            return None
         now_s = self._clock.monotonic()
         since_s = self._record_missing(key, cluster, missing, now_s)
         if not missing:
@@ -124,11 +122,9 @@ class FollowerReadiness:
     def _missing_object(self, leader: Object, cluster: str, reference: Reference) -> MemberKey | None:
         """Return the member object of a follower if it is expected in the cluster and does not exist yet, else None."""
         type_ = self._types.for_group_kind(reference.group, reference.kind)
-        if type_ is None or not type_.resource.namespaced:
-            return None
         namespace = leader["metadata"].get("namespace", "")
         follower = self._follower(namespace, reference)
-        if follower is None or not is_expected(follower, leader, cluster):
+        if type_ is None or follower is None or not is_expected(follower, leader, cluster):
             return None
         key = MemberKey(cluster, type_.resource, namespace, reference.name)
         is_present = self._member_objects.is_present(key)

@@ -7,6 +7,7 @@ from typing import Any
 from tests.support.member_world import a_deployment
 from tests.unit.delivery.host.hosting import Host, a_host
 
+from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.delivery.host.servicewait import ServiceReadiness
 from federation.delivery.rules.names import EVENT_SERVICE_NOT_READY
@@ -125,3 +126,15 @@ async def test_all_services_are_waited_for_with_one_start_time_for_each_cluster(
         assert each.ask("guard", "late") == (WAITS.format("late"), 1.0), "m1 goes on"
         each.readiness.forget(KEY)
         assert each.ask("guard", "late") == (WAITS.format("late"), 2.0)
+
+
+async def test_a_workload_whose_kind_is_not_federated_any_more_does_not_count() -> None:
+    async with waits() as each:
+        await each.host.federate(a_service(), "m1")
+        await each.host.federate(a_deployment("guard"), "m1")
+        each.ask()
+        await each.host.clock.advance(5)
+        assert each.ask() is not None
+        await each.host.client.delete(FEDERATED_TYPE_CONFIGS, "deployments.apps")
+        await each.host.until(lambda: each.host.objects.types.for_group_kind("apps", "Deployment") is None)
+        assert each.ask() is None
