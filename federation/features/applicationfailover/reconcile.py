@@ -48,7 +48,7 @@ from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host
 
 _moves = Counter(
-    "federation_features_application_moves_total", "Clusters that workloads left because they were unhealthy there"
+    "federation_controllers_application_moves_total", "Clusters that workloads left because they were unhealthy there"
 )
 
 
