@@ -1,8 +1,10 @@
 """Every metric follows the naming convention and exists from the start."""
 
+import importlib
+import pkgutil
 import re
 
-from federation import assembly
+from federation import assembly, features
 from federation.apimachinery import metrics
 
 LAYERS = "base|store|registry|server|client|runtime|dispatch|scheduling|controllers|spread"
@@ -14,6 +16,9 @@ FLEET = "build_info|certificate_expiry_seconds|cluster_ready|delivery_seconds|de
 
 async def test_metric_names_contain_layer_and_unit() -> None:
     assert assembly.Wiring  # imports every layer that records metrics
+    # Features import their controllers when they are used; which ones are imported must not depend on earlier tests.
+    for module in pkgutil.walk_packages(features.__path__, f"{features.__name__}."):
+        importlib.import_module(module.name)
     text = (await metrics.to_text()).decode()
     names = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE federation_")}
 
