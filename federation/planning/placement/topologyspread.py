@@ -48,7 +48,7 @@ class Spread:
         counted = [child for child in node.children if child in self.eligible]
         if node.constraint.is_hard:
             self._apply_hard(node, node.constraint, counted)
-        if counted or (node.unlabelled is not None and node.unlabelled in self.eligible):
+        if counted or node.unlabelled in self.eligible:
             self.eligible.add(node)
         for values in (self.start, self.maximum, self.minimum):
             values[node] = sum(values[part] for part in node.parts())

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federation.scheduling.framework.clustergroup import ClusterGroup
-from federation.scheduling.framework.normalization import BestFirst, Ranking, Totals, best_first
+from federation.scheduling.framework.normalization import BestFirst, Ranking, Totals, best_first, scored_resources
 from federation.scheduling.framework.testing import a_cluster
 from federation.scheduling.framework.types import ClusterScore
 
@@ -36,3 +36,10 @@ def test_a_mended_order_is_the_order(scores: list[int], history: list[dict[int, 
 def test_any_clusters_can_be_put_in_order() -> None:
     scored = [ClusterScore(CLUSTERS[2], 1), ClusterScore(CLUSTERS[1], 1), ClusterScore(CLUSTERS[0], 2)]
     assert [entry.cluster.name for entry in best_first(scored)] == ["c00", "c01", "c02"]
+
+
+def test_cpu_and_memory_count_always_and_others_when_they_are_requested() -> None:
+    assert list(scored_resources({})) == ["cpu", "memory"]
+    assert list(scored_resources({"cpu": 1, "memory": 1})) == ["cpu", "memory"]
+    assert list(scored_resources({"cpu": 1, "gpu": 0})) == ["cpu", "memory"]
+    assert list(scored_resources({"x": 1, "memory": 1, "gpu": 2, "cpu": 1, "none": 0})) == ["cpu", "memory", "gpu", "x"]

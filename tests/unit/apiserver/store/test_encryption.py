@@ -115,3 +115,18 @@ async def test_a_named_pipe_is_no_key_file_and_does_not_stop_the_start(tmp_path:
     os.mkfifo(tmp_path / "keys", 0o600)
     with pytest.raises(ConfigurationError, match="is not a regular file"):
         await load_keys(EncryptionOptions(key_file=tmp_path / "keys"))
+
+
+async def test_a_key_file_belongs_to_us_or_to_root_and_nobody_else_can_read_it(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text(GOOD)
+    file.chmod(0o600)
+    await load_keys(EncryptionOptions(key_file=file))
+    file.chmod(0o640)
+    with pytest.raises(ConfigurationError, match="run: chmod 600"):
+        await load_keys(EncryptionOptions(key_file=file))
+    if os.geteuid() == 0:
+        file.chmod(0o600)
+        os.chown(file, 1, -1)
+        with pytest.raises(ConfigurationError, match="belongs to uid 1; it must belong to 0"):
+            await load_keys(EncryptionOptions(key_file=file))

@@ -153,3 +153,10 @@ def test_the_total_defaults_to_the_sum_of_integers_in_every_subset() -> None:
 def test_minimums_default_to_zero_only_beside_bounds() -> None:
     spec = default_spec({"topology": {"subsets": [{"name": "a", "maxReplicas": 2}, {"name": "b"}]}})
     assert [subset["minReplicas"] for subset in spec["topology"]["subsets"]] == [0, 0]
+
+
+@pytest.mark.parametrize("field", ["nodeSelectorTerm", "nodeSelector", "tolerations"])
+def test_an_empty_field_of_a_subset_may_be_left_out_and_written(field: str) -> None:
+    absent, empty = ({"spec": a_spec(topology=subsets({"name": "a", **fields_}))} for fields_ in ({}, {field: {}}))
+    assert validate_update(absent, empty) == []
+    assert validate_update(empty, absent) == []

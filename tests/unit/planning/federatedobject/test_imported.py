@@ -146,3 +146,11 @@ def test_clusters_to_adopt_are_added() -> None:
     assert orjson.loads(adoption_annotations({names.CLUSTERS_TO_ADOPT: "no"}, ["a"])[names.CLUSTERS_TO_ADOPT]) == {
         "clusters": ["a"]
     }
+
+
+def test_defaults_of_an_object_that_lacks_others_are_removed_too() -> None:
+    def fill(obj: dict[str, Any]) -> None:
+        for key in ("first", "second"):
+            obj["spec"].setdefault(key, 1)
+
+    assert without_defaults({"spec": {"first": 1, "own": 3}}, fill) == {"spec": {"own": 3}}
