@@ -12,8 +12,9 @@ from federation.scheduling.framework.assumed import replicas_displaced_by
 from federation.scheduling.framework.capacity import capacity_of, could_run, rooms_of
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, with_strategy
 from federation.scheduling.framework.registry import load_plugins
-from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit, run_replicas
+from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit, run_filter, run_replicas
 from federation.scheduling.framework.types import (
+    SUCCESS,
     AutoMigration,
     Cluster,
     Division,
@@ -246,3 +247,19 @@ def test_a_cluster_is_compiled_from_its_report() -> None:
         ),
     )
     assert cluster.omitted_node_labels == {"kubernetes.io/hostname"}
+
+
+@pytest.mark.parametrize(("max_clusters", "is_accepted"), [(None, True), (1, False)])
+def test_a_full_cluster_is_refused_only_where_clusters_are_scarce(max_clusters: int | None, is_accepted: bool) -> None:
+    busy = a_cluster("busy").with_nodes(2, cpu="4").built()
+    assert busy.node_classes is not None
+    used = replace(
+        busy, node_classes=tuple([replace(each, nodes=(0,) * len(each.nodes)) for each in busy.node_classes])
+    )
+    unit = a_divided_unit(2, request=CORE, max_clusters=max_clusters)
+    assert could_run(used, unit.shape)
+    assert capacity_of(used, unit.shape) == 0
+    fits = load_plugins().make("ClusterNodesFit", {})
+    assert (run_filter(fits, unit, used) == SUCCESS) is is_accepted
+    assert (fits.filter_each(unit, [used], None) == [SUCCESS]) is is_accepted
+    assert run_filter(fits, a_divided_unit(2, request=CORE, max_clusters=1), a_cluster("unknown").built()) == SUCCESS

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from federation.features.uniteddeployment.rules.allocation import SubsetState, allocate
-from federation.features.uniteddeployment.rules.subsetcounts import AllocationError, Problem
+from federation.features.uniteddeployment.rules.subsetcounts import AllocationError, Problem, sum_if_all
 from federation.features.uniteddeployment.rules.unitedstatus import v1alpha1_fields
 
 LOST = SubsetState(replicas=3, is_reachable=False)
@@ -51,3 +51,8 @@ def test_percentages_of_everything_divide_everything_unless_openkruise_rounds() 
 
 def test_a_status_without_subsets_has_no_maps() -> None:
     assert v1alpha1_fields({"updatedRevision": "web-1"}) == {"updateStatus": {"updatedRevision": "web-1"}}
+
+
+@pytest.mark.parametrize(("values", "expected"), [([], None), ([None], None), ([1, None], None), ([0], 0), ([1, 2], 3)])
+def test_a_sum_needs_all_of_its_values(values: list[int | None], expected: int | None) -> None:
+    assert sum_if_all(values) == expected

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from federation.features.uniteddeployment.names import SUBSET_REVISION_LABEL
-from federation.features.uniteddeployment.rules.subsetpods import ready_condition, revision_of
+from federation.features.uniteddeployment.rules.subsetpods import count_updated, ready_condition, revision_of
 
 READY = {"type": "Ready", "status": "True"}
 
@@ -33,3 +33,13 @@ def test_a_pod_without_a_revision_has_none(labels: dict[str, Any]) -> None:
 
 def test_a_pod_has_the_revision_of_its_label() -> None:
     assert revision_of({"metadata": {"labels": {SUBSET_REVISION_LABEL: "r1"}}}) == "r1"
+
+
+def test_active_pods_of_the_revision_count_and_those_that_are_ready() -> None:
+    def pod(revision: str, phase: str = "Running", *, ready: bool = True, **metadata: Any) -> dict[str, Any]:
+        status = {"phase": phase, "conditions": [READY] if ready else []}
+        return {"metadata": {"labels": {SUBSET_REVISION_LABEL: revision}, **metadata}, "status": status}
+
+    leaving = pod("r2", deletionTimestamp="2026-01-01T00:00:00Z")
+    pods = [pod("r2"), pod("r2", ready=False), pod("r1"), pod("r2", "Failed"), pod("r2", "Succeeded"), leaving]
+    assert count_updated(pods, "r2") == (2, 1)

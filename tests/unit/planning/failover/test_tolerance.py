@@ -103,3 +103,13 @@ def test_volumes_namespaces_and_definitions_never_leave(version: str, kind: str)
 )
 def test_volumes_that_one_node_mounts_at_a_time_do_not_move(template: dict[str, Any], expected: str) -> None:
     assert fixed_volumes_of(template, _modes) == expected
+
+
+@pytest.mark.parametrize("mode", list(FailoverMode))
+def test_kinds_that_hold_data_or_others_stay_whatever_a_policy_says(mode: FailoverMode) -> None:
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+    found = tolerance_of(claim, FailoverRules(mode, 30.0), _modes)
+    assert (found.may_leave, found.grace_s, found.is_kept) == (False, 0.0, True)
+    assert found.state == "a PersistentVolumeClaim stays in its clusters"
+    other = tolerance_of({**claim, "apiVersion": "example.com/v1"}, FailoverRules(mode), _modes)
+    assert (other.is_kept, other.state) == (False, "")
