@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 from tests.mutation.mutations import mutations_of
+from tests.support.sources import ROOT
+
+EQUIVALENT = ROOT / "tests/mutation/equivalent.txt"
 
 SOURCE = '''
 LIMIT = 3
@@ -78,3 +81,11 @@ def test_a_mutation_knows_its_function_and_statement_and_is_named_without_lines(
     path.write_text("x = f(3)\n")
     (found,) = mutations_of(path, "module.py")
     assert (found.place.function, found.key) == ("", "module.py -: 3 => (4)")
+
+
+def test_every_mutation_that_changes_nothing_exists() -> None:
+    listed = [line for line in EQUIVALENT.read_text().splitlines() if line and not line.startswith("#")]
+    paths = {line.split(" ", maxsplit=1)[0] for line in listed}
+    known = {mutation.key for path in paths for mutation in mutations_of(ROOT / path, path)}
+    assert [line for line in listed if line not in known] == []
+    assert len(set(listed)) == len(listed)
