@@ -212,7 +212,10 @@ class Incoming(Sink):
 
     def close(self) -> None:
         """Give the connection back: it is closed unless the body has ended."""
-        self._release(self._connection)
+        if self._is_complete or self._is_paused or self._problem is not None:
+            self._release(self._connection)
+        else:
+            self._connection.leave()
 
     def begin(self, head: Head) -> None:
         self.head = head

@@ -84,13 +84,14 @@ class WireConnection(asyncio.Protocol):
         self.is_reusable = False
         """Whether the last response is complete and the next request may follow."""
         self.idle_since_s = 0.0
+        self._is_aborted = False
         self._reset(is_bodiless=False)
 
     def send(self, request: bytes, sink: Sink, *, is_bodiless: bool = False) -> None:
         """Send a request whose response goes to the sink; `is_bodiless` for HEAD."""
         transport = self._transport
         self._reset(is_bodiless=is_bodiless)
-        if transport is None or transport.is_closing():
+        if transport is None or transport.is_closing() or self._is_aborted:
             sink.fail(WireBroken("the connection was closed without an answer"))
             return
         self._sink = sink
@@ -103,7 +104,7 @@ class WireConnection(asyncio.Protocol):
         received may be sent again whatever it does, so such a connection must not be used for it.
         """
         transport = self._transport
-        if transport is None or transport.is_closing():
+        if transport is None or transport.is_closing() or self._is_aborted:
             return False
         if now_s - self.idle_since_s < _PEEK_AFTER_S:
             return True
@@ -129,10 +130,19 @@ class WireConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
+    def leave(self) -> None:
+        """End the present response, which nobody reads any more: properly, unless the server goes on sending."""
+        self._sink, self.is_reusable = None, False
+        self.close()
+
     def abort(self) -> None:
         """Close the connection at once: closing it properly would receive the rest for as long as the server sends."""
-        if self._transport is not None:
-            self._transport.abort()
+        self.is_reusable = False
+        transport = self._transport
+        if transport is not None and not self._is_aborted:
+            self._is_aborted = True
+            # Later, because this may be called by a read of TLS, which goes on with the transport.
+            asyncio.get_running_loop().call_soon(transport.abort)
 
     # What the event loop calls.
 
@@ -142,8 +152,8 @@ class WireConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse; what arrives without a request, or after a response, ends the connection."""
-        if self._sink is None:
-            self._give_up()
+        if self._sink is None or self._is_aborted:
+            self.abort()
             return
         self.has_answered, self._has_progressed = True, False
         try:
@@ -265,13 +275,9 @@ class WireConnection(asyncio.Protocol):
 
     def _fail(self, problem: Exception) -> None:
         sink, self._sink = self._sink, None
-        self._give_up()
+        self.abort()
         if sink is not None:
             sink.fail(problem)
-
-    def _give_up(self) -> None:
-        self.is_reusable = False
-        self.abort()
 
 
 def _broken(reason: str) -> WireBroken:

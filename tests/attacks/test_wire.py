@@ -592,3 +592,38 @@ def test_a_client_certificate_is_shown(run: Run, pki: PKI, tmp_path: Path) -> No
         server.close()
 
     run(scenario())
+
+
+@pytest.mark.parametrize("is_encrypted", [False, True], ids=["plain", "tls"])
+def test_a_watch_can_end_while_its_reader_is_behind(run: Run, pki: PKI, is_encrypted: bool) -> None:
+    """Resuming schedules a read; a connection that is aborted before it runs must not fail in the event loop."""
+    line = b'{"type":"ADDED","object":{"metadata":{"name":"%s"}}}\n' % (b"x" * 60_000)
+
+    async def endless(peer: Peer, world: World) -> None:
+        await peer.request()
+        await peer.send(CHUNKED)
+        while True:
+            await peer.send(b"%x\r\n%s\r\n" % (len(line), line))
+            world.heads.append("")
+            if len(world.heads) % 20 == 0:
+                sent.set()
+
+    sent = asyncio.Event()
+
+    async def scenario() -> None:
+        problems: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context))
+        async with playing(endless, tls=pki if is_encrypted else None, read_buffer_bytes=10_000) as world:
+            for _ in range(5):
+                watch = world.client.watch(CONFIGMAPS, resource_version="1")
+                await anext(watch)
+                while not await anext(watch):
+                    pass
+                await sent.wait()
+                sent.clear()
+                await anext(watch)
+                await watch.aclose()
+                await world.closed.get()
+            assert problems == []
+
+    run(scenario())
