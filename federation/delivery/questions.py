@@ -46,6 +46,9 @@ class _Asked:
     until_s: float
     is_late: bool = False
     """Whether the reconcile that asked has not waited for the answer."""
+    is_recorded: bool = False
+    """Whether the answer is recorded and the operation has ended. The future is done an iteration of the event loop
+    earlier; a decision in between would find the operation under way, and nothing would wake the object again."""
 
 
 class Questions:
@@ -100,8 +103,8 @@ class Questions:
                     return
                 remaining_s = min(each.until_s for each in asked) - self._clock.monotonic()
                 await wait_for_any(self._clock, [each.future for each in asked], remaining_s)
-                answered = [each for each in asked if each.future.done()]
-                asked = [each for each in asked if not each.future.done()]
+                answered = [each for each in asked if each.is_recorded]
+                asked = [each for each in asked if not each.is_recorded]
                 for each in answered:
                     if self._is_answered(propagation, each):
                         yield each.cluster
@@ -190,6 +193,7 @@ class Questions:
 
     def _record(self, propagation: Propagation, key: MemberKey, asked: _Asked, future: "asyncio.Future[Any]") -> None:
         """Record an answer, and requeue the object if its reconcile did not wait for it."""
+        asked.is_recorded = True
         if future.cancelled():
             return
         if future.exception() is None and asked.question is not Question.ADMISSION:
