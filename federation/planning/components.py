@@ -9,6 +9,7 @@ Decision: docs/decisions/0110-which-objects-are-gangs.md
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from federation.api.components import ComponentRule, Components, Factor, FieldValue, Request
@@ -53,6 +54,14 @@ def pods_of(template: Mapping[str, Any], components: Components) -> tuple[Compon
                     )
                 found.append(pods)
     return tuple(found)
+
+
+def pod_specs_of(template: Mapping[str, Any], components: Components) -> Iterator[Mapping[str, Any]]:
+    """Yield the pod spec of each component as the object has it, at most `COMPONENTS_MAX`: for what it refers to."""
+    parts = ((part, rule) for rule in components.rules for _, part in _parts(template, rule))
+    for part, rule in islice(parts, COMPONENTS_MAX):
+        spec, containers = _written_spec(part, rule)
+        yield {**spec, "containers": containers}
 
 
 def is_gang(template: Mapping[str, Any], components: Components, wish: str = "") -> bool:
@@ -120,12 +129,7 @@ def _number(value: Any) -> int | None:
 
 def _pod(part: Mapping[str, Any], rule: ComponentRule) -> Mapping[str, Any] | None:
     """Return the spec of a pod of the component, None if it starts none."""
-    specs = [spec for path in rule.pod_specs if isinstance(spec := dotpaths.get(part, path), Mapping)]
-    spec = specs[0] if specs else {}
-    found = _mappings(spec.get("containers"))
-    for path in rule.containers:
-        value = dotpaths.get(part, path)
-        found += _mappings([value] if isinstance(value, Mapping) else value)
+    spec, found = _written_spec(part, rule)
     found += [{"resources": dotpaths.get(part, path)} for path in rule.resources]
     containers = list(map(_container, found))
     if rule.requests:
@@ -141,6 +145,17 @@ def _pod(part: Mapping[str, Any], rule: ComponentRule) -> Mapping[str, Any] | No
         "resources": _resources(spec),
         "tolerations": _mappings(spec.get("tolerations")),
     }
+
+
+def _written_spec(part: Mapping[str, Any], rule: ComponentRule) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
+    """Return the pod spec of a component, {} without one, and all its containers."""
+    specs = [spec for path in rule.pod_specs if isinstance(spec := dotpaths.get(part, path), Mapping)]
+    spec = specs[0] if specs else {}
+    found = _mappings(spec.get("containers"))
+    for path in rule.containers:
+        value = dotpaths.get(part, path)
+        found += _mappings([value] if isinstance(value, Mapping) else value)
+    return spec, found
 
 
 def _container(container: Mapping[str, Any]) -> Mapping[str, Any]:

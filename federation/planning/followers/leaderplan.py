@@ -7,13 +7,14 @@ service account or Ingress go where it goes. `index.py` keeps the plans of all w
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import dotpaths
 from federation.apimachinery.jsonpatch import parse_pointer
+from federation.planning.components import pod_specs_of
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.followers.followerplan import is_following_disabled
 from federation.planning.followers.references import (
@@ -81,7 +82,7 @@ def is_leader_type(type_: FederatedType) -> bool:
 
 def is_leader(template: Mapping[str, Any], type_: FederatedType | None) -> bool:
     """Return True if the object has pods, and so may lead; `type_` is its federated type, None without one."""
-    return bool(_pod_path(template, type_))
+    return bool(_pod_path(template, type_)) or (type_ is not None and bool(type_.components.rules))
 
 
 def _pod_path(template: Mapping[str, Any], type_: FederatedType | None) -> tuple[str, ...]:
@@ -156,8 +157,10 @@ def plan_leader(
 
 def dependencies_of(workload: Mapping[str, Any], type_: FederatedType | None = None) -> set[Reference]:
     """Return the objects that the pods of a workload refer to; none when it has no pods."""
-    path = _pod_path(workload, type_)
-    return references_of_pod(dotpaths.get(workload, path)) if path else set()
+    if path := _pod_path(workload, type_):
+        return references_of_pod(dotpaths.get(workload, path))
+    specs = pod_specs_of(workload, type_.components) if type_ is not None else ()
+    return {reference for spec in specs for reference in references_of_pod(spec)}
 
 
 def has_secrets(follower: Reference | Identity) -> bool:
@@ -208,7 +211,8 @@ def _overridden_needs(
 ) -> Iterable[tuple[str, set[Reference]]]:
     """Yield the dependencies of the pods in each cluster whose overrides may introduce a reference."""
     pod_path = _pod_path(federated["spec"]["template"], type_)
-    for cluster, rendered in _overridden(federated, type_, placement, lambda path: _may_refer(path, pod_path)):
+    may_refer = partial(_may_refer, pod_path=pod_path) if pod_path else bool  # components may be anywhere
+    for cluster, rendered in _overridden(federated, type_, placement, may_refer):
         yield cluster, dependencies_of(rendered, type_)
 
 

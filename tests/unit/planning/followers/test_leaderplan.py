@@ -7,6 +7,7 @@ import pytest
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, PathDefinition, default_type_configs, from_config
+from federation.api.shippedcomponents import shipped_components
 from federation.apimachinery.resources import Resource
 from federation.planning.followers.leaderplan import (
     FindType,
@@ -272,6 +273,26 @@ def test_an_override_of_the_named_pod_template_is_followed() -> None:
     spec = {"worker": {"template": {"spec": {"containers": CONTAINERS}}}}
     leader["spec"]["template"] |= {"apiVersion": "ai.example/v1", "kind": "Engine", "spec": spec}
     assert _followers(leader, NAMED) == {SETTINGS: BOTH, SPECIAL: {"west"}}
+
+
+def test_what_any_component_refers_to_follows() -> None:
+    ray = FederatedType(
+        "rayjobs.ray.io",
+        Resource("ray.io", "v1", "RayJob", "rayjobs"),
+        (),
+        components=shipped_components("ray.io", "RayJob"),
+    )
+    path = "/spec/rayClusterSpec/workerGroupSpecs/0/template/spec/containers/0/envFrom"
+    leader = _leader({"op": "add", "path": path, "value": [{"configMapRef": {"name": "special"}}]})
+    head = {"containers": CONTAINERS}
+    worker = {"containers": [{"name": "ray"}], "serviceAccountName": "runner"}
+    submitter = {"containers": [], "volumes": [{"name": "code", "configMap": {"name": "code"}}]}
+    cluster = {"headGroupSpec": {"template": {"spec": head}}, "workerGroupSpecs": [{"template": {"spec": worker}}]}
+    spec = {"rayClusterSpec": cluster, "submitterPodTemplate": {"spec": submitter}}
+    leader["spec"]["template"] |= {"apiVersion": "ray.io/v1", "kind": "RayJob", "spec": spec}
+    account, code = Reference("", "ServiceAccount", "runner"), Reference("", "ConfigMap", "code")
+    assert _followers(leader, ray) == {SETTINGS: BOTH, account: BOTH, code: BOTH, SPECIAL: {"west"}}
+    assert is_leader_type(ray)
 
 
 @pytest.mark.parametrize(
