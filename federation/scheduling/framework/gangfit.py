@@ -25,6 +25,12 @@ _Free = tuple[tuple[str, int], ...]
 """What a node has free, sorted by resource."""
 
 
+_PAIRS_MAX = 64
+"""Components that are compared in pairs."""
+_LOOKS_MAX = 10_000
+"""Groups of nodes that one trial looks at: some hundredths of a second."""
+
+
 class Lack(Enum):
     """Why a gang does not fit into a cluster."""
 
@@ -175,15 +181,29 @@ def _by_count(pods: Sequence[PodSet], cluster: Cluster, assumed: Mapping[_Reques
         request = component.shape.request
         room = capacity_of(cluster, component.shape)
         room -= sum(count * replicas_displaced_by(other, request) for other, count in assumed.items())
-        room -= sum(
-            other.count * replicas_displaced_by(other.shape.request, request)
-            for other in pods
-            if other is not component and _share_nodes(cluster, other.shape, component.shape)
-        )
+        room -= _displaced_by_others(component, pods, cluster)
         if room < component.least:
             lack = Lack.DECISIONS if assumed else Lack.NODES
             return Shortfall(lack, component.name, "", component.least, max(0, room))
     return None
+
+
+def _displaced_by_others(component: PodSet, pods: Sequence[PodSet], cluster: Cluster) -> int:
+    """Return how many pods of a component the others may displace; a larger number for gangs of many components."""
+    request, others = component.shape.request, [other for other in pods if other is not component]
+    if len(pods) > _PAIRS_MAX:
+        # What a pod displaces is at most 1 and the sum of its fractions of the request: linear in the components.
+        total: dict[str, int] = {}
+        for other in others:
+            for name, amount in other.shape.request:
+                total[name] = total.get(name, 0) + amount * other.count
+        fractions = sum(-(-total.get(name, 0) // amount) for name, amount in request if amount)
+        return sum(other.count for other in others) + fractions
+    return sum(
+        other.count * replicas_displaced_by(other.shape.request, request)
+        for other in others
+        if _share_nodes(cluster, other.shape, component.shape)
+    )
 
 
 def _share_nodes(cluster: Cluster, one: PodShape, other: PodShape) -> bool:
@@ -198,7 +218,10 @@ def _share_nodes(cluster: Cluster, one: PodShape, other: PodShape) -> bool:
 
 
 def _by_trial(pods: Sequence[PodSet], cluster: Cluster) -> Shortfall | None:
-    """Return the first component without room when the pods are placed one after the other, in several ways."""
+    """Return the first component without room when the pods are placed one after the other, in several ways.
+
+    A gang for which this is too much work counts as one without room.
+    """
     for ordered in (pods, tuple(reversed(pods))):
         for is_packed in (False, True):
             shortfall = _Trial(cluster).place_all(ordered, is_packed=is_packed)
@@ -212,6 +235,7 @@ class _Trial:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._looks = 0
         self._classes = cluster.node_classes or ()
         self._nodes: list[dict[_Free, int]] = []
         for each in self._classes:
@@ -243,6 +267,9 @@ class _Trial:
         while left:
             best: tuple[float, _Free] | None = None
             owner: dict[_Free, int] = {}
+            self._looks += sum(map(len, open_classes))
+            if self._looks > _LOOKS_MAX:
+                break
             for groups in open_classes:
                 for free in groups:
                     if _fits(free, needs):

@@ -109,6 +109,23 @@ def test_tainted_nodes_count_for_pods_that_tolerate_them_although_sums_leave_the
     assert shortfall.describe() == "needs 9 nvidia.com/gpu, the cluster has 8"
 
 
+def test_a_gang_of_many_components_is_counted_with_less_precision() -> None:
+    gang = [part(f"part-{n}", 1, 1 + n / 100) for n in range(100)]  # 149.5 cores
+    assert find_shortfall(gang, nodes(40, 16).built()) is None
+    shortfall = find_shortfall(gang, nodes(9, 16).built())
+    assert shortfall is not None
+    assert shortfall.lack is Lack.SIZE
+
+
+def test_a_gang_that_is_too_much_work_to_arrange_counts_as_one_without_room() -> None:
+    cluster = a_cluster()
+    for cores in range(20, 84):
+        cluster = cluster.with_nodes(1, cpu=str(cores), labels={"size": str(cores)})
+    many, large = part("many", 3000, 1), part("large", 2, 8)
+    assert find_shortfall([many, large], cluster.built()) is not None
+    assert find_shortfall([many], cluster.built()) is None
+
+
 def test_two_gangs_are_not_promised_the_same_room() -> None:
     cluster, first = nodes(4, 24).built(), {(("cpu", 2000),): 30}
     assert find_shortfall([part("pods", 18, 2)], cluster, first) is None
