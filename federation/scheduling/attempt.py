@@ -20,6 +20,8 @@ from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.federatedobject.placements import Part, current_clusters
 from federation.planning.placement.subsetquotas import Counts
 from federation.scheduling import decisionpatch
+from federation.scheduling.affinity.index import WorkloadIndex
+from federation.scheduling.affinity.relations import partners_away, with_relations
 from federation.scheduling.annotationoverrides import overrides_from_annotations
 from federation.scheduling.annotationswitch import AnnotationPolicy, with_allowed_annotations
 from federation.scheduling.assumedreplicas import AssumeCache
@@ -34,6 +36,7 @@ from federation.scheduling.policyspec import Policy, PolicyRef
 from federation.scheduling.profiles import Profiles
 from federation.scheduling.quotas import QuotaLedger, key_in
 from federation.scheduling.recalledgangs import pods_by_request
+from federation.scheduling.relatedworkloads import to_workload
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.tolerations import ended_tolerations, toleration_end, with_defaults
 from federation.scheduling.triggers import (
@@ -72,6 +75,7 @@ class AttemptInputs(Protocol):
     triggers: TriggerSource
     spreads: SpreadIndex
     quotas: QuotaLedger
+    workloads: WorkloadIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +191,7 @@ def assess(
     `is_unschedulable`: its last decision was unsuccessful. `can_place_more`: it left replicas unplaced, or in a group
     from which they may return, and its queueing hint has matched since. `is_plugin_back`: it ignored a plugin that may
     be available now. `homes`: clusters that replicas left when they were lost, and may return to. `completes`: its
-    placement lacks clusters that were not healthy and are stable now. `assumed`: replicas of recent decisions that no
-    report shows yet.
+    placement lacks clusters that were not healthy and are stable now. `assumed`: replicas that no report shows yet.
     """
     present = attempt.federated["metadata"].get("annotations") or {}
     if present.get(names.NO_SCHEDULING):
@@ -202,11 +205,11 @@ def assess(
         return Unschedulable(REASON_PROFILE_NOT_FOUND, message)
     annotated = _with_annotations(attempt.federated, attempt.annotations)
     federated, ignored = with_allowed_annotations(annotated, inputs.annotation_policy)
-    template = federated["spec"]["template"]
+    template, chosen = federated["spec"]["template"], options or UnitOptions()
     type_, request = attempt.federated_type, request_of(template, attempt.federated_type)
     spread = inputs.spreads.find(federated)
-    chosen = options or UnitOptions()
     ended = _ended_tolerations(federated, policy, snapshot, now, chosen)
+    workload = to_workload(federated, type_, policy) if inputs.workloads.is_active else None
     triggers = inputs.triggers.triggers(
         ObjectTriggers(
             annotations=federated["metadata"].get("annotations") or {},
@@ -217,6 +220,7 @@ def assess(
             plugin_fields_hash=inputs.profiles.plugin_fields_hash(policy.profile, template),
             spread_hash=spread.hash(template, type_.replicas(template) or 0, snapshot) if spread is not None else "",
             ended_tolerations=_relevant_ends(attempt, ended, present.get(names.SCHEDULING_TRIGGERS)),
+            partners_away=partners_away(inputs.workloads, workload, attempt.current(), snapshot.by_name),
         ),
         snapshot,
     )
@@ -227,8 +231,8 @@ def assess(
         return Deferred(_finished(comparison))
     quiet = NO_CAUSE
     if not (comparison.is_due or is_unschedulable):
-        has_unplaced = not attempt.may_go_back()
-        quiet = quiet_causes(comparison.changed, can_place_more, has_unplaced, homes=homes, completes=completes)
+        goes_back = attempt.may_go_back()
+        quiet = quiet_causes(comparison.changed, can_place_more, not goes_back, homes=homes, completes=completes)
         if not any(quiet):
             return Deferred(comparison)
     unit = build_unit(
@@ -243,11 +247,19 @@ def assess(
         default_toleration_s=chosen.toleration_s,
         ended=ended,
     )
+    unit = with_relations(inputs.workloads, workload, unit, snapshot.by_name)
     unit = with_causes(unit, policy, comparison, present, quiet)
-    if unit.namespace in inputs.quotas and has_pods(template, type_):
-        unit = replace(unit, quota=inputs.quotas.headroom(key_in(federated), unit, snapshot.by_name))
-    is_divided, is_spread = _divides(policy, federated), spread is not None
-    return Due(unit, profile, policy, triggers.text, comparison, ignored, is_divided, is_spread, quiet)
+    unit = _with_quota(unit, federated, type_, inputs, snapshot)
+    divides = _divides(policy, federated)
+    return Due(unit, profile, policy, triggers.text, comparison, ignored, divides, spread is not None, quiet)
+
+
+def _with_quota(
+    unit: SchedulingUnit, federated: Mapping[str, Any], type_: FederatedType, inputs: AttemptInputs, snapshot: Snapshot
+) -> SchedulingUnit:
+    if unit.namespace not in inputs.quotas or not has_pods(federated["spec"]["template"], type_):
+        return unit
+    return replace(unit, quota=inputs.quotas.headroom(key_in(federated), unit, snapshot.by_name))
 
 
 def _finished(comparison: TriggerComparison) -> TriggerComparison:

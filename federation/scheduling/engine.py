@@ -32,6 +32,7 @@ from federation.scheduling.framework.gangs import within_room
 from federation.scheduling.framework.orderedgroups import Tier, in_order, within_groups
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.registry import PluginRegistry
+from federation.scheduling.framework.relationsteps import with_relation_scores, within_relations
 from federation.scheduling.framework.runner import Framework
 from federation.scheduling.framework.schedulermetrics import SchedulerMetrics
 from federation.scheduling.framework.types import (
@@ -177,11 +178,13 @@ class Engine:
             framework = self.framework(profile)
         except PluginError as error:
             return results.end(Outcome.PLUGIN_FAILED, f"profile {profile.name}: {error}")
-        results.filtered = filtered = yield from framework.run_filters(cycle)
+        filtered = yield from framework.run_filters(cycle)
+        if unit.relations:
+            filtered = within_relations(unit, filtered)
         waits = ""
         if unit.is_gang:
             filtered, waits = within_room(unit, filtered, results.snapshot.by_name, cycle.state)
-            results.filtered = filtered
+        results.filtered = filtered
         if not filtered.feasible:
             reason = availability(results.snapshot, filtered)
             return results.end(Outcome.NO_FEASIBLE_CLUSTER, f"{waits}; {reason}" if waits else reason)
@@ -194,6 +197,8 @@ class Engine:
             results.scored = yield from framework.run_scores(cycle, results.filtered)
         except UnschedulableError as refusal:
             return results.end(Outcome.NO_FEASIBLE_CLUSTER, f"{refusal.status.plugin}: {refusal}")
+        if unit.relations:
+            results.scored = with_relation_scores(unit, results.scored)
         if tiers:
             return (yield from self._in_tiers(results, framework, tiers))
         results.choice = AllClusters(framework, results.scored)

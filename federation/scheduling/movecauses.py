@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from federation.scheduling.framework.policygroups import GroupMove
+from federation.scheduling.framework.relations import Relation
 from federation.scheduling.framework.types import SchedulingUnit
 from federation.scheduling.policyspec import Policy
 from federation.scheduling.triggers import (
@@ -70,6 +71,10 @@ def with_causes(
     return unit
 
 
+def _may_ask(relation: Relation) -> bool:
+    return relation.is_broken or bool(relation.weight and not relation.is_theirs)
+
+
 def _asks_anew(unit: SchedulingUnit, policy: Policy, comparison: TriggerComparison) -> bool:
     """Return whether scores may move what runs: what is asked for changed, or a cluster joined and the policy says so.
 
@@ -77,7 +82,8 @@ def _asks_anew(unit: SchedulingUnit, policy: Policy, comparison: TriggerComparis
     """
     if not comparison.changed:
         return False
-    if asks_for_other_clusters(comparison.changed) and (unit.priorities or unit.preferred or unit.groups):
+    prefers = unit.priorities or unit.preferred or unit.groups or any(map(_may_ask, unit.relations))
+    if asks_for_other_clusters(comparison.changed) and prefers:
         return True
     when = policy.reschedule_when
     follows_joins = when is not None and when.cluster_joined and not policy.avoid_disruption

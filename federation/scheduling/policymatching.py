@@ -40,6 +40,11 @@ class PolicyIndex:
         if old is not None and old.selectors:
             self._selecting[ref.namespace].remove(old)
 
+    @property
+    def has_workload_rules(self) -> bool:
+        """Whether any policy has a rule about other workloads."""
+        return any(policy.workload_rules for policy in self._policies.values())
+
     def match(self, federated: Mapping[str, Any]) -> PolicyRef | None:
         """Return the object's policy, None for none. A label may name a policy that does not exist (see `get`)."""
         metadata = federated["metadata"]

@@ -20,6 +20,7 @@ from federation.planning.failover.tolerance import FailoverMode, FailoverRules, 
 from federation.planning.overrides.budget import rollout_problem
 from federation.planning.placement.topologydomains import SpreadConstraint
 from federation.planning.waves.waverules import to_annotation
+from federation.scheduling.affinity.rules import WorkloadRule, compile_workload_rules
 from federation.scheduling.framework.policygroups import GroupUse, OrderedGroup
 from federation.scheduling.framework.types import ReplicasStrategy, SchedulingMode, Toleration
 
@@ -120,6 +121,7 @@ class Policy:
     max_clusters: int | None
     topology_spread: tuple[SpreadConstraint, ...]
     groups: tuple[OrderedGroup, ...]
+    workload_rules: tuple[WorkloadRule, ...]
     preferences: Preferences
     profile: str
     is_followed: bool
@@ -170,6 +172,7 @@ def compile_policy(source: Mapping[str, Any]) -> Policy:
         max_clusters=spec.get("maxClusters"),
         topology_spread=to_constraints(spec.get("topologySpread") or ()),
         groups=to_groups(spec.get("clusterGroups") or ()),
+        workload_rules=compile_workload_rules(spec, is_cluster_wide=not ref.namespace),
         preferences=to_preferences(spec["placement"]) if spec.get("placement") else Preferences(),
         profile=str(spec.get("schedulingProfile") or ""),
         is_followed=not spec.get("disableFollowerScheduling"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from federation.scheduling.engine import Decision
+from federation.scheduling.framework import relationsteps
 from federation.scheduling.framework.gangs import AWAITS_REPORT
 from federation.scheduling.framework.orderedgroups import place_of
 from federation.scheduling.framework.runner import Framework
@@ -77,7 +78,8 @@ def queueing_hint_for(decision: Decision, framework: Framework, now: datetime) -
         by_plugin.setdefault(status.plugin, []).append(name)
     clusters: dict[ClusterChange, frozenset[str]] = {}
     for plugin, names in by_plugin.items():
-        change = ClusterChange.MEMBERSHIP | framework.requeue_on(plugin)
+        own = relationsteps.REQUEUE_ON if plugin == relationsteps.NAME else framework.requeue_on(plugin)
+        change = ClusterChange.MEMBERSHIP | own
         clusters[change] = clusters.get(change, frozenset()).union(names)
     migration = decision.unit.custom_migration
     ends = [] if migration is None else list(migration.unavailable_until.values())

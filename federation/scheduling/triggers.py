@@ -55,13 +55,16 @@ _ENDED = "tolerationsEnded"
 """Clusters whose taints the object tolerates no longer, among those that it is in or has left for that reason."""
 _AVOIDED = "clustersAvoided"
 """Clusters that the object leaves or has left because it was unhealthy there."""
+_PARTNERS = "partnersAway"
+"""Clusters of the object that the workloads which it must be together with have left. An object that has left them,
+too, has none: that they are fewer is no change."""
 _STABLE = frozenset(("policyName", "replicaCount", "resourceRequest", "schedulingAnnotationsHash", _AVOIDED, _SPREAD))
 _POLICY = "policyContentHash"
 _PLUGIN_FIELDS = "pluginFieldsHash"
 """Counts only when both decisions have it; a plugin that starts or stops to declare fields changes the profile."""
 IGNORED_PLUGINS = "ignoredPlugins"
 """The change when a plugin that the last decision ignored may be available again; not part of the text."""
-_OF_OBJECT = (*_STABLE, "autoMigrationInfo", _PLUGIN_FIELDS, _POLICY, "profileHash", _ENDED)
+_OF_OBJECT = (*_STABLE, "autoMigrationInfo", _PLUGIN_FIELDS, _POLICY, "profileHash", _ENDED, _PARTNERS)
 _CONTENT = frozenset((_POLICY, "profileHash", IGNORED_PLUGINS))
 _ASKED = frozenset((_POLICY, "policyName", "profileHash", "schedulingAnnotationsHash"))
 _TAINTS = frozenset((TAINTS, _ENDED))
@@ -99,6 +102,8 @@ class ObjectTriggers:
     """Hash of the WorkloadSpread that divides its replicas and of the clusters of its subsets, "" without one."""
     ended_tolerations: Sequence[str] = ()
     """Clusters, sorted, whose taints it tolerates no longer, among those that it is in or has left for that reason."""
+    partners_away: Sequence[str] = ()
+    """Clusters, sorted, that it is in and that its required partners have left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +164,8 @@ class TriggerSource:
             after[_ENDED] = list(triggers.ended_tolerations)
         if avoided := avoided_clusters({"metadata": {"annotations": triggers.annotations}}):
             after[_AVOIDED] = sorted(avoided)
+        if triggers.partners_away:
+            after[_PARTNERS] = list(triggers.partners_away)
         if triggers.spread_hash:
             after[_SPREAD] = triggers.spread_hash
         head = orjson.dumps(before).decode()[:-1]
@@ -185,6 +192,8 @@ def compare_triggers(
         return replace(compare_triggers(adopted, now, policy, is_plugin_back=is_plugin_back), adopted=adopted)
     differing = now.clusters.changes_since(old) if rest == old_text else set()
     differing.update(field for field in _OF_OBJECT if old.get(field) != new.get(field))
+    if not set(new.get(_PARTNERS) or ()) - set(old.get(_PARTNERS) or ()):
+        differing.discard(_PARTNERS)
     changed = (*sorted(differing), *([IGNORED_PLUGINS] if is_plugin_back else []))
     if not changed:
         return TriggerComparison(is_due=False)
@@ -232,6 +241,7 @@ def _adopted(old: Mapping[str, Any], now: Triggers) -> str:
     adopted = {**now.of_object, **now.clusters.as_if_unchanged_since(old.get(CLUSTERS) or ())}
     adopted |= {field: old.get(field) for field in ("replicaCount", "policyName")}
     adopted.pop(_ENDED, None)
+    adopted.pop(_PARTNERS, None)
     if "autoMigrationInfo" in adopted:
         adopted["autoMigrationInfo"] = old.get("autoMigrationInfo") or ""
     return orjson.dumps(adopted, option=orjson.OPT_SORT_KEYS).decode()
@@ -244,7 +254,7 @@ def _apply_reschedule_rules(changed: frozenset[str], when: RescheduleWhen) -> Tr
     rules = (
         (not _CONTENT.isdisjoint(changed), when.policy_content_changed, "policyContentChanged:false"),
         (LABELS in changed, when.cluster_labels_changed, "clusterLabelsChanged:false"),
-        (not _TAINTS.isdisjoint(changed), True, ""),
+        (not _TAINTS.isdisjoint(changed) or _PARTNERS in changed, True, ""),
         (API_TYPES in changed, when.cluster_api_resources_changed, "clusterAPIResourcesChanged:false"),
         (CLUSTERS in changed, when.cluster_joined, "clusterJoined:false"),
     )

@@ -35,6 +35,7 @@ TRIGGERS_IN_WORDS = {
     "clustersAvoided": "clusters in which it is unhealthy",
     "clusters": "the set of clusters",
     "ignoredPlugins": "a plugin that was ignored may answer again",
+    "partnersAway": "workloads that it must be together with left its clusters",
     "pluginFieldsHash": "labels and annotations that plugins use",
     "policyContentHash": "policy",
     "policyName": "policy",

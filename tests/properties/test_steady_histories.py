@@ -31,6 +31,7 @@ from federation.scheduling.whatif.state import CompiledState, ObjectSet
 
 CLUSTERS = tuple("abcdef")
 FOLLOWS = {"policyContentChanged": True, "clusterLabelsChanged": True, "clusterJoined": True}
+OF_ONE_AND_TWO = {"key": "of", "operator": "In", "values": ["one", "two"]}
 SPECS: Mapping[str, Mapping[str, Any]] = {
     "one": {"maxClusters": 1},
     "two": {"maxClusters": 2, "clusterSelector": {"zone": "1"}},
@@ -39,6 +40,13 @@ SPECS: Mapping[str, Mapping[str, Any]] = {
     "overflow": {"clusterGroups": [{"name": "own", "clusters": ["a", "c"]}, {"name": "rented", "when": "Overflow"}]},
     "fallback": {"clusterGroups": [{"name": "own", "clusters": ["b"]}, {"name": "others"}]},
     "moving": {"maxClusters": 2, "failover": {"application": {"maxMoves": 2}}},
+    "beside": {"maxClusters": 1, "workloadAffinity": {"required": [{"labelSelector": {"matchLabels": {"of": "one"}}}]}},
+    "pair": {"workloadAffinity": {"required": [{"labelSelector": {"matchLabels": {"of": "pair"}}}]}, "maxClusters": 1},
+    "apart": {
+        "maxClusters": 1,
+        "workloadAntiAffinity": {"required": [{"labelSelector": {"matchExpressions": [OF_ONE_AND_TWO]}}]},
+    },
+    "rather": {"maxClusters": 2, "workloadAntiAffinity": {"preferred": [{"weight": 9, "labelSelector": {}}]}},
 }
 TOLERATED = timedelta(seconds=300)
 """How long an object tolerates that a cluster does not answer."""
@@ -74,6 +82,7 @@ class History:
 
     def _made(self, policy: str) -> Object:
         source = a_source(f"web-{policy}", self.random.randint(1, 6))
+        source["metadata"]["labels"] = {"of": policy}
         made = builder.build(source, DEPLOYMENT, idle=idle_controllers(self.state.bindings, source))
         labels = {**(made["metadata"].get("labels") or {}), names.PROPAGATION_POLICY_LABEL: policy}
         made["metadata"] |= {"resourceVersion": "1", "generation": 1, "uid": policy, "labels": labels}
@@ -98,12 +107,18 @@ class History:
         self.log.append(happen.__name__)
         for name in self.objects:
             self.reconcile(name)
+        apart, others = (
+            {cluster for name in named for cluster in current_clusters(self.objects[name], DEPLOYMENT)}
+            for named in (("apart",), ("one", "two"))
+        )
+        assert not apart & others, self.log
 
     def reconcile(self, name: str) -> None:
         before = current_clusters(self.objects[name], DEPLOYMENT)
         staying = {cluster for cluster in before if self.is_feasible(cluster, name)}
         run: PipelineRun = run_to_end(run_pipeline(self.objects[name], DEPLOYMENT, self.state, now=self.now))
         self.objects[name] = dict(run.federated)
+        self.state.observe(run.federated)
         after = current_clusters(self.objects[name], DEPLOYMENT)
         lost = {c for c, count in before.items() if (after.get(c, 0) or 0) < (count or 0) or c not in after}
         if not lost:
@@ -224,7 +239,7 @@ def play(seed: int, steps: int = 12) -> int:
 
 
 def test_no_object_leaves_a_cluster_that_stayed_feasible() -> None:
-    assert sum(map(play, range(60))) > 30, "many have a cause to move"
+    assert sum(map(play, range(30))) > 20, "many have a cause to move"
 
 
 @pytest.mark.nightly

@@ -14,6 +14,7 @@ import orjson
 from federation.api import names
 from federation.api.federatedtype import default_type_configs, from_config
 from federation.features.catalogue import spread_compiler
+from federation.scheduling.affinity.index import WorkloadIndex
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.attempt import Due, assess, assume, placement_patch, start_attempt
@@ -69,6 +70,7 @@ class Federation:
         self.annotation_policy, self.assume_cache = AnnotationPolicy(), AssumeCache()
         self.spreads = SpreadIndex(spread_compiler())
         self.quotas = QuotaLedger()
+        self.workloads = WorkloadIndex()
         self.clusters = ClusterCache()
         members = [_a_cluster(number) for number in range(12)]
         order.shuffle(members)

@@ -12,11 +12,20 @@ from typing import Annotated, ClassVar
 from pydantic import ConfigDict, Field
 
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
-from federation.api.v1alpha1.base import AGE, Column, Definition, Duration, Kind, Model, NonNegative, PolicyMeta
+from federation.api.v1alpha1.base import (
+    AGE,
+    LABEL_KEY,
+    Column,
+    Definition,
+    Duration,
+    Kind,
+    Model,
+    NonNegative,
+    PolicyMeta,
+)
 from federation.api.v1alpha1.common import ClusterSelectorTerm, PolicyStatus, ResourceSelector, Toleration
 from federation.api.v1alpha1.rolloutwaves import Rollout
-
-_LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+from federation.api.v1alpha1.workloadaffinity import ClusterWorkloadAffinity, WorkloadAffinity
 
 
 class SchedulingMode(StrEnum):
@@ -128,9 +137,9 @@ class StateRule(Model):
         }
     )
 
-    alias_label_name: Annotated[str | None, Field(max_length=317, pattern=_LABEL_KEY)] = None
+    alias_label_name: Annotated[str | None, Field(max_length=317, pattern=LABEL_KEY)] = None
     """The label of the new copy."""
-    annotation: Annotated[str | None, Field(max_length=317, pattern=_LABEL_KEY)] = None
+    annotation: Annotated[str | None, Field(max_length=317, pattern=LABEL_KEY)] = None
     """The annotation of the new copy."""
     field_path: Annotated[str | None, Field(max_length=253, pattern=r"^spec(\.[A-Za-z_][A-Za-z0-9_-]*)+$")] = None
     """Dot path of the field of the new copy, such as spec.job.initialSavepointPath."""
@@ -238,7 +247,7 @@ class TopologySpreadConstraint(Model):
     min_domains: Annotated[int | None, Field(ge=1, json_schema_extra={"format": "int32"})] = None
     """The fewest domains. With fewer of them, the lowest number of replicas in a domain counts as 0. Only with
     DoNotSchedule."""
-    topology_key: Annotated[str, Field(max_length=317, pattern=_LABEL_KEY)]
+    topology_key: Annotated[str, Field(max_length=317, pattern=LABEL_KEY)]
     """The cluster label whose values are the domains."""
     when_unsatisfiable: UnsatisfiableAction
     """Whether replicas that would violate the constraint are placed. DoNotSchedule leaves them unplaced and excludes
@@ -379,6 +388,21 @@ class PropagationPolicySpec(Model):
     ] = None
     """How replicas are spread over domains of clusters such as regions and zones, outermost first: each constraint
     holds within every domain of the one before. An extension of this project."""
+    workload_affinity: WorkloadAffinity | None = None
+    """Workloads that the object runs together with. When those of a required term move, it follows them. An extension
+    of this project."""
+    workload_anti_affinity: WorkloadAffinity | None = None
+    """Workloads that the object runs apart from; they keep away from it, too. An extension of this project."""
+
+
+class ClusterPropagationPolicySpec(PropagationPolicySpec):
+    """The selection of clusters, and the division of replicas."""
+
+    workload_affinity: ClusterWorkloadAffinity | None = None  # type: ignore[assignment]  # adds namespaces to terms
+    """Workloads that the object runs together with. When those of a required term move, it follows them. An extension
+    of this project."""
+    workload_anti_affinity: ClusterWorkloadAffinity | None = None  # type: ignore[assignment]  # adds namespaces to terms
+    """Workloads that the object runs apart from; they keep away from it, too. An extension of this project."""
 
 
 _COLUMNS = (
@@ -406,5 +430,5 @@ class ClusterPropagationPolicy(Kind):
     DEFINITION: ClassVar[Definition] = Definition(CLUSTER_PROPAGATION_POLICIES, "cpp", columns=_COLUMNS)
 
     metadata: PolicyMeta | None = None
-    spec: PropagationPolicySpec
+    spec: ClusterPropagationPolicySpec
     status: PolicyStatus | None = None

@@ -222,6 +222,7 @@ class ScheduleController:
         self._failover.on_federated(old, new)
         self._on_pod_budget(old, new)
         self._quotas.on_federated(old, new)
+        self._handlers.partners.on_federated(old, new)
 
     def _on_pod_budget(self, old: Object | None, new: Object | None) -> None:
         if podbudgets.is_changed(old, new):

@@ -18,6 +18,7 @@ from federation.controllers.schedule.reporting import Subject
 from federation.plans.plugincalls import PluginCaller, drive
 from federation.runtime.controller import Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects
+from federation.scheduling.affinity.relations import relations_of
 from federation.scheduling.attempt import (
     Assessment,
     Due,
@@ -36,6 +37,7 @@ from federation.scheduling.pendingreplicas import with_added_only
 from federation.scheduling.queueinghints import QueueingHint, queueing_hint_for
 from federation.scheduling.quotas import charge_of_decision
 from federation.scheduling.recalledgangs import recalled_pods
+from federation.scheduling.relatedworkloads import placed_in, to_workload
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.yields import yields_from
 
@@ -143,10 +145,22 @@ class Decider:
         attempt = SchedulingAttempt(federated, federated_type, ref, policy, {})
         return tolerated_until(attempt, self._cache, snapshot, self._options)
 
+    def has_other_relations(self, context: AttemptContext, due: Due, snapshot: Snapshot) -> bool:
+        """Return whether workloads that the object has to do with moved since the decision.
+
+        Whoever moves then enqueues those that wait, and this object did not wait yet.
+        """
+        workloads = self._cache.workloads
+        if not workloads.is_active:
+            return False
+        workload = to_workload(context.federated, context.attempt.federated_type, context.attempt.policy)
+        return relations_of(workloads, workload, due.unit, snapshot.by_name) != due.unit.relations
+
     def inputs_hash(self, context: AttemptContext, due: Due) -> str:
         """Return a hash of the decision's inputs other than clusters, whose changes have queueing hints."""
         profile_hash = self._cache.profiles.hash(due.policy.profile)
-        return f"{object_hash(context.federated)} {due.policy.ref} {due.policy.content_hash} {profile_hash}"
+        own = f"{object_hash(context.federated)} {due.policy.ref} {due.policy.content_hash} {profile_hash}"
+        return f"{own} {hash(due.unit.relations)}" if due.unit.relations else own
 
     async def decide(self, context: AttemptContext, due: Due, snapshot: Snapshot) -> Decided:
         """Run the engine, and remote plugins on its behalf."""
@@ -189,6 +203,7 @@ class Decider:
     def assume(self, context: AttemptContext, decision: Decision) -> None:
         """Add the decision's new replicas to the assume cache, and to what its namespace uses of its quotas."""
         assume(self._cache.assume_cache, context.key, decision, self._clock.monotonic())
+        self._assume_placed(context, decision)
         namespace, quotas = context.key.namespace, self._cache.quotas
         if decision.unit.quota is not None:
             quotas.assume(namespace, context.key, charge_of_decision(decision.unit, decision.placements))
@@ -205,9 +220,17 @@ class Decider:
                 if pods and clusters:
                     cache.assume_cache.assume_whole(key_of(federated), pods, (), clusters, now_s)
 
+    def _assume_placed(self, context: AttemptContext, decision: Decision) -> None:
+        """Count the placement for workloads that have rules about this one."""
+        if self._cache.workloads.is_active:
+            attempt = context.attempt
+            placed = to_workload(context.federated, attempt.federated_type, attempt.policy)
+            self._cache.workloads.assume(placed_in(placed, decision.placements))
+
     def forget(self, context: AttemptContext) -> None:
         """Remove the replicas of a decision that could not be written."""
         self._cache.assume_cache.forget(context.key)
+        self._cache.workloads.forget(context.key)
         self._cache.quotas.assume(context.key.namespace, context.key, None)
 
     def hint_for(self, decision: Decision, due: Due) -> QueueingHint:

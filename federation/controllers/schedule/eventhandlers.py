@@ -19,6 +19,7 @@ from federation.controllers.schedule.names import (
     EVENT_INVALID_PROPAGATION_POLICY,
     EVENT_INVALID_SCHEDULING_PROFILE,
 )
+from federation.controllers.schedule.partners import Partners
 from federation.controllers.schedule.requeueing import REPORTED
 from federation.runtime.controller import Key, key_of
 from federation.runtime.events import WARNING, Recorder
@@ -65,6 +66,7 @@ class EventHandlers:
         reports_wait_s: float,
     ) -> None:
         self._list_policies = list_policies
+        self.partners = Partners(objects, cache, self.retry)
         self._cache = cache
         self._objects = objects
         self._enqueue = enqueue
@@ -140,7 +142,9 @@ class EventHandlers:
             self._cache.policies.put(after)
         else:
             self._cache.policies.remove(ref)
-        self.retry(self._affected_by_policy(ref, before, after))
+        affected = list(self._affected_by_policy(ref, before, after))
+        self.partners.on_policies((before, after), affected)
+        self.retry(affected)
 
     def _reference_warnings(self, policy: Object) -> list[str]:
         """Return warnings about what the policy refers to; none while the caches may lack what exists."""

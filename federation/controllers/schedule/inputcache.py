@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from federation.controllers.schedule.unschedulable import UnschedulableObjects
 from federation.runtime.controller import Key
+from federation.scheduling.affinity.index import WorkloadIndex
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.policymatching import PolicyIndex
@@ -37,6 +38,7 @@ class InputCache:
         self.profiles = Profiles()
         self.spreads = SpreadIndex(spreads)
         self.quotas = QuotaLedger()
+        self.workloads = WorkloadIndex()
         self.triggers = triggers or TriggerSource()
         self.unschedulable = UnschedulableObjects()
         self.unplaced = UnschedulableObjects()

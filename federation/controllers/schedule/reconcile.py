@@ -175,6 +175,8 @@ class Reconciler:
         failure = Unschedulable(decision.outcome, decision.reason)
         inputs_hash = self._decider.inputs_hash(context, due)
         await self._fail(context, failure, decided.explanation, inputs_hash=inputs_hash, hint=hint)
+        if self._decider.has_other_relations(context, due, snapshot):
+            return self._requeueing.at_once(context.key)
         return self._requeueing.after_unschedulable(context.key, hint, snapshot)
 
     async def _write_eased(
@@ -209,6 +211,8 @@ class Reconciler:
         needs_hint = eased.needs_room or has_unplaced_replicas(decision)
         hint = self._decider.hint_for(decision, due) if needs_hint else return_hint_for(decision)
         result = self._requeueing.after_placement(context, hint, unavailable, snapshot)
+        if needs_hint and self._decider.has_other_relations(context, due, snapshot):
+            return self._requeueing.at_once(context.key)
         return _earlier(result, eased.requeue_after_s)
 
     async def _restore(self, context: AttemptContext, assessment: Assessment, placements: Placements) -> None:

@@ -59,6 +59,12 @@ class Requeueing:
         """Requeue an unschedulable object for changes since the decision's snapshot, or for the time in its hint."""
         return self._after_changes(self._cache.unschedulable, key, hint, snapshot)
 
+    def at_once(self, key: Key) -> Result:
+        """Requeue an object that is unschedulable, or has unplaced replicas, for a change during its decision."""
+        for objects in (self._cache.unschedulable, self._cache.unplaced):
+            objects.mark_retry((key,))
+        return Result(0.0)
+
     def at_hinted_time(self, key: Key) -> Result:
         """Requeue an unschedulable object at the time in its hint.
 

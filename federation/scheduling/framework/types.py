@@ -20,6 +20,7 @@ from federation.planning.placement.failback import Offers
 from federation.planning.placement.subsetquotas import SubsetSpread
 from federation.planning.placement.topologydomains import SpreadConstraint
 from federation.scheduling.framework.policygroups import GroupMove, OrderedGroup
+from federation.scheduling.framework.relations import Relation
 
 T = TypeVar("T")
 CPU = "cpu"
@@ -243,9 +244,7 @@ class AutoMigration:
 
 @dataclass(frozen=True, slots=True)
 class CustomMigration:
-    """A migration that the user requested (docs/reference/scheduling.md): limits per cluster, and clusters that are
-    unavailable until a time.
-    """
+    """A migration that the user requested: limits per cluster, and clusters that are unavailable until a time."""
 
     limited_capacity: Mapping[str, int] = field(default_factory=dict)
     unavailable_until: Mapping[str, datetime] = field(default_factory=dict)
@@ -310,6 +309,7 @@ class SchedulingUnit:
     topology_spread: tuple[SpreadConstraint, ...] = ()
     groups: tuple[OrderedGroup, ...] = ()
     group_move: GroupMove = GroupMove.IF_NEEDED
+    relations: tuple[Relation, ...] = ()
     workload_spread: SubsetSpread | None = None
     auto_migration: AutoMigration | None = None
     custom_migration: CustomMigration | None = None

@@ -48,6 +48,8 @@ from federation.scheduling.whatif.rendered import member_objects_of, to_rows, to
 from federation.scheduling.whatif.state import OVERRIDES, CompiledState, ObjectChange, ObjectSet
 from federation.scheduling.workloadspreads import SpreadCompiler
 
+_PARTNER_ROUNDS_MAX = 8
+"""Workloads that follow each other in a longer chain are not computed to its end."""
 _OUTCOMES: Mapping[type, str] = {
     Deferred: "Deferred",
     Unschedulable: "Stuck",
@@ -97,6 +99,7 @@ def compute(
         if subject.desired is not None:
             runs[key] = yield from run_pipeline(subject.desired, subject.type_, state, now=now)
         followers.record(subject.before, runs[key])
+    yield from _run_partners(subjects, runs, after, state, followers, now)
     for key, type_ in followers.affected():
         run = runs.get(key)
         if key not in runs and (held := after.get(FEDERATED_OBJECTS, *key)) is not None:
@@ -115,6 +118,39 @@ def compute(
         stranded=_stranded(after, changed, state, reported),
         problems=problems,
     )
+
+
+def _run_partners(
+    subjects: dict[tuple[str, str], _Subject],
+    runs: dict[tuple[str, str], PipelineRun | None],
+    after: ObjectSet,
+    state: CompiledState,
+    followers: FollowerChanges,
+    now: datetime,
+) -> Exchange[None]:
+    """Run the workloads that have rules about those that moved, and again those about which these have some."""
+    moved = list(subjects)
+    for _ in range(_PARTNER_ROUNDS_MAX):
+        concerned: set[Any] = set()
+        for key in moved:
+            run, before = runs[key], subjects[key].before
+            if run is not None:
+                concerned |= state.observe(run.federated)
+            elif before is not None:
+                concerned |= state.observe(before, is_gone=True)
+        moved = []
+        for key in sorted(concerned):
+            held = after.get(FEDERATED_OBJECTS, *key)
+            type_ = state.type_of(held["spec"]["template"]) if held is not None else None
+            subject = subjects.get(key) or (_Subject(type_, held, held) if type_ is not None else None)
+            if subject is None or subject.desired is None:
+                continue
+            subjects[key] = subject
+            runs[key] = yield from run_pipeline(subject.desired, subject.type_, state, now=now)
+            followers.record(subject.before, runs[key])
+            moved.append(key)
+        if not moved:
+            return
 
 
 def _removal_warning(change: ObjectChange) -> str:

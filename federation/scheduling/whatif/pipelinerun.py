@@ -35,6 +35,7 @@ from federation.scheduling.engine import Decision
 from federation.scheduling.framework.types import Exchange
 from federation.scheduling.pendingreplicas import with_added_only
 from federation.scheduling.quotas import charge_of_decision, key_in
+from federation.scheduling.relatedworkloads import placed_in, to_workload
 from federation.scheduling.triggerwords import describe_deferral
 from federation.scheduling.whatif.affected import is_unschedulable
 from federation.scheduling.whatif.state import CompiledState
@@ -142,6 +143,9 @@ def _schedule(run: PipelineRun, state: CompiledState, now: Any) -> Exchange[Obje
     if decision.unit.quota is not None:
         charge = charge_of_decision(decision.unit, decision.placements)
         state.quotas.assume(decision.unit.namespace, key_in(run.federated), charge)
+    if state.workloads.is_active:
+        placed = to_workload(run.federated, run.type_, attempt.policy)
+        state.workloads.assume(placed_in(placed, decision.placements))
     patch, _ = placement_patch(attempt, assessment, decision.placements, decision.reason, quotas=decision.quotas)
     return patch
 

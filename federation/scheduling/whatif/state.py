@@ -5,7 +5,7 @@ clusters, policies, profiles, override bindings, types, and an engine with the p
 the controllers treat them, and reported in `problems`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from federation.api.resources import (
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.overrides.policymatching import Bindings
+from federation.scheduling.affinity.index import WorkloadIndex
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.engine import Engine
@@ -35,6 +36,7 @@ from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.profiles import Profiles
 from federation.scheduling.quotas import QuotaLedger, charge_of, key_in
+from federation.scheduling.relatedworkloads import key_of, to_workload
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.webhooks.configuration import decisive_hash
@@ -145,6 +147,10 @@ class CompiledState:
             if (namespace := federated["metadata"].get("namespace", "")) in self.quotas:
                 charge = charge_of(federated, self.type_of(federated["spec"]["template"]))
                 self.quotas.observe(namespace, key_in(federated), charge)
+        self.workloads = WorkloadIndex()
+        self.workloads.is_active = self.policies.has_workload_rules
+        for federated in objects.federated() if self.workloads.is_active else ():
+            self.observe(federated)
         self.bindings = Bindings()
         for resource in OVERRIDES:
             for policy in objects.list(resource):
@@ -155,6 +161,18 @@ class CompiledState:
     def type_of(self, template: Mapping[str, Any]) -> FederatedType | None:
         """Return the federated type of an object, or of a federated object's template."""
         return self.types.get((str(template.get("apiVersion", "")), str(template.get("kind", ""))))
+
+    def observe(self, federated: Mapping[str, Any], *, is_gone: bool = False) -> frozenset[Hashable]:
+        """Record where a workload is; return the keys of those that its change concerns."""
+        if not self.workloads.is_active or (type_ := self.type_of(federated["spec"]["template"])) is None:
+            return frozenset()
+        if is_gone:
+            waiters = self.workloads.observe(key_of(federated), None)
+            return waiters.to_check | waiters.to_retry
+        ref = self.policies.match(federated)
+        policy = self.policies.get(ref) if ref is not None else None
+        waiters = self.workloads.observe(key_of(federated), to_workload(federated, type_, policy))
+        return waiters.to_check | waiters.to_retry
 
     def _policies(self, objects: ObjectSet, before: ObjectSet) -> PolicyIndex:
         index = PolicyIndex()

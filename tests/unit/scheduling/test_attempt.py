@@ -10,6 +10,7 @@ from federation.api.federatedtype import FederatedType, default_type_configs, fr
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.mergepatch import without_nulls
 from federation.features.catalogue import spread_compiler
+from federation.scheduling.affinity.index import WorkloadIndex
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.attempt import (
     Assessment,
@@ -49,6 +50,7 @@ class Inputs:
         self.annotation_policy = AnnotationPolicy()
         self.spreads = SpreadIndex(spread_compiler())
         self.quotas = QuotaLedger()
+        self.workloads = WorkloadIndex()
         self.clusters = ClusterCache()
         for name in ("east", "west"):
             self.clusters.update({"metadata": {"name": name}, "status": {"conditions": [_true("Joined")]}})

@@ -14,15 +14,17 @@ from federation.scheduling.annotationoverrides import FORMS, ignored_annotations
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.profile import BINPACK_PLUGIN, DEFAULT_PROFILE, apply_profile
 from federation.scheduling.framework.registry import GROUP, load_plugins
+from federation.scheduling.policyspec import compile_policy
+from federation.scheduling.policywarnings import policy_warnings
 
 GUIDE = (ROOT / "docs" / "scheduling.md").read_text()
 OWN = {entry.name for entry in entry_points(group=GROUP) if entry.module.startswith("federation_plugins.")}
 """The built-in plugins, without other installed ones."""
 
 
-def manifests() -> dict[str, Any]:
+def manifests() -> list[dict[str, Any]]:
     blocks = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
-    return {manifest["kind"]: manifest for block in blocks for manifest in yaml.safe_load_all(block)}
+    return [manifest for block in blocks for manifest in yaml.safe_load_all(block)]
 
 
 def rows() -> list[list[str]]:
@@ -32,10 +34,14 @@ def rows() -> list[list[str]]:
 def test_its_manifests_are_valid_and_its_profile_works() -> None:
     models: dict[str, Any] = {kind.DEFINITION.resource.kind: kind for kind in KINDS}
     found = manifests()
-    assert set(found) == {"PropagationPolicy", "SchedulingProfile"}
-    for kind, manifest in found.items():
-        models[kind].model_validate(manifest)
-    profile = apply_profile(DEFAULT_PROFILE, found["SchedulingProfile"])
+    assert {manifest["kind"] for manifest in found} == {"PropagationPolicy", "SchedulingProfile"}
+    for manifest in found:
+        models[manifest["kind"]].model_validate(manifest)
+        if manifest["kind"] == "PropagationPolicy":
+            compile_policy(manifest)
+            assert not policy_warnings(manifest)
+    [described] = (manifest for manifest in found if manifest["kind"] == "SchedulingProfile")
+    profile = apply_profile(DEFAULT_PROFILE, described)
     assert Engine(load_plugins()).framework(profile) is not None
 
 

@@ -66,6 +66,7 @@ def to_policy_spec(spec: FieldReader, namespace: str) -> Object:
         **division,
         **choice.selection(),
         "clusterGroups": groups,
+        **_workloads(placement.child("workloadAffinity")),
         "tolerations": [_toleration(each) for each in placement.children("clusterTolerations")],
         "maxClusters": _max_clusters(placement.children("spreadConstraints")),
         "disableFollowerScheduling": not any(follows) or None,
@@ -74,9 +75,6 @@ def to_policy_spec(spec: FieldReader, namespace: str) -> Object:
         "preemption": None if spec.one_of("preemption", ("Always", "Never"), "Never") == "Always" else "Never",
         **_failover(spec.child("failover"), is_divided=division["schedulingMode"] == "Divide"),
     }
-    placement.drop(
-        "workloadAffinity", "workloads do not attract or repel each other across clusters; name the clusters"
-    )
     for key, message, same in _DROPPED:
         spec.drop(key, message, unless=same)
     return {key: value for key, value in converted.items() if value not in (None, [], {})}
@@ -89,6 +87,15 @@ def _groups(placement: FieldReader) -> list[Object]:
         choice = to_cluster_choice(group)
         entry = {"name": group.text("affinityName") or f"group-{index + 1}", **choice.selection()}
         converted.append({**entry, "clusters": choice.names} if choice.names else entry)
+    return converted
+
+
+def _workloads(affinity: FieldReader) -> Object:
+    """Return our rules about other workloads: those with the same value of a label, cluster by cluster."""
+    converted: Object = {}
+    for key, field in (("affinity", "workloadAffinity"), ("antiAffinity", "workloadAntiAffinity")):
+        if label := affinity.child(key).text("groupByLabelKey"):
+            converted[field] = {"required": [{"matchLabelKeys": [label]}]}
     return converted
 
 

@@ -171,6 +171,14 @@ def test_groups_of_clusters_keep_their_order() -> None:
     assert not notes
 
 
+def test_groups_of_workloads_stay_together_or_apart() -> None:
+    affinity = {"affinity": {"groupByLabelKey": "stack"}, "antiAffinity": {"groupByLabelKey": "copies-of"}}
+    spec, notes = placed(workloadAffinity=affinity)
+    assert spec["workloadAffinity"] == {"required": [{"matchLabelKeys": ["stack"]}]}
+    assert spec["workloadAntiAffinity"] == {"required": [{"matchLabelKeys": ["copies-of"]}]}
+    assert not notes
+
+
 def test_a_limit_of_clusters_and_groups_of_clusters() -> None:
     spec, notes = placed(spreadConstraints=[{"spreadByField": "cluster", "maxGroups": 2, "minGroups": 2}])
     assert spec["maxClusters"] == 2
@@ -333,10 +341,7 @@ def test_commands_patches_and_documents() -> None:
         commandOverrider=[{"containerName": "c", "operator": "remove", "value": ["-v"]}],
         plaintext=[{"path": "/spec/x", "operator": "add", "value": 0}, {"path": "/spec/y", "operator": "remove"}],
         annotationsOverrider=[{"operator": "replace", "value": {"a": "1"}}],
-        fieldOverrider=[
-            {"fieldPath": "/data/a", "yaml": [{"subPath": "/b", "operator": "add", "value": {"c": 1}}]},
-            {"fieldPath": "/data/d", "json": [{"subPath": "/e/0", "operator": "remove"}]},
-        ],
+        fieldOverrider=[{"fieldPath": "/data/a", "yaml": []}],
     )
     assert found == {
         "command": [{"containerName": "c", "operator": "delete", "value": ["-v"]}],
@@ -345,12 +350,8 @@ def test_commands_patches_and_documents() -> None:
             {"path": "/spec/x", "operator": "add", "value": 0},
             {"path": "/spec/y", "operator": "remove"},
         ],
-        "fields": [
-            {"fieldPath": "/data/a", "yaml": [{"subPath": "/b", "operator": "add", "value": {"c": 1}}]},
-            {"fieldPath": "/data/d", "json": [{"subPath": "/e/0", "operator": "remove"}]},
-        ],
     }
-    assert notes == []
+    assert [note.field for note in notes] == ["spec.overrideRules[0].overriders.fieldOverrider"]
 
 
 def test_metrics_that_clusters_do_not_share_are_noted() -> None:
