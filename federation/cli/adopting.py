@@ -7,7 +7,7 @@ takes the manifest that waits to be applied. The member's object is read through
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,9 +16,10 @@ from federation.api import names
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
-from federation.apimachinery.errors import ConfigurationError, Forbidden
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.apiserver.semantics.kinds.builtin import builtin_kinds
+from federation.cli.foundobjects import Found, NamespaceContent, read_member, read_namespace
 from federation.cli.plan.command import make_planner
 from federation.cli.previoushosts import refuse_running_host
 from federation.cli.rendered import STYLES, read_manifests, to_lines
@@ -27,26 +28,27 @@ from federation.client.client import PatchType
 from federation.planning.federatedobject.imported import (
     adoption_annotations,
     import_problem,
+    namespace_source,
     to_source,
     without_defaults,
 )
 from federation.planning.rendering.comparison import owned_part, with_hidden_values
 from federation.planning.rendering.restarts import changed_pod_fields
-from federation.plans.edits import Edit, Verb, apply_edit, dry_run, get_or_none
+from federation.plans.edits import Edit, Verb, apply_edit, created_namespaces, dry_run, get_or_none
 from federation.plans.inventory import read_inventory
 from federation.plans.kinds import ServedKinds, split_target
+from federation.plans.migration import volumes_left
 from federation.plans.planner import Planner
 from federation.scheduling.whatif.planresult import Action, ObjectPlan
-from federation.scheduling.whatif.state import ObjectChange
+from federation.scheduling.whatif.state import ObjectChange, ObjectSet, federated_types
 from federation.terminal import candidates, flags
 from federation.terminal.execution import execute
-from federation.terminal.kubeconfigcontext import KubeconfigContext, get_json
+from federation.terminal.kubeconfigcontext import KubeconfigContext
 from federation.terminal.printing import make_console
 
 if TYPE_CHECKING:
     from federation.client.http import HTTPClient
 
-_PATH = "/federation/v1/memberobjects"
 _POLL_S = 0.3
 Target = Annotated[
     list[str],
@@ -67,7 +69,9 @@ PreviousHost = Annotated[
 
 
 def import_command(
-    target: Annotated[str, typer.Argument(metavar="KIND[/NAME]", help="For example deployment/nginx.")],
+    target: Annotated[
+        str, typer.Argument(metavar="KIND[/NAME]", help="For example deployment/nginx or namespace/shop.")
+    ],
     cluster: Annotated[
         str,
         typer.Option(
@@ -91,11 +95,13 @@ def import_command(
     """Bring a workload that runs in a member under federation.
 
     Creates the object on the host from the member's, without what the member filled in, and a policy that places it in
-    this member only; the member's object is adopted and its pods keep running. What changes is shown first.
+    this member only; the member's object is adopted and its pods keep running. What changes is shown first. A namespace
+    is imported with all of its objects of federated kinds.
 
     \b
     fedctl import --from-cluster east deployment/web -n shop
     fedctl import --from-cluster east deployment -l team=shop --dry-run
+    fedctl import --from-cluster east namespace/shop
     """  # noqa: D301  # the backspace keeps lines apart in the help
     scope = Scope(namespace, dry_run, allow_restart, timeout, previous_host)
     execute(import_objects(KubeconfigContext(kubeconfig, context), target, cluster, selector, policy, scope))
@@ -164,20 +170,34 @@ async def import_objects(
         raise ConfigurationError(f"{target!r}: write KIND/NAME, or KIND with --selector")
     async with make_planner(context) as planner, context.client() as host:
         resource = await ServedKinds(host).named(kind)
-        found = await _read_member(host, resource, cluster, scope.namespace, name, selector)
+        world, edits = await read_inventory(planner.host), list[Edit]()
+        if resource == NAMESPACES and name:
+            scope = replace(scope, namespace=name)
+            types = {type_.resource: type_ for type_ in federated_types(world, []).values()}
+            content = await read_namespace(host, types.values(), cluster, name)
+            found = content.found
+            _print_left(content, cluster)
+            if await get_or_none(host, NAMESPACES, "", name) is None:
+                source = namespace_source(content.namespace, cluster)
+                edits.append(Edit(f"namespace/{name}", Verb.APPLY, NAMESPACES, "", name, source))
+        else:
+            found = await read_member(host, resource, cluster, scope.namespace, name, selector)
         if not found:
-            raise ConfigurationError(f"no object of kind {resource.kind} in {cluster} matches {selector!r}")
-        await _refuse_problems(host, resource, found)
-        await refuse_running_host(found, scope.previous_host)
-        edits = [] if policy else await _policy_edits(host, resource, cluster, scope.namespace)
-        label = _policy_label(resource, policy or _policy_name(cluster))
-        for live in found:
-            source = without_defaults(to_source(live, cluster, label), _defaults_of(resource))
-            metadata = live["metadata"]
-            origin = f"{resource.kind.lower()}/{metadata['name']}"
-            edits.append(Edit(origin, Verb.APPLY, resource, metadata.get("namespace", ""), metadata["name"], source))
-        changes = [await dry_run(host, edit) for edit in edits]
-        takeovers = await _plan_takeovers(planner, changes, resource, cluster, found)
+            matched = f"matches {selector!r}" if selector else f"in namespace {name} can be imported"
+            raise ConfigurationError(
+                f"no object{f' of kind {resource.kind}' if selector else ''} in {cluster} {matched}"
+            )
+        await _refuse_problems(host, found)
+        await refuse_running_host([each.live for each in found], scope.previous_host)
+        is_namespaced = found[0].resource.namespaced
+        edits += [] if policy else await _policy_edits(host, cluster, scope.namespace if is_namespaced else "")
+        label = _policy_label(is_namespaced=is_namespaced), policy or _policy_name(cluster)
+        for each in found:
+            source = without_defaults(to_source(each.live, cluster, label), _defaults_of(each.resource))
+            edits.append(Edit(each.title, Verb.APPLY, each.resource, each.namespace, each.name, source))
+        created = created_namespaces(edits)
+        changes = [await dry_run(host, edit, created) for edit in edits]
+        takeovers = await _plan_takeovers(planner, world, changes, cluster, found)
         _print_takeovers(takeovers)
         _refuse_restarts(takeovers, scope)
         if scope.is_dry_run:
@@ -185,7 +205,15 @@ async def import_objects(
             return 0
         for edit, change in zip(edits, changes, strict=True):
             await apply_edit(host, edit, change.before)
-        return await _wait(host, resource, [(each, cluster) for each in found], scope, "imported from")
+        return await _wait(host, [(each, cluster) for each in found], scope, "imported from")
+
+
+def _print_left(content: NamespaceContent, cluster: str) -> None:
+    """Name what is not imported, and the data that would not move with what is."""
+    for title, reason in content.left.items():
+        print(f"left in {cluster}: {title}: {reason}")
+    for line in volumes_left([each.live for each in content.found]):
+        print(f"{line}: its data stays in {cluster} when it moves")
 
 
 async def adopt(context: KubeconfigContext, target: str, clusters: Sequence[str], scope: Scope) -> int:
@@ -205,8 +233,8 @@ async def adopt(context: KubeconfigContext, target: str, clusters: Sequence[str]
         for cluster in clusters or waiting:
             if items[cluster]["error"]:
                 raise ConfigurationError(f"{target} cannot be rendered for {cluster}: {items[cluster]['error']}")
-            (live,) = await _read_member(host, resource, cluster, namespace, name, "")
-            takeovers.append(_Takeover(target, cluster, items[cluster]["wanted"], live))
+            (there,) = await read_member(host, resource, cluster, namespace, name)
+            takeovers.append(_Takeover(target, cluster, items[cluster]["wanted"], there.live))
         await refuse_running_host([each.live for each in takeovers], scope.previous_host)
         _print_takeovers(takeovers)
         _refuse_restarts(takeovers, scope)
@@ -217,34 +245,17 @@ async def adopt(context: KubeconfigContext, target: str, clusters: Sequence[str]
         wanted = adoption_annotations(metadata.get("annotations") or {}, [each.cluster for each in takeovers])
         body: Object = {"metadata": {"resourceVersion": metadata["resourceVersion"], "annotations": wanted}}
         await host.patch(resource, name, body, patch_type=PatchType.MERGE, namespace=namespace)
-        return await _wait(host, resource, [(source, each.cluster) for each in takeovers], scope, "adopted in")
+        return await _wait(host, [(Found(resource, source), each.cluster) for each in takeovers], scope, "adopted in")
 
 
-async def _read_member(
-    host: "HTTPClient", resource: Resource, cluster: str, namespace: str, name: str, selector: str
-) -> list[Object]:
-    query = {"cluster": cluster, "group": resource.group, "kind": resource.kind, "name": name}
-    query |= {"labelSelector": selector, "namespace": namespace if resource.namespaced else ""}
-    try:
-        answer = await get_json(host, _PATH, {key: value for key, value in query.items() if value})
-    except Forbidden as error:
-        raise ConfigurationError(
-            f"objects of members are read with the right to `get` federatedclusters/proxy: {error.message}"
-        ) from error
-    assert isinstance(answer, dict)
-    items: list[Object] = answer["items"]
-    return items
-
-
-async def _refuse_problems(host: "HTTPClient", resource: Resource, found: Sequence[Object]) -> None:
+async def _refuse_problems(host: "HTTPClient", found: Sequence[Found]) -> None:
     problems = []
-    for live in found:
-        metadata = live["metadata"]
-        problem = import_problem(live)
-        if not problem and await get_or_none(host, resource, metadata.get("namespace", ""), metadata["name"]):
-            problem = f"the host has one already; use: fedctl adopt {resource.kind.lower()}/{metadata['name']}"
+    for each in found:
+        problem = import_problem(each.live)
+        if not problem and await get_or_none(host, each.resource, each.namespace, each.name):
+            problem = f"the host has one already; use: fedctl adopt {each.title}"
         if problem:
-            problems.append(f"{resource.kind.lower()}/{metadata['name']}: {problem}")
+            problems.append(f"{each.title}: {problem}")
     if problems:
         raise ConfigurationError("; ".join(problems))
 
@@ -253,15 +264,14 @@ def _policy_name(cluster: str) -> str:
     return f"import-{cluster}"
 
 
-def _policy_label(resource: Resource, policy: str) -> tuple[str, str]:
-    key = names.PROPAGATION_POLICY_LABEL if resource.namespaced else names.CLUSTER_PROPAGATION_POLICY_LABEL
-    return key, policy
+def _policy_label(*, is_namespaced: bool) -> str:
+    return names.PROPAGATION_POLICY_LABEL if is_namespaced else names.CLUSTER_PROPAGATION_POLICY_LABEL
 
 
-async def _policy_edits(host: "HTTPClient", resource: Resource, cluster: str, namespace: str) -> list[Edit]:
+async def _policy_edits(host: "HTTPClient", cluster: str, where: str) -> list[Edit]:
     """Return the creation of a policy that places in the cluster only; none when it exists as it should be."""
-    policy = PROPAGATION_POLICIES if resource.namespaced else CLUSTER_PROPAGATION_POLICIES
-    where, name = (namespace if resource.namespaced else ""), _policy_name(cluster)
+    policy = PROPAGATION_POLICIES if where else CLUSTER_PROPAGATION_POLICIES
+    name = _policy_name(cluster)
     spec: Object = {"schedulingMode": "Duplicate", "placement": [{"cluster": cluster}]}
     present = await get_or_none(host, policy, where, name)
     if present is not None:
@@ -282,18 +292,17 @@ def _defaults_of(resource: Resource) -> Callable[[Object], None]:
 
 
 async def _plan_takeovers(
-    planner: Planner, changes: Sequence[ObjectChange], resource: Resource, cluster: str, found: Sequence[Object]
+    planner: Planner, world: ObjectSet, changes: Sequence[ObjectChange], cluster: str, found: Sequence[Found]
 ) -> list[_Takeover]:
     """Return what the objects would apply; ConfigurationError unless each goes to the cluster, and only there."""
-    plan = await planner.plan(await read_inventory(planner.host), changes)
+    plan = await planner.plan(world, changes)
     planned = {(obj.resource, obj.namespace, obj.name): obj for obj in plan.objects}
     takeovers = []
-    for live in found:
-        metadata = live["metadata"]
-        obj = planned.pop((resource, metadata.get("namespace", ""), metadata["name"]), None)
+    for each in found:
+        obj = planned.pop((each.resource, each.namespace, each.name), None)
         if obj is None:
-            raise ConfigurationError(f"{resource.kind.lower()}/{metadata['name']}: {'; '.join(plan.problems)}")
-        takeovers.append(_Takeover(obj.target, cluster, _manifest_in(obj, cluster), live))
+            raise ConfigurationError(f"{each.title}: {'; '.join(plan.problems)}")
+        takeovers.append(_Takeover(obj.target, cluster, _manifest_in(obj, cluster), each.live))
     if others := sorted(obj.target for obj in planned.values() if obj.action is not Action.NONE):
         print(f"also changes in members: {', '.join(others)}")
     return takeovers
@@ -349,25 +358,21 @@ def _refuse_restarts(takeovers: Sequence[_Takeover], scope: Scope) -> None:
     print(f"pods restart: {listed}")
 
 
-async def _wait(
-    host: "HTTPClient", resource: Resource, objects: Sequence[tuple[Object, str]], scope: Scope, done: str
-) -> int:
+async def _wait(host: "HTTPClient", objects: Sequence[tuple[Found, str]], scope: Scope, done: str) -> int:
     """Wait until the members' objects are managed; return the exit code."""
     clock = SystemClock()
     deadline_s = clock.monotonic() + scope.timeout_s
     pending = list(objects)
     while pending:
         obj, cluster = pending[0]
-        metadata = obj["metadata"]
-        title = f"{resource.kind.lower()}/{metadata['name']}"
-        delivery = await read_delivery(host, resource, metadata.get("namespace", ""), metadata["name"])
+        delivery = await read_delivery(host, obj.resource, obj.namespace, obj.name)
         row = next((each for each in delivery["clusters"] if each["cluster"] == cluster), None)
         if row is not None and (row["status"], row["applied"]) == ("OK", "yes"):
-            print(f"{title} {done} {cluster}")
+            print(f"{obj.title} {done} {cluster}")
             pending.pop(0)
         elif clock.monotonic() > deadline_s:
             state = ": ".join(filter(None, (row["status"], row["message"]))) if row is not None else "not placed yet"
-            print(f"{title} is not managed in {cluster} after {scope.timeout_s:g} s: {state}")
+            print(f"{obj.title} is not managed in {cluster} after {scope.timeout_s:g} s: {state}")
             return 1
         else:
             await asyncio.sleep(_POLL_S)

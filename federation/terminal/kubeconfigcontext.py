@@ -16,6 +16,7 @@ import orjson
 from federation.api import names
 from federation.api.resources import CORE_GROUP
 from federation.apimachinery.errors import ApiError, ConfigurationError, Forbidden, NotFound, Unauthorized, from_status
+from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import CONFIGMAPS, NAMESPACES
 
 if TYPE_CHECKING:
@@ -101,6 +102,9 @@ async def get_json(client: "HTTPClient", path: str, query: dict[str, str]) -> ob
         finally:
             await endpoint.close()
     if code == 404:
+        missing = from_status(parse_object(body) or {}, code)
+        if missing.details:  # the path is served, and what it was asked for does not exist
+            raise missing
         raise await find_host_problem(client) or ConfigurationError(f"this federation is too old to answer {path}")
     try:
         answer: object = orjson.loads(body)

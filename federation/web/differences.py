@@ -59,7 +59,7 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
         found = await find_authorized(request, view, kinds, group, kind, namespace, name)
         row = next((row for row in view.rows(found) if row.cluster == cluster), None) if found is not None else None
         if found is None or row is None:
-            raise NotFound(f"{kind} {name} is not in cluster {cluster}")
+            raise NotFound(f"{kind} {name} is not in cluster {cluster}", details={"name": name, "kind": kind})
         compared = await _compare(view, found, row)
         return json_response(200, {"kind": "Difference", "cluster": cluster, **compared})
 

@@ -11,10 +11,11 @@ from fastapi import FastAPI, Query, Request, Response
 
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery import nameformats
-from federation.apimachinery.errors import BadRequest, ClusterError, ServiceUnavailable
+from federation.apimachinery.errors import BadRequest, ClusterError, NotFound, ServiceUnavailable, is_kind_missing
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
+from federation.client.client import Client
 from federation.web.delivery import DeliveryView
 from federation.web.requests import ServedKinds, check_parameters, json_response, required_permissions
 
@@ -52,17 +53,18 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
         if resource.namespaced and not namespace:
             raise BadRequest("namespace: name the namespace of the objects")
         where = namespace if resource.namespaced else ""
+        client = view.client(cluster)
         try:
-            items = await _read(view, cluster, resource, where, name, selector)
+            items = await _read(client, resource, where, name, selector)
+        except NotFound as error:
+            lacks = f"does not serve {resource.plural}" if is_kind_missing(error) else f"has no {kind} {name}"
+            raise NotFound(f"cluster {cluster} {lacks}", details={"name": name, "kind": resource.plural}) from error
         except ClusterError as error:
             raise ServiceUnavailable(f"cluster {cluster} does not answer: {error}") from error
         return json_response(200, {"kind": "MemberObjectList", "items": items})
 
 
-async def _read(
-    view: DeliveryView, cluster: str, resource: Resource, namespace: str, name: str, selector: str
-) -> list[Object]:
-    client = view.client(cluster)
+async def _read(client: Client, resource: Resource, namespace: str, name: str, selector: str) -> list[Object]:
     type_meta: dict[str, Any] = {"apiVersion": resource.api_version, "kind": resource.kind}
     if name:
         return [{**await client.get(resource, name, namespace), **type_meta}]

@@ -112,6 +112,37 @@ def test_workloads_of_a_member_are_imported_without_restarting_a_pod(fed: Federa
     eventually(lambda: len(pods_of(fed, "member-2", "imported")), lambda count: count == 5)
 
 
+def test_a_namespace_is_imported_with_what_its_workloads_need_and_can_be_moved(fed: Federation) -> None:
+    there = fed.member("member-2")
+    there("create", "namespace", "whole")
+    there("label", "namespace", "whole", "team=shop")
+    there("create", "configmap", "settings", "-n", "whole", "--from-literal=a=1")
+    there("create", "service", "clusterip", "web", "-n", "whole", "--tcp=80")
+    deployment = a_deployment("web", replicas=2)
+    deployment["spec"]["template"]["spec"]["volumes"] = [{"name": "s", "configMap": {"name": "settings"}}]
+    there.apply(*within("whole", deployment))
+    before = eventually(lambda: pods_of(fed, "member-2", "whole"), lambda seen: len(seen) == 2)
+
+    shown = run(fed, "import", "--from-cluster", "member-2", "namespace/whole", "--dry-run")
+    assert "nothing was imported: --dry-run; 3 objects can be" in shown
+    assert "kube-root-ca.crt" not in shown
+    assert fed.kubectl("get", "namespace", "whole", "--ignore-not-found") == ""
+    printed = run(fed, "import", "--from-cluster", "member-2", "namespace/whole")
+    for title in ("configmap/settings", "deployment/web", "service/web"):
+        assert f"{title} imported from member-2" in printed
+    fed.kubectl("rollout", "status", "deploy/web", "-n", "whole", "--timeout=90s")
+    assert pods_of(fed, "member-2", "whole") == before
+    assert fed.kubectl.json("get", "namespace", "whole")["metadata"]["labels"]["team"] == "shop"
+
+    patch = '{"spec":{"schedulingMode":"Divide","placement":null}}'
+    fed.kubectl("patch", "pp", "import-member-2", "-n", "whole", "--type=merge", "-p", patch)
+    run(fed, "migrate", "deployment/web", "-n", "whole", "--to", "member-3")
+    eventually(lambda: len(pods_of(fed, "member-3", "whole")), lambda count: count == 2)
+    assert fed.api("whole", member="member-3").get("configmaps", "settings")["data"] == {"a": "1"}
+    again = run(fed, "import", "--from-cluster", "member-3", "namespace/none", code=1)
+    assert "there is no namespace none in member-3" in again
+
+
 def test_workloads_of_karmada_and_kubeadmiral_are_imported_once_those_are_off(fed: Federation) -> None:
     before = running_in(fed, "member-2", "moved", "from-karmada", "from-kubeadmiral")
     there = fed.member("member-2")

@@ -23,6 +23,8 @@ _PREFIXES_DROPPED = ("pv.kubernetes.io/",)
 _JOB_LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 _SERVICE_ALLOCATED = ("clusterIP", "clusterIPs", "healthCheckNodePort", "ipFamilies", "ipFamilyPolicy")
 _NOT_IMPORTED = frozenset(("Namespace", "Pod", "CustomResourceDefinition", "PersistentVolume"))
+_OF_EVERY_NAMESPACE = frozenset((("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")))
+_OF_CONTROLLERS = frozenset(("Endpoints", "EndpointSlice", "Event", "Lease", "ReplicaSet", "ControllerRevision"))
 _KEYS_MAX = 2000
 """Of objects that are searched for defaults: every key costs a pass over the object."""
 
@@ -42,6 +44,23 @@ def import_problem(live: Mapping[str, Any]) -> str:
     if (owner := controller_of(live)) is not None:
         return f"it belongs to {owner.get('kind')} {owner.get('name')}; import that"
     return ""
+
+
+def is_made_by_cluster(live: Mapping[str, Any]) -> bool:
+    """Return whether every cluster makes the object by itself in each namespace, so that nobody would import it."""
+    kind, name = live.get("kind"), live["metadata"]["name"]
+    if kind == "Secret":
+        return live.get("type") in ("kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token")
+    return (kind, name) in _OF_EVERY_NAMESPACE or kind in _OF_CONTROLLERS
+
+
+def namespace_source(live: Mapping[str, Any], cluster: str) -> Object:
+    """Return the namespace to create on the host."""
+    source = to_source(live, cluster, ("", ""))
+    source["metadata"]["labels"].pop("")
+    source["metadata"]["labels"].pop("kubernetes.io/metadata.name", None)
+    source.pop("spec", None)
+    return source
 
 
 def to_source(live: Mapping[str, Any], cluster: str, policy_label: tuple[str, str]) -> Object:

@@ -24,7 +24,7 @@ async def test_an_unmanaged_object_is_read_by_name_or_label(tmp_path: Path) -> N
             (api,) = (await admin.get(f"{URL}&labelSelector=tier%3Dapi")).json()["items"]
             assert api["metadata"]["name"] == "api"
             for query, code, words in (
-                (f"{URL}&name=none", 404, "not found"),
+                (f"{URL}&name=none", 404, "cluster east has no Deployment none"),
                 (URL.replace("east", "nowhere") + "&name=web", 404, "nowhere"),
                 (URL.replace("kind=Deployment", "kind=Event").replace("group=apps", "group="), 400, "not federated"),
                 (f"{URL}&name=..%2F..%2Fsecrets", 400, "name:"),

@@ -12,6 +12,8 @@ from federation.apiserver.semantics.kinds.builtin import builtin_kinds
 from federation.planning.federatedobject.imported import (
     adoption_annotations,
     import_problem,
+    is_made_by_cluster,
+    namespace_source,
     to_source,
     without_defaults,
 )
@@ -137,6 +139,39 @@ def test_what_cannot_be_imported_is_named_with_a_remedy(kind: str, metadata: dic
     problem = import_problem({"kind": kind, "metadata": {"name": "a", **metadata}})
     assert words in problem
     assert bool(problem) is bool(words)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "fields", "expected"),
+    [
+        ("ConfigMap", "kube-root-ca.crt", {}, True),
+        ("ConfigMap", "default", {}, False),
+        ("ServiceAccount", "default", {}, True),
+        ("ServiceAccount", "runner", {}, False),
+        ("Secret", "token", {"type": "kubernetes.io/service-account-token"}, True),
+        ("Secret", "token", {"type": "Opaque"}, False),
+        ("Endpoints", "web", {}, True),
+        ("Deployment", "web", {}, False),
+    ],
+)
+def test_what_every_cluster_makes_is_not_imported(kind: str, name: str, fields: dict[str, Any], expected: bool) -> None:
+    assert is_made_by_cluster({"kind": kind, "metadata": {"name": name}, **fields}) is expected
+
+
+def test_a_namespace_keeps_what_its_author_wrote() -> None:
+    labels = {"team": "shop", "kubernetes.io/metadata.name": "shop", names.MANAGED_LABEL: "true"}
+    live = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "shop", "uid": "1", "labels": labels, "annotations": {"owner": "a"}},
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    }
+    source = namespace_source(live, "east")
+    annotations = source["metadata"].pop("annotations")
+    assert source == {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"team": "shop"}}}
+    assert annotations["owner"] == "a"
+    assert orjson.loads(annotations[names.CLUSTERS_TO_ADOPT]) == {"clusters": ["east"]}
 
 
 def test_clusters_to_adopt_are_added() -> None:
