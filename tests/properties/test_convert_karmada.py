@@ -121,6 +121,9 @@ MAPS = st.fixed_dictionaries(
         "value": st.dictionaries(WORDS, WORDS, min_size=1),
     }
 )
+CHANGES = st.fixed_dictionaries(
+    {"subPath": st.just("/x"), "operator": st.sampled_from(["add", "remove", "replace"]), "value": COUNTS}
+)
 OVERRIDERS = some(
     plaintext=listed(
         st.fixed_dictionaries(
@@ -141,7 +144,9 @@ OVERRIDERS = some(
     argsOverrider=listed(LISTS),
     labelsOverrider=listed(MAPS),
     annotationsOverrider=listed(MAPS),
-    fieldOverrider=listed(some(fieldPath=WORDS, yaml=listed(some(subPath=WORDS)))),
+    fieldOverrider=listed(
+        st.fixed_dictionaries({"fieldPath": st.just("/data/a"), "yaml": listed(CHANGES)}, optional={"x": WORDS})
+    ),
     unknownField=WORDS,
 )
 OVERRIDES = some(

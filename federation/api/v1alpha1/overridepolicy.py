@@ -179,8 +179,39 @@ class JSONPatchOverrider(Model):
     """The value to add, to set or to compare with."""
 
 
+class DocumentOperator(StrEnum):
+    """Changes of a document inside a text; the empty one means replace."""
+
+    NONE = ""
+    ADD = "add"
+    REMOVE = "remove"
+    REPLACE = "replace"
+
+
+class DocumentOperation(Model):
+    """One change of a document inside a text."""
+
+    operator: DocumentOperator | None = None
+    """add, remove or replace; replace by default."""
+    sub_path: Annotated[str, Field(pattern="^/([^~]|~[01])*$")]
+    """A JSON pointer (RFC 6901) inside the document, for example /database/host."""
+    value: AnyValue = None
+    """The value to add or to set."""
+
+
+class FieldOverrider(Model):
+    """Changes values of a YAML or JSON document that is the text of a field."""
+
+    field_path: Annotated[str, Field(pattern="^/([^~]|~[01])*$")]
+    """A JSON pointer to the text, for example /data/app.yaml. The text of a Secret's data is decoded and encoded."""
+    json_: Annotated[list[DocumentOperation] | None, Field(alias="json")] = None
+    """The changes of a JSON document, in order."""
+    yaml: list[DocumentOperation] | None = None
+    """The changes of a YAML document, in order. Comments are lost."""
+
+
 class Overriders(Model):
-    """Changes, applied in this order: image, command, args, envs, annotations, labels, jsonpatch."""
+    """Changes, applied in this order: image, command, args, envs, annotations, labels, fields, jsonpatch."""
 
     annotations: list[StringMapOverrider] | None = None
     """Changes of the object's annotations."""
@@ -190,6 +221,8 @@ class Overriders(Model):
     """Changes of containers' commands."""
     envs: list[EnvOverrider] | None = None
     """Changes of containers' environments."""
+    fields: list[FieldOverrider] | None = None
+    """Changes of YAML or JSON documents inside texts. An extension of this project."""
     image: list[ImageOverrider] | None = None
     """Changes of images."""
     jsonpatch: list[JSONPatchOverrider] | None = None

@@ -17,11 +17,13 @@ from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.patches import ClusterPatches, Patch
 
 POLICY_BYTES_MAX: Final = 64 * 1024
-"""JSON bytes: of `spec.rollout`, of a policy's JSON patches for one cluster, and of all overrides of one object beyond
-its own size in every cluster. A thousand names of clusters are a third of it."""
+"""JSON bytes: of `spec.rollout`, of a policy's patches of any field for one cluster, and of all overrides of one object
+beyond its own size in every cluster. A thousand names of clusters are a third of it."""
 CLUSTER_BYTES_MIN: Final = 4 * 1024
 """The overrides that an object may have in every cluster, however small it is: twenty patches of an image."""
 
+_COPIED: Final = ("jsonpatch", "fields")
+"""The overriders whose values are copied as they are."""
 _SHORTEN = "shorten the patches, or change the objects themselves"
 
 
@@ -98,7 +100,7 @@ def rollout_problem(annotation: str | None) -> str:
 
 
 def patches_problem(spec: Mapping[str, Any]) -> tuple[str, str]:
-    """Return field and reason if the JSON patches for one cluster alone are too large, ("", "") if they are not.
+    """Return field and reason if the patches for one cluster alone are too large, ("", "") if they are not.
 
     `spec` is that of an override policy. The rules for all clusters count together with the largest for some clusters.
     """
@@ -106,7 +108,8 @@ def patches_problem(spec: Mapping[str, Any]) -> tuple[str, str]:
     somewhere: list[tuple[int, int]] = []
     for index, rule in enumerate(spec.get("overrideRules") or ()):
         counted = somewhere if any((rule.get("targetClusters") or {}).values()) else everywhere
-        counted.append((size_of((rule.get("overriders") or {}).get("jsonpatch") or ()), index))
+        overriders = rule.get("overriders") or {}
+        counted.append((sum(size_of(overriders[key]) for key in _COPIED if overriders.get(key)), index))
     counted = [*everywhere, max(somewhere, default=(0, 0))]
     size = sum(each for each, _ in counted)
     if size <= POLICY_BYTES_MAX:
@@ -115,4 +118,7 @@ def patches_problem(spec: Mapping[str, Any]) -> tuple[str, str]:
         f"the patches for one cluster have {size:,} bytes, each object of the policy gets a copy, and the limit is"
         f" {POLICY_BYTES_MAX:,}; {_SHORTEN}"
     )
-    return f"spec.overrideRules[{max(counted)[1]}].overriders.jsonpatch", reason
+    index = max(counted)[1]
+    overriders = spec["overrideRules"][index]["overriders"]
+    field = max(_COPIED, key=lambda key: size_of(overriders.get(key) or ()))
+    return f"spec.overrideRules[{index}].overriders.{field}", reason

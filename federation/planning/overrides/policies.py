@@ -15,6 +15,7 @@ from federation.apimachinery.selectors import Labels
 from federation.planning.authors import authors_of
 from federation.planning.overrides.budget import PatchBudget, size_of
 from federation.planning.overrides.containers import compute_command_patches, compute_env_patches
+from federation.planning.overrides.documents import DocumentEditor
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.image import compute_image_patches
 from federation.planning.overrides.metadata import compute_metadata_patches
@@ -135,6 +136,7 @@ def _compute_matching(
     if not matching:
         return {}
     budget = PatchBudget(template, len(matching))
+    editor = DocumentEditor()
     computed: dict[_Matching, _Computed | OverrideError] = {}
     result: ClusterPatches = {}
     try:
@@ -144,7 +146,7 @@ def _compute_matching(
         for cluster, rules in matching.items():
             if rules not in computed:
                 # Clusters with the same matching rules share one computation.
-                computed[rules] = _try_compute(template, policies, rules, budget.left)
+                computed[rules] = _try_compute(template, policies, rules, budget.left, editor)
             found = computed[rules]
             if isinstance(found, OverrideError):
                 failed[cluster] = found
@@ -160,10 +162,10 @@ def _compute_matching(
 
 
 def _try_compute(
-    template: dict[str, Any], policies: Sequence[Policy], matching: _Matching, bytes_max: int
+    template: dict[str, Any], policies: Sequence[Policy], matching: _Matching, bytes_max: int, editor: DocumentEditor
 ) -> _Computed | OverrideError:
     try:
-        return _compute(template, policies, matching, bytes_max)
+        return _compute(template, policies, matching, bytes_max, editor)
     except OverrideError as error:
         return error
 
@@ -179,7 +181,9 @@ def _matching(policies: Sequence[Policy], cluster: Cluster) -> Iterable[tuple[in
                 yield position, index
 
 
-def _compute(template: dict[str, Any], policies: Sequence[Policy], matching: _Matching, bytes_max: int) -> _Computed:
+def _compute(
+    template: dict[str, Any], policies: Sequence[Policy], matching: _Matching, bytes_max: int, editor: DocumentEditor
+) -> _Computed:
     """Return the patches of the rules. Those beyond `bytes_max` are sized and not applied, and the rest is left out."""
     working_copy = template
     patches: Patches = []
@@ -187,7 +191,7 @@ def _compute(template: dict[str, Any], policies: Sequence[Policy], matching: _Ma
     for position, index in matching:
         policy = policies[position]
         try:
-            added = list(_rule_patches(working_copy, policy.rules[index].overriders))
+            added = list(_rule_patches(working_copy, policy.rules[index].overriders, editor))
             sizes[policy.display] += size_of([patch for _, patch in added]) if added else 0
             if sizes.total() > bytes_max:
                 break
@@ -200,7 +204,9 @@ def _compute(template: dict[str, Any], policies: Sequence[Policy], matching: _Ma
     return _Computed(patches, sizes)
 
 
-def _rule_patches(template: Mapping[str, Any], overriders: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _rule_patches(
+    template: Mapping[str, Any], overriders: Mapping[str, Any], editor: DocumentEditor
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the patches of one rule, each with the field that it is computed from, all from the same template."""
     if image := overriders.get("image"):
         yield from _of("image", compute_image_patches(template, image))
@@ -211,6 +217,8 @@ def _rule_patches(template: Mapping[str, Any], overriders: Mapping[str, Any]) ->
         yield from _of("envs", compute_env_patches(template, envs))
     for field in ("annotations", "labels"):
         yield from _of(field, compute_metadata_patches(template, overriders.get(field) or (), field))
+    if fields := overriders.get("fields"):
+        yield from _of("fields", editor.patches(template, fields))
     for number, overrider in enumerate(overriders.get("jsonpatch") or ()):
         yield f"jsonpatch[{number}]", _to_patch(overrider)
 

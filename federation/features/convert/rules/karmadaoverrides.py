@@ -14,6 +14,7 @@ from federation.features.convert.rules.karmadaselection import to_cluster_choice
 _DIGEST = re.compile(r"@?([A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9A-Fa-f]{32,})")
 _COMPONENTS = ("Registry", "Repository", "Tag")
 _OPERATORS = ("add", "remove", "replace")
+_POINTER = "must be a JSON pointer that starts with /; correct the policy"
 _LISTS = {"add": "append", "remove": "delete"}
 
 
@@ -40,13 +41,9 @@ def _rule(rule: FieldReader) -> Object:
         "args": [_list(each) for each in overriders.children("argsOverrider")],
         "labels": list(_maps(overriders.children("labelsOverrider"))),
         "annotations": list(_maps(overriders.children("annotationsOverrider"))),
+        "fields": [_field(each) for each in overriders.children("fieldOverrider")],
         "jsonpatch": [_patch(each) for each in overriders.children("plaintext")],
     }
-    overriders.drop(
-        "fieldOverrider",
-        "a document inside a text is not edited; replace the whole text with overriders.jsonpatch",
-        unless=([],),
-    )
     found = {key: value for key, value in converted.items() if value}
     return {**({"targetClusters": targets} if targets else {}), **({"overriders": found} if found else {})}
 
@@ -104,14 +101,22 @@ def _maps(overriders: Iterable[FieldReader]) -> Iterator[Object]:
                 yield {"operator": "overwrite", "value": value}
 
 
-def _patch(overrider: FieldReader) -> Object:
-    path = overrider.text("path")
+def _field(overrider: FieldReader) -> Object:
+    path = overrider.text("fieldPath")
     if not path.startswith("/"):
-        raise overrider.refuse("path", "must be a JSON pointer that starts with /; correct the policy")
+        raise overrider.refuse("fieldPath", _POINTER)
+    forms = {form: [_patch(each, "subPath") for each in overrider.children(form)] for form in ("json", "yaml")}
+    return {"fieldPath": path, **{form: operations for form, operations in forms.items() if operations}}
+
+
+def _patch(overrider: FieldReader, key: str = "path") -> Object:
+    path = overrider.text(key)
+    if not path.startswith("/"):
+        raise overrider.refuse(key, _POINTER)
     operator = overrider.one_of("operator", _OPERATORS)
     value = overrider.any("value")
     if operator == "remove":
         if value is not None:
             overrider.note("value", "has no effect with operator: remove")
-        return {"path": path, "operator": operator}
-    return {"path": path, "operator": operator, "value": value}
+        return {key: path, "operator": operator}
+    return {key: path, "operator": operator, "value": value}

@@ -341,7 +341,10 @@ def test_commands_patches_and_documents() -> None:
         commandOverrider=[{"containerName": "c", "operator": "remove", "value": ["-v"]}],
         plaintext=[{"path": "/spec/x", "operator": "add", "value": 0}, {"path": "/spec/y", "operator": "remove"}],
         annotationsOverrider=[{"operator": "replace", "value": {"a": "1"}}],
-        fieldOverrider=[{"fieldPath": "/data/a", "yaml": []}],
+        fieldOverrider=[
+            {"fieldPath": "/data/a", "yaml": [{"subPath": "/b", "operator": "add", "value": {"c": 1}}]},
+            {"fieldPath": "/data/d", "json": [{"subPath": "/e/0", "operator": "remove"}]},
+        ],
     )
     assert found == {
         "command": [{"containerName": "c", "operator": "delete", "value": ["-v"]}],
@@ -350,8 +353,12 @@ def test_commands_patches_and_documents() -> None:
             {"path": "/spec/x", "operator": "add", "value": 0},
             {"path": "/spec/y", "operator": "remove"},
         ],
+        "fields": [
+            {"fieldPath": "/data/a", "yaml": [{"subPath": "/b", "operator": "add", "value": {"c": 1}}]},
+            {"fieldPath": "/data/d", "json": [{"subPath": "/e/0", "operator": "remove"}]},
+        ],
     }
-    assert [note.field for note in notes] == ["spec.overrideRules[0].overriders.fieldOverrider"]
+    assert notes == []
 
 
 def test_metrics_that_clusters_do_not_share_are_noted() -> None:
