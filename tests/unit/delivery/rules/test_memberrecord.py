@@ -1,6 +1,7 @@
 """The life of a member object's record: every state and event, what each event changes, and what may be forgotten."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -178,19 +179,23 @@ def test_a_deletion_is_requested_once_per_object() -> None:
 def test_the_uid_of_an_object_that_left_the_cache_is_known_until_the_next_write() -> None:
     found = WRITTEN.after_removal("u")
     assert found.lost_uid == "u"
+    assert found.is_loss_seen
+    assert not WRITTEN.after_removal("u", is_seen=False).is_loss_seen
     assert not found.after_write(obj(11), "h", is_subset=True).lost_uid
     assert not found.after_absence().lost_uid
 
 
 @pytest.mark.parametrize("is_watch_faster", [False, True])
 def test_a_final_deletion_that_the_watch_has_shown_needs_no_query(is_watch_faster: bool) -> None:
+    failure = next_failure(None, ClusterStatus.DELETION_FAILED, "no", "u", 0.0)
     if is_watch_faster:
-        found = NOTHING_KNOWN.after_removal("u").after_deletion("u", "federated")
+        found = replace(NOTHING_KNOWN.after_removal("u"), failure=failure).after_deletion("u", "federated")
     else:
         found = NOTHING_KNOWN.after_deletion("u", "federated")
         assert not found.is_gone("federated")
         found = found.after_removal("u")
     assert found.is_gone("federated")
+    assert found.failure is None
     assert not found.is_gone("of a later federated object")
     assert not found.after_unanswered_write().is_gone("federated"), "an unanswered write may create it again"
 
