@@ -115,6 +115,10 @@ def verdict(row: ClusterRow, common: Mapping[str, int], weights: Mapping[str, in
     if row.total is None and not row.is_selected:
         return ""
     text = "available" if not is_over else "selected" if row.is_selected else "available, not selected"
+    if row.group_unused and is_over:
+        text = f"available; {row.group_unused}"
+    elif row.group:
+        text += f", in group {row.group}"
     return f"{text} ({scores})" if scores else text
 
 

@@ -14,6 +14,7 @@ import orjson
 from federation.scheduling.engine import Decision
 from federation.scheduling.framework.costs import explain_costs
 from federation.scheduling.framework.limits import explain_spread
+from federation.scheduling.framework.orderedgroups import place_of
 from federation.scheduling.framework.types import Cluster, SchedulingMode
 
 
@@ -61,6 +62,12 @@ def to_explanation(decision: Decision) -> dict[str, Any]:
         }
     if decision.selections:
         explanation["select"] = [{"plugin": step.plugin, "clusters": step.clusters} for step in decision.selections]
+    if unit.groups and decision.filtered is not None:
+        explanation["groups"] = {
+            cluster.name: unit.groups[place].name
+            for cluster in decision.filtered.feasible
+            if (place := place_of(unit.groups, cluster.name, cluster.labels)) is not None
+        }
     if decision.division is not None:
         explanation["division"] = decision.division.explanation
     if unit.topology_spread and decision.is_success and decision.selections:

@@ -22,6 +22,10 @@ class ClusterRow:
     previous: int | None = None
     was_selected: bool = False
     remarks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    group: str = ""
+    """The group of clusters of the policy that it is in."""
+    group_unused: str = ""
+    """Why nothing is placed in its group, "" where something is."""
 
 
 def in_force(explanation: Mapping[str, Any]) -> Mapping[str, int | None]:
@@ -51,6 +55,8 @@ def rows(explanation: Mapping[str, Any]) -> list[ClusterRow]:
     """Return one row per cluster of a parsed explanation, selected ones first, then available, then rejected ones."""
     rejected = explanation.get("rejected") or {}
     placements, previous = explanation.get("placements") or {}, explanation.get("previous") or {}
+    groups = explanation.get("groups") or {}
+    unused = _unused_groups(explanation, groups, placements)
     scores, remarks = explanation.get("scores") or {}, explanation.get("remarks") or {}
     index = {name: position for position, name in enumerate(scores.get("clusters") or ())}
     result = []
@@ -67,10 +73,27 @@ def rows(explanation: Mapping[str, Any]) -> list[ClusterRow]:
                 replicas=placements.get(name),
                 previous=previous.get(name),
                 was_selected=name in previous,
+                group=groups.get(name, ""),
+                group_unused=unused.get(groups.get(name, ""), ""),
                 remarks={plugin: tuple(said[name]) for plugin, said in remarks.items() if name in said},
             )
         )
     return sorted(result, key=lambda row: (not row.is_selected, bool(row.rejected_by), -(row.total or 0), row.name))
+
+
+def _unused_groups(
+    explanation: Mapping[str, Any], groups: Mapping[str, str], placements: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return why the groups are not used that nothing is placed in; {} without a placement."""
+    used = list(dict.fromkeys(groups[name] for name in placements if name in groups))
+    if not used:
+        return {}
+    verb = "holds" if len(used) == 1 else "hold"
+    what = "its copies" if (explanation.get("unit") or {}).get("mode") == "Duplicate" else "all replicas"
+    because = f"is not needed: {' and '.join(used)} {verb} {what}"
+    if explanation.get("unplaced") or (explanation.get("division") or {}).get("waiting"):
+        because = f"is not used: the object is in {' and '.join(used)}"
+    return {group: f"group {group} {because}" for group in groups.values() if group not in used}
 
 
 def _scores_at(scores: Mapping[str, Any], position: int) -> dict[str, tuple[int, int]]:

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from federation.scheduling.decisiontext import verdict
 from federation.scheduling.engine import Decision, Engine, Outcome
 from federation.scheduling.explain import to_explanation
+from federation.scheduling.explanations import rows
 from federation.scheduling.framework.orderedgroups import share_of
 from federation.scheduling.framework.policygroups import GroupMove
 from federation.scheduling.framework.profile import DEFAULT_PROFILE
@@ -74,6 +76,29 @@ def test_the_reason_and_the_explanation_name_the_groups() -> None:
     ]
     assert {step["group"] for step in explanation["division"]["steps"]} == {"own", "rented"}
     assert explanation["rejected"]["far"]["plugin"] == "ClusterGroups"
+
+
+def verdicts(decision: Decision) -> dict[str, str]:
+    found = rows(to_explanation(decision))
+    return {row.name: verdict(row, dict.fromkeys(row.scores, 0), {}, is_over=True) for row in found}
+
+
+def test_each_cluster_has_its_group_and_unused_groups_say_why() -> None:
+    said = verdicts(decide(unit(6, OWN, RENTED, FAR)))
+    assert said == {
+        "a": "selected, in group own",
+        "b": "selected, in group own",
+        "r": "available; group rented is not needed: own holds all replicas",
+        "far": "available; group far is not needed: own holds all replicas",
+    }
+    assert verdicts(decide(unit(10, OWN, RENTED, FAR)))["far"] == (
+        "available; group far is not needed: own and rented hold all replicas"
+    )
+    copied = decide(a_unit(groups=to_groups([OWN, RENTED])))
+    assert verdicts(copied)["r"] == "available; group rented is not needed: own holds its copies"
+    assert verdicts(decide(unit(40, OWN, RENTED)))["r"] == "selected, in group rented"
+    full = decide(unit(40, OWN, {**RENTED, "when": "Fallback"}))
+    assert verdicts(full)["r"] == "available; group rented is not used: the object is in own"
 
 
 def test_a_fallback_group_takes_all_or_nothing_while_the_first_one_can_hold_it() -> None:
