@@ -16,6 +16,7 @@ from federation.api.federatedtype import from_config
 from federation.api.resources import FEDERATED_TYPE_CONFIGS, WORKLOAD_SPREADS
 from federation.apimachinery import dotpaths
 from federation.apimachinery.errors import cause, invalid
+from federation.apimachinery.quantity import parse
 from federation.apimachinery.resources import Object
 from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import Decide
@@ -136,7 +137,23 @@ def _component_causes(config: Object) -> list[Object]:
             if bool(entry.get("resource")) is bool(entry.get("resourcePath")):
                 text = "Invalid value: give one of resource and resourcePath"
                 found.append(cause("FieldValueInvalid", text, field))
+            amounts = {"overhead.atLeast": (entry.get("overhead") or {}).get("atLeast")}
+            if entry.get("format") != "Java":
+                amounts["default"] = entry.get("default")
+            for name, amount in amounts.items():
+                if amount and not _is_quantity(amount):
+                    text = f'Invalid value: "{amount}": write a quantity, such as 500m or 1Gi'
+                    found.append(cause("FieldValueInvalid", text, f"{field}.{name}"))
     return found
+
+
+def _is_quantity(text: str) -> bool:
+    """Return whether the text is a quantity."""
+    try:
+        parse(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _rule_causes(config: Object) -> list[Object]:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federation.api import names
+from federation.api.federatedtype import from_config
 from federation.scheduling.engine import Decision, Engine, Outcome
 from federation.scheduling.framework.names import PRICE_PER_HOUR
 from federation.scheduling.framework.profile import DEFAULT_PROFILE
@@ -168,6 +169,20 @@ def test_a_kind_that_is_not_federated_any_more_uses_nothing() -> None:
     pods = {"metadata": {}, "spec": {"containers": [{"name": "main"}]}}
     template = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 2, "template": pods}}
     assert charge_of({"metadata": {"name": "web"}, "spec": {"template": template}}, None) is None
+
+
+def test_all_pods_of_an_object_with_components_are_charged() -> None:
+    source = {"group": "kubeflow.org", "version": "v1", "kind": "PyTorchJob", "pluralName": "pytorchjobs"}
+    config = {"metadata": {"name": "x"}, "spec": {"sourceType": {**source, "scope": "Namespaced"}}}
+    pod = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}}
+    roles = {"Master": {"template": pod}, "Worker": {"replicas": 7, "template": pod}}
+    template = {"kind": "PyTorchJob", "spec": {"pytorchReplicaSpecs": roles}}
+    placed = [{"controller": names.GLOBAL_SCHEDULER, "placement": [{"cluster": "east"}]}]
+    charge = charge_of(
+        {"metadata": {"name": "train"}, "spec": {"template": template, "placements": placed}}, from_config(config)
+    )
+    assert charge is not None
+    assert amounts_of(charge, ("requests.cpu", "pods"), SNAPSHOT.by_name) == {"requests.cpu": 16000, "pods": 8}
 
 
 def test_a_cluster_that_left_or_has_no_rates_costs_nothing_and_its_replicas_count() -> None:

@@ -108,6 +108,43 @@ async def test_a_configuration_that_cannot_work_names_its_field(config: Object, 
     assert message in text
 
 
+def with_component(**fields: Any) -> Object:
+    return with_spec(components=[{"name": "workers", "at": "spec.workers", "podSpecs": ["spec"], **fields}])
+
+
+@pytest.mark.parametrize(
+    ("config", "field", "message"),
+    [
+        (with_component(podSpecs=[]), "spec.components[0]", "say what a pod needs"),
+        (with_component(requests=[{}]), "spec.components[0].requests[0]", "one of resource and resourcePath"),
+        (
+            with_component(requests=[{"resource": "cpu", "resourcePath": "name"}]),
+            "spec.components[0].requests[0]",
+            "one of resource and resourcePath",
+        ),
+        (
+            with_component(requests=[{"resource": "cpu", "default": "many"}]),
+            "spec.components[0].requests[0].default",
+            "write a quantity",
+        ),
+        (
+            with_component(requests=[{"resource": "memory", "format": "Java", "overhead": {"atLeast": "some"}}]),
+            "spec.components[0].requests[0].overhead.atLeast",
+            "write a quantity",
+        ),
+    ],
+)
+async def test_components_that_cannot_be_counted_name_their_field(config: Object, field: str, message: str) -> None:
+    (found,) = await problems(config)
+    assert found[0] == field
+    assert message in found[1]
+
+
+async def test_components_that_can_be_counted_are_accepted() -> None:
+    requests = [{"resource": "cpu", "default": "500m"}, {"resource": "memory", "format": "Java", "default": "1g"}]
+    assert await problems(with_component(requests=requests)) == []
+
+
 async def test_rules_of_different_fields_and_kinds_that_are_not_served_are_accepted() -> None:
     assert await problems(with_rules("status.a", "status.b")) == []
     assert await problems(a_config(group="example.com", pluralName="anything")) == []
