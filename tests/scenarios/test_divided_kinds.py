@@ -136,9 +136,10 @@ async def test_the_completions_of_a_job_add_up_over_its_clusters() -> None:
         await world.until_equal(outcome, (8, "True"))
 
 
-async def test_an_indexed_job_is_refused_with_a_condition_and_an_event() -> None:
+async def test_an_indexed_job_that_is_no_gang_is_refused_with_a_condition_and_an_event() -> None:
     async with a_world(members=("east", "north")) as world:
-        await world.create(PROPAGATION_POLICIES, _policy("batch/v1", "Job"))
+        policy = _policy("batch/v1", "Job")
+        await world.create(PROPAGATION_POLICIES, {**policy, "spec": {**policy["spec"], "gang": "Never"}})
         await world.create(JOBS, _job(completions=2, parallelism=2, completionMode="Indexed"))
 
         async def scheduled() -> Any:
