@@ -41,6 +41,9 @@ class Body:
                 raise ClusterError(f"{self._server} answers with invalid gzip data") from problem
         self._size += len(data)
         if self._size > self._bytes_max or self._received > self._bytes_max:
+            # Whoever keeps the error keeps this frame, and what it refers to.
+            data = b""
+            self._parts.clear()
             raise self._too_large()
         self._parts.append(data)
 
