@@ -12,6 +12,7 @@ in a Leftover first, so that a later join knows what the host knew (docs/decisio
 import asyncio
 import contextlib
 from collections.abc import Callable
+from functools import partial
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
@@ -19,8 +20,9 @@ from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.finalizers import has_finalizer, with_finalizers, without_finalizers
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
+from federation.client.servedversion import in_served_version
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.clusters import recorded_clusters
 from federation.delivery.members.operations import MemberWriter, Outcome
@@ -129,7 +131,9 @@ class ClusterRemoval:
             return False
         for type_ in self._objects.types.all():
             try:
-                left, failed = await self._empty_of(member, name, type_)
+                left, failed = await in_served_version(
+                    member, type_.resource, partial(self._empty_of, member, name, type_)
+                )
             except NotFound:
                 continue
             except (ApiError, ClusterError) as error:
@@ -145,10 +149,12 @@ class ClusterRemoval:
             self._recorder.event(cluster, WARNING, EVENT_WAIT_FOR_CASCADING_DELETE, text)
         return not remaining and not failures
 
-    async def _empty_of(self, member: Client, cluster: str, type_: FederatedType) -> tuple[int, list[str]]:
-        """Remove one type's objects; return their number and the failures."""
+    async def _empty_of(
+        self, member: Client, cluster: str, type_: FederatedType, served: Resource
+    ) -> tuple[int, list[str]]:
+        """Remove one type's objects, listed in a version that the member serves; return their number and failures."""
         count, failures = 0, []
-        async for obj in member.list_all(type_.resource, label_selector=_MANAGED, limit=_PAGE_SIZE):
+        async for obj in member.list_all(served, label_selector=_MANAGED, limit=_PAGE_SIZE):
             count += 1
             outcome = await self._remove(member, cluster, type_, obj)
             if outcome is not None and not outcome.is_ok:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Query, Request, Response
 
 from federation.api import names
-from federation.apimachinery.errors import ApiError, ClusterError, NotFound
+from federation.apimachinery.errors import ApiError, ClusterError, NotFound, is_kind_missing
 from federation.delivery.rules.plan import has_lost_label
 from federation.planning.drift.livediff import compare_live
 from federation.planning.leftovers.record import is_managed
@@ -70,9 +70,9 @@ async def _compare(view: DeliveryView, found: Found, row: ClusterDelivery) -> di
     try:
         async with asyncio.timeout(_WAIT_S):
             live = await view.client(row.cluster).get(key.resource, key.name, key.namespace)
-    except NotFound:
-        return _without(State.MISSING if row.is_placed else State.GONE, row.message)
     except (ApiError, ClusterError) as error:
+        if isinstance(error, NotFound) and not is_kind_missing(error):
+            return _without(State.MISSING if row.is_placed else State.GONE, row.message)
         return _without(State.UNKNOWN, str(error))
     except TimeoutError:
         return _without(State.UNKNOWN, f"the cluster did not answer within {_WAIT_S:g} s")

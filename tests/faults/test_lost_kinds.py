@@ -10,7 +10,8 @@ from tests.support.invariants import violations_meanwhile
 from tests.support.manifests import a_policy
 from tests.support.world import World, a_world_without_pods
 
-from federation.api.resources import FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
+from federation.api import names
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import CRDS, Object, Resource
 
@@ -165,3 +166,49 @@ async def test_a_kind_is_federated_once_its_definition_arrives_and_again_after_i
         await world.user.create(CRDS, _definition("v1"))
         await world.create(WIDGETS, _widget("b"))
         await world.until_equal(lambda: _sizes(world, "b"), dict.fromkeys(MEMBERS, 1))
+
+
+_V2 = Resource("example.com", "v2", "Widget", "widgets")
+
+
+@pytest.mark.parametrize("restarts", [pytest.param(False, id="watched"), pytest.param(True, id="restart")])
+async def test_an_object_of_which_another_version_is_served_is_deleted_in_that_version(restarts: bool) -> None:
+    async with a_world_without_pods(members=MEMBERS) as world:
+        await _running(world)
+        await _serves_another_version(world)
+        await world.pass_time(60)
+        if restarts:
+            await world.restart()
+        await world.user.delete(WIDGETS, "a", "default")
+        await world.until_gone(WIDGETS, "a")
+        assert await world.members["east"].find(_V2, "a") is None
+        assert await world.members["north"].find(WIDGETS, "a") is None
+
+
+async def test_a_cluster_that_serves_another_version_is_emptied_in_that_version() -> None:
+    async with a_world_without_pods(members=MEMBERS) as world:
+        await _running(world)
+        await _serves_another_version(world)
+        await world.pass_time(60)
+        marked = {"metadata": {"annotations": {names.CASCADING_DELETE: "true"}}}
+        await world.merge(FEDERATED_CLUSTERS, "east", marked)
+        await world.user.delete(FEDERATED_CLUSTERS, "east")
+        await world.until_gone(FEDERATED_CLUSTERS, "east")
+        assert await world.members["east"].find(_V2, "a") is None
+
+
+async def test_what_a_silent_cluster_kept_is_removed_in_the_version_that_it_serves_when_it_answers() -> None:
+    async with a_world_without_pods(members=MEMBERS) as world:
+        await _running(world)
+        east = world.members["east"]
+        east.line.mode = "down"
+        await world.until_ready("east", status="Unknown")
+        await world.user.delete(WIDGETS, "a", "default")
+        await world.until_gone(WIDGETS, "a")
+        await _serves_another_version(world)
+        east.line.mend()
+        await world.until_equal(lambda: _kept(world), None)
+
+
+async def _kept(world: World) -> Object | None:
+    return await world.members["east"].find(_V2, "a")

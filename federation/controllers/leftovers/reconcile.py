@@ -11,6 +11,7 @@ from dataclasses import replace
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
+from federation.client.servedversion import in_served_version
 from federation.controllers.leftovers import names
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.operations import MemberWriter, Outcome
@@ -108,6 +109,8 @@ class Reconciler:
 async def find_live(member: Client, record: Record) -> Object | None:
     """Return the member's object of a record, None when there is none; ApiError, ClusterError."""
     try:
-        return await member.get(record.resource, record.name, record.namespace)
+        return await in_served_version(
+            member, record.resource, lambda resource: member.get(resource, record.name, record.namespace)
+        )
     except NotFound:
         return None

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
@@ -17,6 +18,7 @@ from federation.apimachinery.amounts import first_of
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.resources import SECRETS, Object
 from federation.client.client import Client
+from federation.client.servedversion import find_served_version
 from federation.controllers.leftovers.names import EVENT_SWEPT
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.rules.plan import cluster_state_of, is_name_collision
@@ -140,16 +142,22 @@ class Sweep:
     async def _managed(self, member: Client, cluster: str, type_: FederatedType) -> AsyncIterator[Object]:
         """Yield the managed objects of one type, from the cache where there is one."""
         informer = self._members.informer(cluster, type_.resource)
-        if informer is not None and informer.has_synced:
+        if informer is not None and informer.has_synced and informer.server.is_served:
             for number, obj in enumerate(informer.cache.scan()):
                 if number % _SLICE == _SLICE - 1:
                     await asyncio.sleep(0)
                 yield obj
             return
-        async for obj in member.list_all(
-            type_.resource, label_selector=f"{names.MANAGED_LABEL}=true", limit=_PAGE_SIZE
-        ):
-            yield obj
+        listed = partial(member.list_all, label_selector=f"{names.MANAGED_LABEL}=true", limit=_PAGE_SIZE)
+        try:
+            async for obj in listed(type_.resource):
+                yield obj
+        except NotFound:
+            served = await find_served_version(member, type_.resource)
+            if served is None:
+                raise
+            async for obj in listed(served):
+                yield obj
 
     async def _judge(
         self, cluster: Object, type_: FederatedType, obj: Object, policy: Policy | None, findings: _Findings

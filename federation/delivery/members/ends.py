@@ -3,6 +3,7 @@
 from federation.apimachinery.errors import ApiError, ClusterError, Forbidden, NotFound
 from federation.apimachinery.resources import EVENTS, Object
 from federation.client.client import Client
+from federation.client.servedversion import in_served_version
 from federation.delivery.members.operations import Outcome
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import is_managed
@@ -18,7 +19,9 @@ async def find_end(client: Client, key: MemberKey, uid: str) -> Outcome:
     What an event tells is `{"succeeded": …, "time": …}`. A member that does not let us list events has none.
     """
     try:
-        live = await client.get(key.resource, key.name, key.namespace)
+        live = await in_served_version(
+            client, key.resource, lambda resource: client.get(resource, key.name, key.namespace)
+        )
         if is_managed(live):
             return Outcome(ClusterStatus.WAITING_FOR_REMOVAL, live)
     except NotFound:

@@ -21,8 +21,9 @@ from federation.apimachinery.errors import (
     NotFound,
     is_kind_missing,
 )
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client, PatchType
+from federation.client.servedversion import in_served_version
 from federation.delivery.rules.adoption import AdoptionError, is_adoption_allowed
 from federation.delivery.rules.content import Write, annotated, to_applied_configuration
 from federation.delivery.rules.corrections import Correction
@@ -194,8 +195,12 @@ class MemberWriter:
     async def remove(self, client: Client, key: MemberKey, uid: str, *, is_foreground: bool = False) -> Outcome:
         """Delete exactly this object; its dependents are deleted in the background, or before it."""
         policy = "Foreground" if is_foreground else "Background"
+
+        async def delete(resource: Resource) -> None:
+            await client.delete(resource, key.name, key.namespace, propagation_policy=policy, uid=uid)
+
         try:
-            await client.delete(key.resource, key.name, key.namespace, propagation_policy=policy, uid=uid)
+            await in_served_version(client, key.resource, delete)
         except NotFound:
             pass  # The watch reports it, and the next reconcile decides.
         except Conflict as conflict:
@@ -210,10 +215,12 @@ class MemberWriter:
         if is_marked_at_release(key.resource):
             annotations[ORPHANED] = "true"
         patch = {"metadata": {"uid": uid, "labels": {names.MANAGED_LABEL: None}, "annotations": annotations}}
+
+        async def send(resource: Resource) -> None:
+            await client.patch(resource, key.name, patch, namespace=key.namespace, field_manager=names.FIELD_MANAGER)
+
         try:
-            await client.patch(
-                key.resource, key.name, patch, namespace=key.namespace, field_manager=names.FIELD_MANAGER
-            )
+            await in_served_version(client, key.resource, send)
         except NotFound:
             pass
         except Conflict as conflict:
@@ -241,7 +248,9 @@ class MemberWriter:
     async def confirm(self, client: Client, key: MemberKey) -> Outcome:
         """Read the object from the member: OK when it is gone or not managed, else WaitingForRemoval."""
         try:
-            live = await client.get(key.resource, key.name, key.namespace)
+            live = await in_served_version(
+                client, key.resource, lambda resource: client.get(resource, key.name, key.namespace)
+            )
         except NotFound:
             return Outcome(ClusterStatus.OK)
         except (ApiError, ClusterError) as error:
