@@ -157,8 +157,9 @@ def from_summary(summary: Mapping[str, Any]) -> Listed:
     if summary["stage"] == Stage.UNSELECTED:
         state = State(names.REASON_NO_POLICY, "no policy selects it")
     for problem in summary["problems"][:1]:
-        reason = "".join(part.capitalize() for part in str(problem["attention"]).split("-"))
-        state = State(reason, str(problem["text"]))
+        # Not every problem has a condition, and servers of an earlier version do not tell the reason.
+        named = "".join(part.capitalize() for part in str(problem["attention"]).split("-"))
+        state = State(str(problem.get("reason") or named), str(problem["text"]))
     group = f"{summary['group']}/" if summary["group"] else ""
     document = {
         "apiVersion": group + str(summary["version"]),

@@ -1,18 +1,27 @@
-"""Placements that were made without some clusters because these were not healthy (docs/decisions/0088). Pure.
+"""Placements that were made without clusters that were not healthy, or that did not serve the kind yet. Pure.
 
-Such an object is marked with these clusters. `planning/failover/completion.py` says when they are stable; then the
-object is decided once as if it were new.
+Such an object is marked with these clusters. `planning/failover/completion.py` says when they are stable and serve the
+kind; then the object is decided once as if it were new. A kind that is not served matters to copies only: they belong
+into every cluster, while the division of a workload was right for the clusters that could run it.
+
+Decisions: docs/decisions/0088-placements-without-some-clusters-are-completed.md and
+docs/decisions/0103-copies-follow-their-kind.md
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from federation.api import names
+from federation.apimachinery.amounts import first_of
+from federation.apimachinery.naturalorder import natural_key
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.failover.completion import missing_clusters
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.framework.orderedgroups import place_of
-from federation.scheduling.framework.types import Cluster, Effect, SchedulingUnit
+from federation.scheduling.framework.types import Cluster, Effect, SchedulingMode, SchedulingUnit
+
+_NAMED_MAX = 5
+"""Clusters that a reason names."""
 
 
 def plan_marks(
@@ -33,7 +42,9 @@ def plan_marks(
 
 
 def gaps_of(decision: Decision) -> frozenset[str]:
-    """Return the clusters that the unit may run in, that it is not placed in, and that are not healthy now.
+    """Return the clusters that the unit may run in, that it is not placed in, and that cannot have it now.
+
+    They are not healthy, or do not serve the kind of a copy.
 
     None is missing in a placement that has all the clusters that it may have.
     """
@@ -51,14 +62,29 @@ def gaps_of(decision: Decision) -> frozenset[str]:
     return frozenset(name for name in gaps if place_of(unit.groups, name, clusters[name].labels) in used)
 
 
-def describe(marks: frozenset[str]) -> str:
+def describe(marks: frozenset[str], decision: Decision) -> str:
     """Return the marks for people, "" for none."""
-    return f"placed without {', '.join(sorted(marks))}, not healthy; completed when stable" if marks else ""
+    clusters, unit = decision.snapshot.by_name, decision.unit
+    unserved = {name for name in marks if name in clusters and _lacks_kind(unit, clusters[name])}
+    parts = []
+    if away := sorted(marks - unserved, key=natural_key):
+        parts.append(f"placed without {first_of(away, _NAMED_MAX)}, not healthy; completed when stable")
+    if unserved:
+        version, kind = "/".join(filter(None, unit.gvk[:2])), unit.gvk[2]
+        lacking = first_of(sorted(unserved, key=natural_key), _NAMED_MAX)
+        parts.append(f"placed without {lacking}, where {version} {kind} is not served; completed when it is")
+    return "; ".join(parts)
+
+
+def _lacks_kind(unit: SchedulingUnit, cluster: Cluster) -> bool:
+    return unit.mode is SchedulingMode.DUPLICATE and unit.gvk not in cluster.api_types
 
 
 def _is_gap(unit: SchedulingUnit, cluster: Cluster) -> bool:
     is_healthy = cluster.is_ready and not any(taint.key in names.HEALTH_TAINTS for taint in cluster.taints)
-    if is_healthy or cluster.is_terminating or (unit.cluster_names and cluster.name not in unit.cluster_names):
+    if is_healthy and not _lacks_kind(unit, cluster):
+        return False
+    if cluster.is_terminating or (unit.cluster_names and cluster.name not in unit.cluster_names):
         return False
     others = (taint for taint in cluster.taints if taint.key not in names.HEALTH_TAINTS)
     if any(taint.effect != Effect.PREFER_NO_SCHEDULE and not unit.tolerates(taint) for taint in others):

@@ -2,7 +2,7 @@
 
 The steps of a decision keep what runs where it is, unless the unit says otherwise. Here a unit learns which cause it
 has: a request of the user, a change of what it asks for, a cluster that joined and that its policy follows, the
-return to clusters that it left when these were lost, or clusters that were not healthy when it was placed.
+return to clusters that it left when these were lost, or clusters that could not have it when it was placed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from federation.scheduling.framework.policygroups import GroupMove
 from federation.scheduling.framework.relations import Relation
-from federation.scheduling.framework.types import SchedulingUnit
+from federation.scheduling.framework.types import SchedulingMode, SchedulingUnit
 from federation.scheduling.policyspec import Policy
 from federation.scheduling.triggers import (
     TriggerComparison,
@@ -63,6 +63,8 @@ def with_causes(
     only_adds, goes_back, homes, completes = quiet
     if unit.groups and (only_adds or goes_back):
         unit = replace(unit, group_move=GroupMove.RETURN if goes_back else GroupMove.STAY)
+    if completes and unit.mode is SchedulingMode.DUPLICATE:
+        return replace(unit, avoid_disruption=True)  # copies are added, and none moves
     is_asked = asks_for_rebalance(annotations) or completes
     if only_adds or homes or is_asked:
         unit = replace(unit, avoid_disruption=only_adds, homes=homes)

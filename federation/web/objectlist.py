@@ -227,5 +227,8 @@ def _to_item(row: Row) -> dict[str, Any]:
         "ready": summary.ready,
         "outcome": summary.outcome,
         "held": [{"hold": move.hold, "clusters": sorted(move.clusters)} for move in held_moves(row.federated)],
-        "problems": [{"attention": problem.attention, "text": problem.text} for problem in summary.problems],
+        "problems": [
+            {"attention": problem.attention, "reason": problem.reason, "text": problem.text}
+            for problem in summary.problems
+        ],
     }

@@ -11,9 +11,10 @@ from tests.support.manifests import a_policy
 from tests.support.world import World, a_world_without_pods
 
 from federation.api import names
-from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import CRDS, Object, Resource
+from federation.planning.federatedobject.naming import federated_object_name
 
 MEMBERS = ("east", "north")
 WIDGETS = Resource("example.com", "v1", "Widget", "widgets")
@@ -148,8 +149,7 @@ async def test_a_kind_that_is_gone_in_a_member_is_told_and_comes_back(
 async def test_a_kind_is_federated_once_its_definition_arrives_and_again_after_its_deletion() -> None:
     async with a_world_without_pods(members=MEMBERS) as world:
         await _federate(world)
-        # Definitions arrive in one member after the other: later ones count if the policy says so.
-        await _place(world, reschedulePolicy={"rescheduleWhen": {"clusterAPIResourcesChanged": True}})
+        await _place(world)
         await world.pass_time(60)
         await world.user.create(CRDS, _definition("v1"))
         await world.create(WIDGETS, _widget("a"))
@@ -212,3 +212,31 @@ async def test_what_a_silent_cluster_kept_is_removed_in_the_version_that_it_serv
 
 async def _kept(world: World) -> Object | None:
     return await world.members["east"].find(_V2, "a")
+
+
+@pytest.mark.parametrize("restarts", [pytest.param(False, id="watched"), pytest.param(True, id="restart")])
+async def test_a_copy_comes_to_members_that_serve_its_kind_later(restarts: bool) -> None:
+    async with a_world_without_pods(members=MEMBERS) as world:
+        await world.user.create(CRDS, _definition("v1"))
+        await _federate(world)
+        await _place(world)
+        await world.members["east"].admin.create(CRDS, _definition("v1"))
+        await world.pass_time(60)
+        await world.create(WIDGETS, _widget("a"))
+        await world.until_equal(lambda: _sizes(world, "a"), {"east": 1})
+        first = await world.members["east"].find(WIDGETS, "a")
+        lacking = "placed without north, where example.com/v1 Widget is not served; completed when it is"
+        federated = await world.user.get(FEDERATED_OBJECTS, federated_object_name("a", _NAME), "default")
+        assert lacking in federated["metadata"]["annotations"][names.SCHEDULING_SUMMARY]
+        await world.pass_time(600)
+        assert await _sizes(world, "a") == {"east": 1}
+        if restarts:
+            await world.restart()
+        await world.members["north"].admin.create(CRDS, _definition("v1"))
+        await world.pass_time(60)
+        await world.until_equal(lambda: _sizes(world, "a"), dict.fromkeys(MEMBERS, 1))
+        kept = await world.members["east"].find(WIDGETS, "a")
+        assert first is not None
+        assert kept is not None
+        assert kept["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+        await world.settle()

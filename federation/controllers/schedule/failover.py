@@ -39,7 +39,7 @@ from federation.planning.failover.podbudgets import unavailable_max
 from federation.planning.failover.returning import Returns, may_return, plan_returns
 from federation.planning.failover.tolerance import FailoverRules, Tolerance, fixed_volumes_of, tolerance_of
 from federation.planning.federatedobject.finished import evidence_by_cluster
-from federation.planning.federatedobject.placements import departed_clusters, effective_placement
+from federation.planning.federatedobject.placements import current_clusters, departed_clusters, effective_placement
 from federation.planning.guard.losses import lost_clusters
 from federation.planning.steps.strategy import can_surge
 from federation.runtime.controller import Key, key_of
@@ -149,14 +149,22 @@ class Failover:
         )
 
     def completion(self, federated: Object, policy: Policy | None) -> Completion:
-        """Return whether a placement that lacks clusters for reasons of health is to be completed now."""
+        """Return whether a placement that lacks clusters that could not have the object is to be completed now."""
         marks = missing_clusters(federated)
         if not marks or policy is None or policy.is_sticky or policy.disable_rescheduling:
             return Completion()
         claims = ClaimModes(self._objects, federated["metadata"].get("namespace", ""))
-        if fixed_volumes_of(federated["spec"]["template"], claims):
+        template = federated["spec"]["template"]
+        if fixed_volumes_of(template, claims):
             return Completion()
-        return plan_completion(marks, self._clusters.cluster, self._clock.now(), stable_s=self.options.stable_s)
+        kind = (str(template["apiVersion"]), str(template["kind"]))
+        # Copies are added and nothing moves, so they need no cluster that has been stable for a while.
+        stable_s = 0.0 if self._is_copied(federated) else self.options.stable_s
+        return plan_completion(marks, self._clusters.cluster, kind, self._clock.now(), stable_s=stable_s)
+
+    def _is_copied(self, federated: Object) -> bool:
+        type_ = self._objects.type_of(federated)
+        return type_ is not None and all(count is None for count in current_clusters(federated, type_).values())
 
     def _may_return(self, federated: Object, policy: Policy) -> bool:
         overriding = overrides_from_annotations(federated["metadata"].get("annotations") or {})

@@ -264,7 +264,7 @@ class Reconciler:
         decision = eased.decision
         marks = plan_marks(context.federated, decision, context.attempt.current(), completes=due.quiet.completes)
         if marks:
-            decision = replace(decision, reason=f"{decision.reason}; {describe(marks)}")
+            decision = replace(decision, reason=f"{decision.reason}; {describe(marks, decision)}")
         patch, is_moved = placement_patch(
             context.attempt,
             due,

@@ -59,11 +59,15 @@ class Cause(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """One reason to look at an object, a sentence about it, and its causes: one, or one per cluster that is silent."""
+    """Why to look at an object, a sentence about it, and its causes: one, or one per cluster that is silent.
+
+    `reason` is that of the condition that says so, "" where none does.
+    """
 
     attention: Attention
     text: str
     causes: tuple[Cause, ...]
+    reason: str = ""
 
 
 class Outcome(StrEnum):
@@ -157,8 +161,7 @@ def problems_of(
     missing = unplaced_replicas(federated, type_.paths.replicas_spec, stage)
     # Other kinds than workloads may well be meant for the host alone.
     if stage is Stage.UNPLACED or (stage is Stage.UNSELECTED and type_.paths.replicas_spec):
-        text = _condition_text(federated, names.SCHEDULED, names.PROPAGATED)
-        found.append(_problem(Attention.NOT_PLACED, text, text))
+        found.append(_told(Attention.NOT_PLACED, federated))
     elif missing:
         found.append(
             _problem(Attention.NOT_PLACED, f"{missing} of its replicas fit into no cluster", "replicas fit nowhere")
@@ -189,14 +192,20 @@ def _refusal(federated: Mapping[str, Any]) -> Problem:
     """Return what the clusters refuse, with one cause per cluster and kind of refusal, else a condition's message."""
     refused = clusters_standing(federated, Standing.REFUSED)
     if not refused:
-        text = _condition_text(federated, names.SCHEDULED, names.PROPAGATED)
-        return _problem(Attention.NOT_DELIVERED, text, text)
+        return _told(Attention.NOT_DELIVERED, federated)
     texts = [f"{entry.get('cluster')}: {entry.get('message') or words_for(_status(entry))}" for entry in refused]
     more = f" and {len(texts) - 1} more clusters" if len(texts) > 1 else ""
     causes = tuple(
         Cause(Attention.NOT_DELIVERED, f"{entry.get('cluster')}/{_status(entry)}", _title(entry)) for entry in refused
     )
-    return Problem(Attention.NOT_DELIVERED, texts[0] + more, causes)
+    reason, _ = _open_condition(federated)
+    return Problem(Attention.NOT_DELIVERED, texts[0] + more, causes, reason)
+
+
+def _told(attention: Attention, federated: Mapping[str, Any]) -> Problem:
+    """Return the problem that a condition tells."""
+    reason, text = _open_condition(federated)
+    return _problem(attention, text, text)._replace(reason=reason)
 
 
 def _status(entry: Mapping[str, Any]) -> str:
@@ -208,13 +217,15 @@ def _title(entry: Mapping[str, Any]) -> str:
     return f"{entry.get('cluster')}: {words[:1].lower()}{words[1:]}"
 
 
-def _condition_text(federated: Mapping[str, Any], *types: str) -> str:
+def _open_condition(federated: Mapping[str, Any]) -> tuple[str, str]:
+    """Return reason and message of the first condition that is not fulfilled."""
     held = (federated.get("status") or {}).get("conditions")
-    for type_ in types:
+    for type_ in (names.SCHEDULED, names.PROPAGATED):
         condition = conditions.find(held, type_)
         if condition is not None and condition.get("status") != "True":
-            return str(condition.get("message") or condition.get("reason") or "")
-    return "no policy selects it"
+            reason = str(condition.get("reason") or "")
+            return reason, str(condition.get("message") or reason)
+    return "", "no policy selects it"
 
 
 def _in_order(clusters: AbstractSet[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""When a placement that was made without some clusters, because they were not healthy, is completed. Pure.
+"""When a placement that was made without some clusters, which could not have the object then, is completed. Pure.
 
 The marks are an annotation of the federated object, which is the memory after a restart.
 """
@@ -31,12 +31,17 @@ def to_annotation(marks: Iterable[str]) -> str | None:
 
 
 def plan_completion(
-    marks: Iterable[str], cluster_of: Callable[[str], Mapping[str, Any] | None], now: datetime, *, stable_s: float
+    marks: Iterable[str],
+    cluster_of: Callable[[str], Mapping[str, Any] | None],
+    kind: tuple[str, str],
+    now: datetime,
+    *,
+    stable_s: float,
 ) -> Completion:
-    """Return when to decide about the object again.
+    """Return when to decide about the object again; `kind` is its API version and kind.
 
     Clusters that return together count together: while one of those that are ready is not stable yet, the others wait.
-    One that stays away keeps nobody waiting.
+    One that stays away, or does not serve the kind, delays no other one.
     """
     waits_s, is_due = [], False
     for name in marks:
@@ -45,10 +50,17 @@ def plan_completion(
             is_due = True  # it will never be there
             continue
         state = state_of(cluster)
-        if state is None or not state.is_ready or has_taint_of_ours(cluster):
+        if state is None or not state.is_ready or has_taint_of_ours(cluster) or not _serves(cluster, kind):
             continue  # an event says when that changes
         # No longer than all of it: a time of a wrong clock is corrected meanwhile.
         left_s = min((state.since + timedelta(seconds=stable_s) - now).total_seconds(), stable_s)
         is_due = is_due or left_s <= 0
         waits_s += [left_s] if left_s > 0 else []
     return Completion(wait_s=max(waits_s)) if waits_s else Completion(is_due)
+
+
+def _serves(cluster: Mapping[str, Any], kind: tuple[str, str]) -> bool:
+    group, _, version = kind[0].rpartition("/")
+    wanted = (group, version, kind[1])
+    served = (cluster.get("status") or {}).get("apiResourceTypes") or ()
+    return any((each.get("group") or "", each.get("version"), each.get("kind")) == wanted for each in served)

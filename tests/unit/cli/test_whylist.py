@@ -73,6 +73,11 @@ def test_a_delivered_object_whose_follower_is_refused_has_failed() -> None:
         ("propagating", [], ["2", "InProgress", "east, west"]),
         ("unselected", [], ["2", "NoPolicy", "no policy selects it"]),
         ("delivered", [{"attention": "not-placed", "text": "3 fit nowhere"}], ["2", "NotPlaced", "3 fit nowhere"]),
+        (
+            "unplaced",
+            [{"attention": "not-placed", "reason": "NoFeasibleCluster", "text": "0/3 clusters are available"}],
+            ["2", "NoFeasibleCluster", "0/3 clusters are available"],
+        ),
     ],
 )
 def test_a_summary_is_listed_as_a_federated_object_is(

@@ -11,11 +11,20 @@ from federation.scheduling.engine import Decision, Outcome, Placements
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.cycle import FilterResult
 from federation.scheduling.framework.testing import a_divided_unit
-from federation.scheduling.framework.types import Cluster, Effect, Taint, Toleration, unschedulable
+from federation.scheduling.framework.types import (
+    Cluster,
+    Effect,
+    GroupVersionKind,
+    SchedulingMode,
+    Taint,
+    Toleration,
+    unschedulable,
+)
 from federation.scheduling.healthgaps import describe, gaps_of, plan_marks
 from federation.scheduling.snapshot import Snapshot
 
 UNREACHABLE = Taint(names.TAINT_UNREACHABLE, "", Effect.NO_SCHEDULE)
+WIDGETS = GroupVersionKind("example.com", "v1", "Widget")
 OTHER = Taint("gpu", "", Effect.NO_SCHEDULE)
 LOST = Cluster("lost", labels={"tier": "prod"}, taints=(UNREACHABLE,))
 FINE = Cluster("fine", labels={"tier": "prod"})
@@ -26,7 +35,7 @@ def a_decision(lost: Cluster = LOST, placements: Placements | None = None, **uni
     return Decision(
         Outcome.SCHEDULED,
         "",
-        a_divided_unit(9, **unit),
+        replace(a_divided_unit(9), **unit),
         Snapshot(1, (FINE, lost)),
         placements={"fine": 9} if placements is None else placements,
         filtered=filtered,
@@ -94,5 +103,36 @@ def test_marks(before: Placements, marks: str, is_ended: bool, completes: bool, 
 
 
 def test_marks_are_told() -> None:
-    assert describe(frozenset({"b", "a"})) == "placed without a, b, not healthy; completed when stable"
-    assert describe(frozenset()) == ""
+    decision = a_decision()
+    assert describe(frozenset({"b", "a"}), decision) == "placed without a, b, not healthy; completed when stable"
+    assert describe(frozenset(), decision) == ""
+
+
+SERVED = Cluster("lost", labels={"tier": "prod"}, api_types=frozenset({WIDGETS}))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "unit", "is_gap"),
+    [
+        (Cluster("lost"), {}, True),
+        (SERVED, {}, False),
+        (replace(SERVED, is_ready=False), {}, True),
+        (Cluster("lost"), {"mode": SchedulingMode.DIVIDE}, False),
+        (Cluster("lost"), {"max_clusters": 1}, False),
+        (Cluster("lost"), {"cluster_names": frozenset({"fine"})}, False),
+        (Cluster("lost"), {"cluster_selector": (("tier", "prod"),)}, False),
+        (Cluster("lost", taints=(OTHER,)), {}, False),
+    ],
+)
+def test_a_copy_lacks_clusters_that_do_not_serve_its_kind(cluster: Cluster, unit: dict[str, Any], is_gap: bool) -> None:
+    copied = {"mode": SchedulingMode.DUPLICATE, "gvk": WIDGETS, **unit}
+    decision = a_decision(cluster, placements={"fine": None}, **copied)
+    assert gaps_of(decision) == (frozenset({"lost"}) if is_gap else frozenset())
+
+
+def test_marks_of_kinds_that_are_not_served_are_told() -> None:
+    decision = a_decision(Cluster("lost"), mode=SchedulingMode.DUPLICATE, gvk=WIDGETS)
+    lacking = "placed without lost, where example.com/v1 Widget is not served; completed when it is"
+    assert describe(frozenset({"lost"}), decision) == lacking
+    away = "placed without gone, not healthy; completed when stable"
+    assert describe(frozenset({"lost", "gone"}), decision) == f"{away}; {lacking}"

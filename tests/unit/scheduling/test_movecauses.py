@@ -1,12 +1,13 @@
 """Which causes of its own a unit has to move."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from federation.api import names
 from federation.scheduling.framework.testing import a_divided_unit
-from federation.scheduling.framework.types import SchedulingUnit
+from federation.scheduling.framework.types import SchedulingMode, SchedulingUnit
 from federation.scheduling.movecauses import QuietCauses, with_causes
 from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.triggers import TriggerComparison
@@ -25,13 +26,13 @@ def caused(
     annotations: dict[str, str] | None = None,
     only_adds: bool = False,
     homes: frozenset[str] | None = None,
+    completes: bool = False,
 ) -> SchedulingUnit:
     policy = compile_policy({"metadata": {"name": "p"}, "spec": {"reschedulePolicy": rules or {}}})
     comparison = TriggerComparison(is_due=True, changed=changed)
-    given = a_divided_unit(2, **(unit or {}))
-    return with_causes(
-        given, policy, comparison, annotations or {}, QuietCauses(only_adds=only_adds, homes=homes or frozenset())
-    )
+    given = replace(a_divided_unit(2), **(unit or {}))
+    quiet = QuietCauses(only_adds=only_adds, homes=homes or frozenset(), completes=completes)
+    return with_causes(given, policy, comparison, annotations or {}, quiet)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +74,13 @@ def test_a_rebalance_chooses_anew_and_may_disrupt() -> None:
 def test_replicas_return_to_their_homes_and_nothing_else_moves() -> None:
     unit = caused(homes=frozenset({"east"}))
     assert (unit.homes, unit.chooses_anew, unit.avoid_disruption) == ({"east"}, False, False)
+
+
+@pytest.mark.parametrize("mode", SchedulingMode)
+def test_a_completed_workload_is_divided_anew_and_copies_are_only_added(mode: SchedulingMode) -> None:
+    unit = caused(completes=True, unit={"mode": mode, "avoid_disruption": False})
+    assert unit.chooses_anew is (mode is SchedulingMode.DIVIDE)
+    assert unit.avoid_disruption is (mode is SchedulingMode.DUPLICATE)
 
 
 def test_adding_replicas_moves_none() -> None:

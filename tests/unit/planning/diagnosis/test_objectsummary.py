@@ -73,9 +73,12 @@ def test_a_workload_that_no_policy_selects_needs_attention_and_another_object_do
 
 
 def test_an_object_that_no_cluster_takes_is_not_placed() -> None:
-    federated = a_federated([], conditions=[condition(names.SCHEDULED, "False", "0/3 clusters are available")])
+    failed = condition(names.SCHEDULED, "False", "0/3 clusters are available", "NoFeasibleCluster")
+    unplaced = condition(names.PROPAGATED, "False", "0/3 clusters are available", "NotPlaced")
+    federated = a_federated([], conditions=[unplaced, failed])
     (problem,) = summarize(federated, None, CONFIGMAP, NOTHING).problems
     assert (problem.attention, problem.text) == (Attention.NOT_PLACED, "0/3 clusters are available")
+    assert problem.reason == "NoFeasibleCluster"  # as in the list for users who may read federated objects
 
 
 def test_replicas_that_fit_nowhere_are_counted() -> None:
@@ -87,9 +90,10 @@ def test_replicas_that_fit_nowhere_are_counted() -> None:
 
 def test_a_refusal_is_told_in_the_words_of_the_cluster() -> None:
     clusters = [{"cluster": "east", "status": "OK"}, {"cluster": "west", "status": "Failed", "message": "no quota"}]
-    federated = a_federated(conditions=[condition(names.PROPAGATED, "False")], clusters=clusters)
-    (problem,) = summarize(federated, None, DEPLOYMENT, NOTHING).problems
+    refused = condition(names.PROPAGATED, "False", "", names.REASON_CHECK_CLUSTERS)
+    (problem,) = summarize(a_federated(conditions=[refused], clusters=clusters), None, DEPLOYMENT, NOTHING).problems
     assert (problem.attention, problem.text) == (Attention.NOT_DELIVERED, "west: no quota")
+    assert problem.reason == names.REASON_CHECK_CLUSTERS
 
 
 def test_only_silent_clusters_that_have_the_object_make_it_stale() -> None:
