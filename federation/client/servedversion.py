@@ -61,7 +61,7 @@ async def _versions(client: Server, group: str) -> list[str]:
         raise ServiceUnavailable(f"{path} is not found, so it is not known which kinds are served")
     if not group:
         return [str(version) for version in root.get("versions") or ()]
-    found = next((each for each in root.get("groups") or () if each.get("name") == group), {})
+    found: Object = next((each for each in root.get("groups") or () if each.get("name") == group), {})
     versions = [found.get("preferredVersion") or {}, *(found.get("versions") or ())]
     return list(dict.fromkeys(str(version["version"]) for version in versions if version.get("version")))
 

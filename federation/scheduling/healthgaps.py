@@ -67,12 +67,14 @@ def describe(marks: frozenset[str], decision: Decision) -> str:
     clusters, unit = decision.snapshot.by_name, decision.unit
     unserved = {name for name in marks if name in clusters and _lacks_kind(unit, clusters[name])}
     parts = []
-    if away := sorted(marks - unserved, key=natural_key):
+    away: list[str] = sorted(marks - unserved, key=natural_key)
+    if away:
         parts.append(f"placed without {first_of(away, _NAMED_MAX)}, not healthy; completed when stable")
     if unserved:
         version, kind = "/".join(filter(None, unit.gvk[:2])), unit.gvk[2]
-        lacking = first_of(sorted(unserved, key=natural_key), _NAMED_MAX)
-        parts.append(f"placed without {lacking}, where {version} {kind} is not served; completed when it is")
+        lacking: list[str] = sorted(unserved, key=natural_key)
+        named = first_of(lacking, _NAMED_MAX)
+        parts.append(f"placed without {named}, where {version} {kind} is not served; completed when it is")
     return "; ".join(parts)
 
 
