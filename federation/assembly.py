@@ -9,7 +9,7 @@ returns when cancelled. Scenario tests put registries in memory under the same `
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +211,7 @@ class ControlPlane:
         from federation.web.clusterheadroom import HeadroomView
         from federation.web.delivery import DeliveryView
         from federation.web.objectlist import ObjectListView
+        from federation.web.plans import PlanView
         from federation.web.policyobjects import PolicyView
 
         wiring = self._wiring
@@ -224,7 +225,7 @@ class ControlPlane:
             PolicyView(wiring.objects, wiring.policy_usage),
             ObjectListView(wiring.objects, wiring.informers, delivery, self._clock),
             HeadroomView(wiring.objects, wiring.informers),
-            feature_views(wiring.host),
+            [*feature_views(wiring.host), PlanView(wiring.host.client, self._planners)],
         )
 
     def _ui(self) -> Mount:
@@ -233,8 +234,12 @@ class ControlPlane:
 
         login = self._oidc_login
         oidc = None if login is None else OIDCLogin(login, self._wiring.webhook_client)
-        planners = Planners(load_plugins(), spread_compiler(), self._wiring.plugin_caller, self._clock)
-        return uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self._clock, planners, oidc)
+        return uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self._clock, self._planners, oidc)
+
+    @cached_property
+    def _planners(self) -> Planners:
+        """Plans for users, those of the web UI and others: their limits are for both."""
+        return Planners(load_plugins(), spread_compiler(), self._wiring.plugin_caller, self._clock)
 
     async def _run_controllers(self) -> None:
         """Run what only one process on a database may run; with a shared database, while this one leads."""

@@ -34,7 +34,7 @@ def parse_manifests(name: str, text: str) -> Iterator[Document]:
     for number, (line, part) in enumerate(parts, 1):
         first = line + part[: len(part) - len(part.lstrip())].count("\n")
         origin = f"{name}, document {number} (line {first})" if len(parts) > 1 else name
-        yield from _flattened(origin, _load(origin, line, part))
+        yield from to_documents(origin, _load(origin, line, part))
 
 
 def _split(text: str) -> Iterator[tuple[int, str]]:
@@ -67,13 +67,14 @@ def _shifted(message: str, line: int) -> str:
     return _LINE.sub(lambda found: f"line {int(found[1]) + line - 1}", " ".join(message.split()))
 
 
-def _flattened(origin: str, value: Any) -> Iterator[Document]:
+def to_documents(origin: str, value: Any) -> Iterator[Document]:
+    """Yield the manifests of a value: itself, or the items of a list. ConfigurationError names what is wrong."""
     if not isinstance(value, dict):
         raise ConfigurationError(f"{origin}: a manifest is a mapping, not a {type(value).__name__}")
     kind = _required_string(origin, value, "kind")
     if kind.endswith("List") and isinstance(value.get("items"), list):
         for number, item in enumerate(value["items"], 1):
-            yield from _flattened(f"{origin}, item {number}", item)
+            yield from to_documents(f"{origin}, item {number}", item)
         return
     _required_string(origin, value, "apiVersion")
     metadata = value.get("metadata")

@@ -1,10 +1,13 @@
-"""Read the objects that scheduling decisions depend on: all kinds concurrently, in pages, with the user's rights."""
+"""Read the objects that scheduling decisions depend on: all kinds concurrently, in pages, with the client's rights."""
 
 import asyncio
+from collections.abc import Collection
 
+from federation.api.resources import CLUSTER_FEDERATED_OBJECTS
 from federation.apimachinery.errors import ConfigurationError, Forbidden
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.client.client import Client
+from federation.plans.edits import get_or_none
 from federation.scheduling.whatif.state import CONTEXT, FEDERATED, ObjectSet
 
 _PAGE = 500
@@ -15,19 +18,37 @@ class PlanForbidden(ConfigurationError):
     """The user may not list a kind that plans depend on."""
 
 
-async def read_inventory(host: Client) -> ObjectSet:
-    """Return the objects; PlanForbidden names a kind that the user may not list."""
+async def read_inventory(host: Client, namespaces: Collection[str] | None = None) -> ObjectSet:
+    """Return the objects; PlanForbidden names a kind that the user may not list.
+
+    With `namespaces`, only what changes in these namespaces can affect or depend on.
+    """
     kinds = (*CONTEXT, *FEDERATED)
-    listed = await asyncio.gather(*(_list(host, resource) for resource in kinds))
+    if namespaces is None:
+        listed = await asyncio.gather(*(_list(host, resource) for resource in kinds))
+    else:
+        listed = await asyncio.gather(*(_list_for(host, resource, namespaces) for resource in kinds))
     return ObjectSet(dict(zip(kinds, listed, strict=True)))
 
 
-async def _list(host: Client, resource: Resource) -> list[Object]:
+async def _list_for(host: Client, resource: Resource, namespaces: Collection[str]) -> list[Object]:
+    if resource == NAMESPACES:
+        found = await asyncio.gather(*(get_or_none(host, resource, "", name) for name in namespaces))
+        return [namespace for namespace in found if namespace is not None]
+    if resource == CLUSTER_FEDERATED_OBJECTS:
+        return []
+    if not resource.namespaced:
+        return await _list(host, resource)
+    listed = await asyncio.gather(*(_list(host, resource, namespace) for namespace in namespaces))
+    return [obj for part in listed for obj in part]
+
+
+async def _list(host: Client, resource: Resource, namespace: str = "") -> list[Object]:
     found: list[Object] = []
     token = ""
     while True:
         try:
-            page = await host.list(resource, limit=_PAGE, continue_token=token)
+            page = await host.list(resource, namespace, limit=_PAGE, continue_token=token)
         except Forbidden as error:
             raise PlanForbidden(
                 f"a plan has to list all {resource.group_resource}, which is forbidden: {error.message}"

@@ -5,7 +5,7 @@ kind; then the object is decided once as if it were new. A kind that is not serv
 into every cluster, while the division of a workload was right for the clusters that could run it.
 
 Decisions: docs/decisions/0088-placements-without-some-clusters-are-completed.md and
-docs/decisions/0110-copies-follow-their-kind.md
+docs/decisions/0120-copies-follow-their-kind.md
 """
 
 from collections.abc import Mapping

@@ -147,13 +147,7 @@ def test_a_role_in_the_namespace_is_enough_to_see_its_objects(user: User, tmp_pa
     selectors = [{"apiVersion": "apps/v1", "kind": "Deployment"}, binding]
     policy = a_policy(placement=weighted(2, 1))
     user.apply(policy | {"spec": {**policy["spec"], "resourceSelectors": selectors}}, a_deployment(3))
-    viewer = user.namespace  # a name of its own
-    user.kubectl("create", "rolebinding", "viewer", "--clusterrole=view", f"--user={viewer}")
-    config = yaml.safe_load(user.fed.kubectl.kubeconfig.read_text())
-    for entry in config["users"]:
-        entry["user"]["as"] = viewer
-    kubeconfig = tmp_path / "viewer"
-    kubeconfig.write_text(yaml.safe_dump(config))
+    kubeconfig = _with_role(user, "view", tmp_path)
 
     def seen(*arguments: str) -> str:
         done = fedctl(*arguments, "-n", user.namespace, check=False, KUBECONFIG=str(kubeconfig))
@@ -168,6 +162,50 @@ def test_a_role_in_the_namespace_is_enough_to_see_its_objects(user: User, tmp_pa
     for arguments in (("get", "secrets"), ("get", "nodes"), ("get", "pods", "-A")):
         done = fedctl(*arguments, check=False, KUBECONFIG=str(kubeconfig))
         assert "forbidden" in done.stderr
+
+
+def test_a_role_in_the_namespace_is_enough_to_plan_its_objects(user: User, tmp_path: Path) -> None:
+    user.apply(a_policy(placement=weighted(2, 1)))
+    web = tmp_path / "web.json"
+    web.write_text(json.dumps(a_deployment(3)))
+    for role, code in (("view", 2), ("edit", 1)):
+        done = fedctl(
+            *("plan", "-f", str(web), "-n", user.namespace),
+            check=False,
+            KUBECONFIG=str(_with_role(user, role, tmp_path)),
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+    title, _, *rows = done.stdout.splitlines()
+    assert title == f"deployment/web in {user.namespace}: created"
+    assert [row.split() for row in rows if row.startswith("  member")] == [
+        ["member-1", "-", "2", "+2"],
+        ["member-2", "-", "1", "+1"],
+    ]
+    assert "FREE NOW" not in done.stdout
+    assert "examined by the host" in done.stdout
+    assert not user.look("deployments", "web")
+    refused = fedctl(
+        *("plan", "-f", str(web), "-n", user.namespace, "--cluster-down", "member-1"),
+        check=False,
+        KUBECONFIG=str(_with_role(user, "edit", tmp_path)),
+    )
+    assert refused.returncode == 2
+    assert "without --cluster-down" in refused.stderr
+
+
+def _with_role(user: User, role: str, directory: Path) -> Path:
+    """Return the kubeconfig of a user who has the role in the namespace, and no other right."""
+    name = f"{user.namespace}-{role}"
+    binding = user.kubectl(
+        "create", "rolebinding", role, f"--clusterrole={role}", f"--user={name}", "--dry-run=client", "-o", "json"
+    )
+    user.kubectl("apply", "-f", "-", stdin=binding)
+    config = yaml.safe_load(user.fed.kubectl.kubeconfig.read_text())
+    for entry in config["users"]:
+        entry["user"]["as"] = name
+    kubeconfig = directory / name
+    kubeconfig.write_text(yaml.safe_dump(config))
+    return kubeconfig
 
 
 def test_pods_of_members_are_listed_and_have_logs(user: User) -> None:

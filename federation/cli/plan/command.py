@@ -18,14 +18,16 @@ from rich.console import Console
 
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
-from federation.apimachinery.errors import FederationError
+from federation.apimachinery.errors import ConfigurationError, FederationError, from_status
+from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.webhookclient import WebhookClient
 from federation.cli.plan.output import print_plan
+from federation.client.client import Client
 from federation.client.retryingwebhookclient import RetryingWebhookClient
 from federation.features.catalogue import spread_compiler
 from federation.plans.diffs import without_secrets
 from federation.plans.edits import Verb
-from federation.plans.inventory import read_inventory
+from federation.plans.inventory import PlanForbidden, read_inventory
 from federation.plans.planfile import (
     PlanFile,
     read_plan_file,
@@ -36,7 +38,7 @@ from federation.plans.planner import Planner, check_and_apply, unmet_expectation
 from federation.plans.plugincalls import RemoteCaller
 from federation.plans.requestedchanges import RequestedChanges, resolve_changes
 from federation.scheduling.framework.registry import load_plugins
-from federation.scheduling.whatif.planresult import Plan, to_json
+from federation.scheduling.whatif.planresult import Plan, from_json, to_json
 from federation.terminal import candidates, flags, manifests
 from federation.terminal.execution import execute, fail, fail_output
 from federation.terminal.kubeconfigcontext import KubeconfigContext
@@ -45,6 +47,11 @@ from federation.terminal.printing import make_console
 
 NOTHING_CHANGES, SOMETHING_CHANGES = 0, 1
 _POLL_S = 0.3
+_PLAN_PATH = "/federation/v1/plan"
+_PLAN_S = 120.0
+"""Time for the host to compute a plan."""
+_ORIGIN_MAX = 200
+"""Characters of the name of a file that the host is sent."""
 _NAMED_MAX = 3
 """Objects that the final line of `apply-plan` names."""
 
@@ -163,10 +170,20 @@ async def make_planner(context: KubeconfigContext) -> AsyncIterator[Planner]:
 
 
 async def plan(context: KubeconfigContext, requested: RequestedChanges, output: OutputOptions) -> int:
-    """Compute, print and save a plan; return the exit code."""
+    """Compute, print and save a plan; return the exit code.
+
+    A user who may not list what plans depend on lets the host compute it, for the objects of his namespaces.
+    """
     async with make_planner(context) as planner:
         started_s = time.perf_counter()
-        world = await read_inventory(planner.host)
+        try:
+            world = await read_inventory(planner.host)
+        except PlanForbidden as error:
+            result = await plan_on_host(planner.host, requested, output, error)
+            took = (
+                f"{to_count(result.examined, 'object')} examined by the host in {time.perf_counter() - started_s:.2f} s"
+            )
+            return _print(result, output, took, ())
         resolved = await resolve_changes(planner.host, world, requested)
         read_s = time.perf_counter()
         result = await planner.plan(world, resolved.changes, is_explained=output.is_explained)
@@ -178,8 +195,38 @@ async def plan(context: KubeconfigContext, requested: RequestedChanges, output: 
         f"{to_count(result.examined, 'object')} examined in {computed_s - read_s:.2f} s"
         f" (all objects read in {read_s - started_s:.2f} s)"
     )
+    return _print(result, output, took, resolved.hypothetical)
+
+
+async def plan_on_host(
+    host: Client, requested: RequestedChanges, output: OutputOptions, forbidden: PlanForbidden
+) -> Plan:
+    """Return the plan that the host computes of manifests, replicas and deletions in namespaces.
+
+    `forbidden` is raised for what only users can plan who may list all clusters, and by hosts that compute none.
+    """
+    if requested.down or requested.taints or requested.labels or output.out is not None:
+        options = "--cluster-down, --taint, --label-cluster and --out"
+        raise ConfigurationError(f"{forbidden}; without {options} the host plans objects of your namespaces")
+    body = {
+        "documents": [{"origin": each.origin[:_ORIGIN_MAX], "manifest": each.manifest} for each in requested.documents],
+        "replicas": requested.replicas,
+        "deletions": requested.deletions,
+        "namespace": requested.namespace,
+        "explain": output.is_explained,
+    }
+    code, answer = await host.raw("POST", _PLAN_PATH, body=body, timeout_s=_PLAN_S)
+    document = parse_object(answer)
+    if code == 404:
+        raise forbidden
+    if code != 200 or document is None:
+        raise from_status(document or {}, code)
+    return from_json(document)
+
+
+def _print(result: Plan, output: OutputOptions, took: str, hypothetical: Sequence[str]) -> int:
     if output.form == "table":
-        _print_table(make_console(), result, output, took, resolved.hypothetical)
+        _print_table(make_console(), result, output, took, hypothetical)
     else:
         print_document(without_secrets(to_json(result)), output.form)
     return SOMETHING_CHANGES if result.changed else NOTHING_CHANGES

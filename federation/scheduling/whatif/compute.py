@@ -50,6 +50,8 @@ from federation.scheduling.workloadspreads import SpreadCompiler
 
 _PARTNER_ROUNDS_MAX = 8
 """Workloads that follow each other in a longer chain are not computed to its end."""
+ORDER_WARNING = "computed as one step"
+"""The beginning of the warning about changes that were planned together."""
 _OUTCOMES: Mapping[type, str] = {
     Deferred: "Deferred",
     Unschedulable: "Stuck",
@@ -172,7 +174,7 @@ def _order_warning(deciding: Sequence[ObjectChange], objects: Iterable[ObjectPla
     if not moved:
         return []
     listed = ", ".join(map(str, deciding[:4])) + (", …" if len(deciding) > 4 else "")
-    return [f"computed as one step: {listed}; made one after the other, the changes may place replicas differently"]
+    return [f"{ORDER_WARNING}: {listed}; made one after the other, the changes may place replicas differently"]
 
 
 def _subjects(

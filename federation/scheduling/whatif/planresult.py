@@ -176,6 +176,47 @@ def to_json(plan: Plan) -> dict[str, Any]:
     }
 
 
+def from_json(document: Mapping[str, Any]) -> Plan:
+    """Return the plan of `to_json`, without what it does not have: digests of manifests, and what it is based on."""
+    return Plan(
+        [_to_object(obj) for obj in document["objects"]],
+        examined=int(document["summary"]["lookedAt"]),
+        problems=list(document["problems"]),
+    )
+
+
+def _to_object(obj: Mapping[str, Any]) -> ObjectPlan:
+    group, _, version = str(obj["apiVersion"]).rpartition("/")
+    return ObjectPlan(
+        Resource(group, version, str(obj["kind"]), "", bool(obj["namespace"])),
+        str(obj["namespace"]),
+        str(obj["name"]),
+        Action(obj["action"]),
+        [_to_row(row) for row in obj["clusters"]],
+        unplaced=int(obj["unplaced"]),
+        unplaced_before=int(obj["unplacedBefore"]),
+        waiting=int(obj["waiting"]),
+        is_stuck=bool(obj.get("isStuck")),
+        reason=str(obj["reason"]),
+        problems=list(obj["problems"]),
+        waves=[(wave["name"], wave["clusters"]) for wave in obj.get("waves") or ()],
+        explanation=obj.get("explanation"),
+    )
+
+
+def _to_row(row: Mapping[str, Any]) -> MemberPlan:
+    # Equal digests say that nothing changes.
+    before = _to_member_object(row["before"], "")
+    after = _to_member_object(row["after"], "changed" if row["isChanged"] else "")
+    return MemberPlan(str(row["cluster"]), before, after, str(row["note"]))
+
+
+def _to_member_object(found: Mapping[str, Any] | None, digest: str) -> MemberObject | None:
+    if found is None:
+        return None
+    return MemberObject(found["manifest"], digest, str(found["hash"]), found["replicas"], str(found.get("error") or ""))
+
+
 def _object(obj: ObjectPlan) -> dict[str, Any]:
     content: dict[str, Any] = {
         "apiVersion": obj.resource.api_version,
@@ -188,6 +229,7 @@ def _object(obj: ObjectPlan) -> dict[str, Any]:
         "unplaced": obj.unplaced,
         "unplacedBefore": obj.unplaced_before,
         "waiting": obj.waiting,
+        "isStuck": obj.is_stuck,
         "clusters": [_row(row) for row in obj.rows],
     }
     if obj.waves:

@@ -18,11 +18,14 @@ from federation.apimachinery.resources import DEPLOYMENTS, SECRETS
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.identity import Attributes, User
 from federation.delivery.rules.decision import describe
-from federation.features.catalogue import feature_views
+from federation.features.catalogue import feature_views, spread_compiler
 from federation.hosting.roles import HOST_RBAC
+from federation.plans.planner import Planners
+from federation.scheduling.framework.registry import load_plugins
 from federation.web.clusterheadroom import HeadroomView
 from federation.web.delivery import DeliveryView
 from federation.web.objectlist import ObjectListView
+from federation.web.plans import PlanView
 from federation.web.policyobjects import PolicyView
 
 URL = "/federation/v1/delivery?group=apps&kind=Deployment&namespace=default&name=web"
@@ -37,13 +40,14 @@ async def served(world: World, directory: Path) -> AsyncIterator[tuple[Parts, ht
     )
     policies = PolicyView(plane.objects, plane.policy_usage)
     listed = ObjectListView(plane.objects, plane.informers, view)
+    planners = Planners(load_plugins(), spread_compiler(), None, world.clock)
     parts = build(
         directory,
         world.store,
         registry=world.registry,
         view=view,
         policies=policies,
-        views=feature_views(plane.host),
+        views=[*feature_views(plane.host), PlanView(world.user, planners)],
         listed=listed,
         headroom=HeadroomView(plane.objects, plane.informers),
     )
