@@ -5,9 +5,8 @@ status names, or that it departed from. The delivery to a single cluster is in `
 between in `questions.py`, and what is published in the end in `publication.py`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, template_problem
@@ -33,6 +32,7 @@ from federation.delivery.rules.plan import ClusterState
 from federation.delivery.rules.status import ClusterStatus, clusters_of
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.finished import evidence_by_cluster
+from federation.planning.federatedobject.namespaces import is_never_synced
 from federation.planning.federatedobject.placements import effective_placement
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING, Recorder
@@ -41,9 +41,6 @@ from federation.runtime.federatedobjects import FederatedObjects
 _RECHECK_SOURCE_S = 1.0
 _GONE_AFTER_END = Decision(status=ClusterStatus.FINISHED, message="it has finished there before the cluster left")
 _RELEASED = {"metadata": {"annotations": {names.INTERNAL_ORPHAN: "all"}}}
-_NAMESPACES_NEVER_SYNCED = frozenset(
-    {"kube-system", "kube-public", "kube-node-lease", "default", names.SYSTEM_NAMESPACE}
-)
 
 
 class Reconciler:
@@ -95,7 +92,7 @@ class Reconciler:
                 return Result(requeue_after_s=_RECHECK_SOURCE_S)
             recorded = self._clusters_to_clean(key, federated, type_)
             return await self._deletion.reconcile(key, federated, type_, recorded=recorded)
-        if _is_never_synced(template):
+        if is_never_synced(template):
             return DONE
         if not pendingcontrollers.is_ready_for_dispatch(federated):
             self._objects.defer(key, writer=WRITER)
@@ -128,7 +125,7 @@ class Reconciler:
         One with the wrong scope or name must not delete member objects that another federated object delivers.
         """
         is_namespaced = type_.resource.namespaced
-        if (is_namespaced and not key.namespace) or _is_never_synced(federated["spec"]["template"]):
+        if (is_namespaced and not key.namespace) or is_never_synced(federated["spec"]["template"]):
             return set()
         name = federated["spec"]["template"]["metadata"]["name"]
         regular = self._objects.key_for(type_, key.namespace if is_namespaced else "", name)
@@ -210,11 +207,3 @@ class Reconciler:
 def _is_visited(state: ClusterState, *, is_selected: bool, is_recorded: bool) -> bool:
     """Return whether sync acts in the cluster: a leaving cluster gets no new objects."""
     return is_recorded or (is_selected and not state.terminating)
-
-
-def _is_never_synced(template: Mapping[str, Any]) -> bool:
-    return (
-        template.get("kind") == "Namespace"
-        and template.get("apiVersion") == "v1"
-        and (template.get("metadata") or {}).get("name") in _NAMESPACES_NEVER_SYNCED
-    )

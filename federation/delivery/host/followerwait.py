@@ -1,5 +1,6 @@
 """Followers first: a workload is written to a cluster after the objects that its new pods need (docs/decisions/0014).
 
+The same holds for the namespace of any object: a member refuses what is written before its namespace arrives there.
 `FollowerReadiness` is queried before each write. A waiting workload is requeued when the follower's member object
 appears or the follower's federated object changes; after `wait_s` it is written without the follower. A deleted
 workload whose member objects stay waits as well, until its followers have recorded it (docs/decisions/0024).
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import NAMESPACES, Object
 from federation.delivery.host.servicewait import ServiceReadiness
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.propagation import BRIEF_S
@@ -21,7 +22,7 @@ from federation.delivery.rules.status import ClusterStatus
 from federation.planning.followers.followerplan import has_recorded_kept
 from federation.planning.followers.leaderplan import has_secrets, identity_of, plan_leader, secrets_of
 from federation.planning.followers.orphaned import is_orphaning
-from federation.planning.followers.readiness import is_expected, new_dependencies, status_in_cluster
+from federation.planning.followers.readiness import is_awaited, is_expected, new_dependencies, status_in_cluster
 from federation.planning.followers.references import Identity, Reference
 from federation.runtime.controller import Key
 from federation.runtime.events import WARNING, Recorder
@@ -59,12 +60,14 @@ class FollowerReadiness:
         """Return the wait of a workload's write to a cluster, None when it may be written now."""
         if live is None and (waits := self._services.wait(key, federated, cluster, desired)) is not None:
             return FollowerWait(*waits, is_brief=False)
-        needs = self._with_secrets(federated, cluster, desired, live)
-        missing = {
-            follower: reference
-            for reference in needs
-            if (follower := self._missing_object(federated, cluster, reference)) is not None
-        }
+        missing = self._missing_namespace(federated, cluster) if live is None else {}
+        if not missing:
+            needs = self._with_secrets(federated, cluster, desired, live)
+            missing = {
+                follower: reference
+                for reference in needs
+                if (follower := self._missing_object(federated, cluster, reference)) is not None
+            }
         now_s = self._clock.monotonic()
         since_s = self._record_missing(key, cluster, missing, now_s)
         if not missing:
@@ -118,6 +121,18 @@ class FollowerReadiness:
 
     def _follower(self, namespace: str, reference: Reference) -> Object | None:
         return self._objects.of_source(reference.group, reference.kind, namespace, reference.name)
+
+    def _missing_namespace(self, federated: Object, cluster: str) -> dict[MemberKey, Reference]:
+        """Return the object's namespace if it is to be in the cluster and has not arrived there."""
+        reference = Reference(NAMESPACES.group, NAMESPACES.kind, federated["metadata"].get("namespace", ""))
+        type_ = self._types.for_group_kind(reference.group, reference.kind) if reference.name else None
+        if type_ is None:
+            return {}
+        namespace = self._objects.of_source(reference.group, reference.kind, "", reference.name)
+        if namespace is None or not is_awaited(namespace, cluster):
+            return {}
+        key = MemberKey(cluster, type_.resource, "", reference.name)
+        return {key: reference} if self._member_objects.is_present(key) is False else {}
 
     def _missing_object(self, leader: Object, cluster: str, reference: Reference) -> MemberKey | None:
         """Return the member object of a follower if it is expected in the cluster and does not exist yet, else None."""

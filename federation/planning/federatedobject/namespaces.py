@@ -19,6 +19,8 @@ from federation.planning.federatedobject.placements import (
     with_placement,
 )
 
+_NEVER_SYNCED = frozenset({"kube-system", "kube-public", "kube-node-lease", "default", names.SYSTEM_NAMESPACE})
+"""Namespaces that every cluster has by itself."""
 _ADOPT_ANNOTATIONS = {
     names.INTERNAL_CONFLICT_RESOLUTION: "adopt",
     names.INTERNAL_CLUSTERS_TO_ADOPT: '{"regexp":".*"}',
@@ -30,6 +32,15 @@ def is_namespace(federated: Mapping[str, Any]) -> bool:
     """Return True if the source of the federated object is a v1 Namespace."""
     template = (federated.get("spec") or {}).get("template") or {}
     return template.get("apiVersion") == "v1" and template.get("kind") == "Namespace"
+
+
+def is_never_synced(template: Mapping[str, Any]) -> bool:
+    """Return True for the template of a namespace that members have by themselves: nothing of it is delivered."""
+    return (
+        template.get("apiVersion") == "v1"
+        and template.get("kind") == "Namespace"
+        and (template.get("metadata") or {}).get("name") in _NEVER_SYNCED
+    )
 
 
 def is_excluded(federated: Mapping[str, Any], exclude: re.Pattern[str] | None) -> bool:

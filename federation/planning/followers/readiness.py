@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from federation.api.federatedtype import FederatedType
+from federation.planning.federatedobject.namespaces import is_never_synced
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.followers.followerplan import is_following_disabled
 from federation.planning.followers.leaderplan import dependencies_of, is_dry_run, is_follower_scheduling_enabled
@@ -35,6 +36,14 @@ def new_dependencies(
     except FollowersError:
         listed = set()
     return sorted(dependencies | {ref for ref in listed if not ref.group and ref.kind in NEEDED_BY_PODS})
+
+
+def is_awaited(namespace: Mapping[str, Any], cluster: str) -> bool:
+    """Return True if a namespace, a federated object, is delivered to the cluster and is not known to be there."""
+    is_leaving = bool(namespace["metadata"].get("deletionTimestamp"))
+    if is_leaving or is_dry_run(namespace) or is_never_synced(namespace["spec"]["template"]):
+        return False
+    return cluster in effective_placement(namespace) and status_in_cluster(namespace, cluster) not in _THERE_ALREADY
 
 
 def is_expected(follower: Mapping[str, Any], leader: Mapping[str, Any], cluster: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from federation.api import names
-from federation.planning.followers.readiness import is_expected, new_dependencies, status_in_cluster
+from federation.planning.followers.readiness import is_awaited, is_expected, new_dependencies, status_in_cluster
 from federation.planning.followers.references import Reference
 
 
@@ -67,3 +67,33 @@ def test_an_existing_object_waits_for_new_dependencies_only() -> None:
     assert new_dependencies(federated, a_deployment("a", "b"), a_deployment("a")) == both[1:]
     malformed = {"metadata": {"annotations": {names.FOLLOWERS: "{"}}}
     assert new_dependencies(malformed, a_deployment("a", "b"), None) == both
+
+
+def a_namespace(name: str = "shop", *clusters: str, status: str = "", **metadata: str) -> dict[str, Any]:
+    placement = [{"cluster": cluster} for cluster in clusters]
+    return {
+        "metadata": {"name": name, **metadata},
+        "spec": {
+            "template": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+            "placements": [{"controller": "c", "placement": placement}],
+        },
+        "status": {"clusters": [{"cluster": "east", "status": status}] if status else []},
+    }
+
+
+@pytest.mark.parametrize(
+    ("namespace", "expected"),
+    [
+        (a_namespace("shop", "east"), True),
+        (a_namespace("shop", "west"), False),
+        (a_namespace("shop"), False),
+        (a_namespace("default", "east"), False),
+        (a_namespace("kube-system", "east"), False),
+        (a_namespace("shop", "east", deletionTimestamp="now"), False),
+        (a_namespace("shop", "east", status="CreationFailed"), True),
+        (a_namespace("shop", "east", status="AlreadyExists"), False),
+        (a_namespace("shop", "east", status="ManagedLabelFalse"), False),
+    ],
+)
+def test_a_namespace_is_awaited_where_it_is_delivered(namespace: dict[str, Any], expected: bool) -> None:
+    assert is_awaited(namespace, "east") is expected
