@@ -19,3 +19,5 @@ OF_CONTROLLERS = frozenset(
 """Annotations in which the controllers of one cluster record their work on users' objects."""
 AUTHENTICATED = "system:authenticated"
 """The group of every user who has proved who he is."""
+LIMIT_RANGER = "kubernetes.io/limit-ranger"
+"""Says what a LimitRange has set in a Pod; an annotation that admission writes."""

@@ -18,11 +18,20 @@ _LABELS_MAX = 512
 _TAINTS_MAX = 128
 _RESOURCES_MAX = 128
 _ALLOCATED = ("f:clusterIP", "f:clusterIPs", "f:healthCheckNodePort", "f:ipFamilies", "f:ipFamilyPolicy")
-_ADMITTED = ("f:storageClassName", "f:ingressClassName", "f:overhead", "f:priorityClassName")
+_ADMITTED = (
+    "f:storageClassName",
+    "f:ingressClassName",
+    "f:imagePullSecrets",
+    "f:overhead",
+    "f:priorityClassName",
+    "f:serviceAccount",
+    "f:serviceAccountName",
+)
 _OF_ADMITTED = ("f:accessModes", "f:rules", "f:defaultBackend", "f:containers")
 """Fields that a user always writes where admission may fill in another one: they show that there is a record."""
 
 _KEPT = (*_ALLOCATED, *_ADMITTED, *_OF_ADMITTED)
+_CONTAINERS = ("f:containers", "f:initContainers")
 
 
 def drop_managed_fields(obj: Object) -> Object:
@@ -49,12 +58,29 @@ def _read_part(entry: Object) -> Object | None:
     if not isinstance(spec, dict):
         return None
     kept: Object = {field: {} for field in _KEPT if field in spec}
+    for field in _CONTAINERS:
+        if amounts := _amounts_of(spec.get(field)):
+            kept[field] = amounts
     ports = spec.get("f:ports")
     if isinstance(ports, dict):
         numbered = [key for key, port in ports.items() if isinstance(port, dict) and "f:nodePort" in port]
         if numbered:
             kept["f:ports"] = {key: {"f:nodePort": {}} for key in numbered}
     return {"fieldsV1": {"f:spec": kept}} if kept else None
+
+
+def _amounts_of(containers: Any) -> Object:
+    """Return who wrote requests and limits of a Pod's containers: a LimitRange may have filled in others."""
+    kept: Object = {}
+    for key, container in containers.items() if isinstance(containers, dict) else ():
+        resources = container.get("f:resources") if isinstance(container, dict) else None
+        if isinstance(resources, dict):
+            parts = {
+                part: resources[part] for part in ("f:limits", "f:requests") if isinstance(resources.get(part), dict)
+            }
+            if parts:
+                kept[key] = {"f:resources": parts}
+    return kept
 
 
 def slim_node(node: Object) -> Object:

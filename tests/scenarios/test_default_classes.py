@@ -1,4 +1,4 @@
-"""Default classes are a cluster's own: those that the host's admission fills in stay on the host."""
+"""What the host's admission fills in stays on the host: each cluster has classes, limits and accounts of its own."""
 
 from typing import Any
 
@@ -6,8 +6,18 @@ from tests.support.manifests import a_policy
 from tests.support.world import World, a_world
 
 from federation.api.resources import PROPAGATION_POLICIES
-from federation.apimachinery.resources import INGRESSES, PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES, Object, Resource
+from federation.apimachinery.resources import (
+    INGRESSES,
+    LIMIT_RANGES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    SERVICE_ACCOUNTS,
+    STORAGE_CLASSES,
+    Object,
+    Resource,
+)
 from federation.client.client import Client, PatchType
+from federation.client.local import LocalClient
 
 INGRESS_CLASSES = Resource("networking.k8s.io", "v1", "IngressClass", "ingressclasses", namespaced=False)
 
@@ -88,3 +98,64 @@ async def test_an_object_without_a_class_gets_that_of_each_cluster() -> None:
         source = await world.find(PERSISTENT_VOLUME_CLAIMS, "plain")
         assert source is not None
         assert source["spec"]["storageClassName"] == "of-host"
+
+
+async def _set_limits(admin: Client) -> None:
+    limits = [{"type": "Container", "default": {"cpu": "500m"}, "defaultRequest": {"cpu": "500m"}}]
+    metadata = {"name": "limits", "namespace": "default"}
+    limit_range = {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": {"limits": limits}}
+    await admin.create(LIMIT_RANGES, limit_range)
+    secrets = {"imagePullSecrets": [{"name": "of-host"}]}
+    await admin.patch(SERVICE_ACCOUNTS, "default", secrets, namespace="default")
+
+
+def _pod(name: str, **resources: Any) -> Object:
+    container = {"name": "main", "image": "nginx", **({"resources": resources} if resources else {})}
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+
+
+async def test_limits_and_pull_secrets_of_the_host_stay_there() -> None:
+    async with a_world(members=("east", "north")) as world:
+        await _set_limits(world.user)
+        kinds = [{"apiVersion": "v1", "kind": "Pod"}]
+        policy = a_policy({"east": 1, "north": 1}, resourceSelectors=kinds, schedulingMode="Duplicate")
+        await world.create(PROPAGATION_POLICIES, policy)
+        asked = {"limits": {"memory": "64Mi"}, "requests": {"memory": "32Mi"}}
+        # The host admits what a user writes, as it admits nothing that its own controllers write.
+        alice = LocalClient(world.registry, requester=lambda: {"username": "alice"})
+        for name, resources in (("plain", {}), ("limited", asked)):
+            await alice.patch(
+                PODS,
+                f"applied-{name}",
+                _pod(f"applied-{name}", **resources),
+                patch_type=PatchType.APPLY,
+                namespace="default",
+                field_manager="kubectl",
+            )
+            await alice.create(PODS, _pod(f"posted-{name}", **resources))
+        source = await alice.get(PODS, "applied-plain", "default")
+        assert source["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "500m"}
+        assert source["spec"]["imagePullSecrets"] == [{"name": "of-host"}]
+
+        async def seen() -> Any:
+            found = {}
+            for name, member in world.members.items():
+                for pod in ("applied-plain", "applied-limited", "posted-plain", "posted-limited"):
+                    live = await member.find(PODS, pod)
+                    if live is not None:
+                        spec, annotations = live["spec"], live["metadata"].get("annotations") or {}
+                        own = (spec.get("imagePullSecrets"), annotations.get("kubernetes.io/limit-ranger"))
+                        found[name, pod] = (spec["containers"][0].get("resources") or {}, *own)
+            return found
+
+        expected = {
+            (name, f"{verb}-{pod}"): (asked if pod == "limited" else {}, None, None)
+            for name in world.members
+            for verb in ("applied", "posted")
+            for pod in ("plain", "limited")
+        }
+        await world.until_equal(seen, expected)
+        await world.merge(PODS, "applied-plain", {"metadata": {"labels": {"team": "a"}}})
+        await world.settle()
+        assert await seen() == expected

@@ -11,6 +11,7 @@ from typing import Any
 from federation.api import names
 from federation.apimachinery.mergepatch import without_nulls
 from federation.apimachinery.resources import Object
+from federation.apimachinery.wellknown import LIMIT_RANGER
 from federation.planning.federatedobject import allocations
 from federation.planning.federatedobject.admitted import without_admitted
 
@@ -52,9 +53,10 @@ IGNORED_ANNOTATIONS = frozenset(
         names.ORDINAL_STARTS,
         # In a member it marks a Service derived for discovery; a user's mark would disown the member object.
         names.DERIVED_SERVICE,
+        LIMIT_RANGER,
     )
 )
-"""Feedback and marks of the federation; a source's are neither moved nor part of the template."""
+"""Feedback and marks of the federation and of the host; a source's are neither moved nor part of the template."""
 FEDERATED_LABELS = frozenset(
     (
         names.PROPAGATION_POLICY_LABEL,

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from federation.apimachinery.quantity import Quantity, parse
 from federation.apimachinery.resources import Object
+from federation.apimachinery.wellknown import LIMIT_RANGER
 from federation.apiserver.semantics.quota.podusage import Usage, parse_usage, pod_amounts
 
 CONTAINER: Final = "Container"
 POD: Final = "Pod"
 CLAIM: Final = "PersistentVolumeClaim"
-ANNOTATION: Final = "kubernetes.io/limit-ranger"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def apply_defaults(pod: Object, limit_range: LimitRange) -> None:
         metadata = pod["metadata"]
         metadata["annotations"] = {
             **(metadata.get("annotations") or {}),
-            ANNOTATION: f"LimitRanger plugin set: {'; '.join(notes)}",
+            LIMIT_RANGER: f"LimitRanger plugin set: {'; '.join(notes)}",
         }
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from federation.apimachinery.wellknown import LIMIT_RANGER
 from federation.apiserver.semantics.quota.limitranges import (
-    ANNOTATION,
     apply_defaults,
     claim_violations,
     complete_entry,
@@ -36,7 +36,7 @@ def test_containers_get_what_they_do_not_specify() -> None:
         "limits": {"memory": "128Mi", "cpu": "1"},
     }
     assert pod["spec"]["initContainers"][0]["resources"]["limits"] == {"cpu": "1", "memory": "1Gi"}
-    assert pod["metadata"]["annotations"][ANNOTATION] == (
+    assert pod["metadata"]["annotations"][LIMIT_RANGER] == (
         "LimitRanger plugin set: cpu request for container main; cpu limit for container main;"
         " cpu request for init container init; cpu, memory limit for init container init"
     )
