@@ -6,7 +6,7 @@ of the changes, of kinds that the user may list, with their clusters and reasons
 of the user, each with his rights; whoever may not write an object cannot plan it. Clusters, their free resources and
 problems of other objects are no part of the answer.
 
-Decision: docs/decisions/0111-plans-of-a-namespace-are-computed-on-the-host.md
+Decision: docs/decisions/0121-plans-of-a-namespace-are-computed-on-the-host.md
 """
 
 from collections.abc import Awaitable, Callable, Sequence
