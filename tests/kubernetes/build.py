@@ -1,5 +1,7 @@
 """Build a real Kubernetes from its Go modules: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, e2e.test.
 
+Besides, the programs of this folder that tests compare us with (`autoscaler`), once for each content of their sources.
+
 `go.mod` pins the versions. The binaries go to a cache folder outside of the checkout, once for each content of `go.mod`:
 about 12 CPU minutes and 4 GB with Go's own caches. Needs Go and a Go module proxy.
 
@@ -19,6 +21,8 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +34,8 @@ SERVERS: Final = {
     "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
 }
 E2E: Final = "e2e.test"
+AUTOSCALER: Final = "autoscaler"
+"""A program of this folder: the autoscaling controller of kube-controller-manager, run on cases."""
 _VERSION: Final = re.compile(r"k8s\.io/kubernetes (v1\.(\d+)\.\d+)")
 
 
@@ -67,22 +73,44 @@ def binaries_of(minor: str = "") -> Path:
 def missing_binaries(minor: str = "", *, servers_only: bool = False) -> list[str]:
     """Return the names of the binaries that are not built; older versions have no end-to-end suite."""
     folder = binaries_of(minor)
-    wanted = [*SERVERS, *([] if minor or servers_only else [E2E])]
+    wanted = [*SERVERS, *([] if minor or servers_only else [program_of(AUTOSCALER), E2E])]
     return [name for name in wanted if not (folder / name).is_file()]
+
+
+def program_of(name: str) -> str:
+    """Return the file name of a program of this folder; another content of its sources is another program."""
+    sources = sorted(path for path in (HERE / name).iterdir() if path.is_file())
+    content = b"".join(path.name.encode() + path.read_bytes() for path in sources)
+    return f"{name}-{hashlib.sha256(content).hexdigest()[:12]}"
 
 
 def build(minor: str = "", *, servers_only: bool = False) -> Path:
     """Build the missing binaries of a version with progress on standard error, and return their folder; BuildError."""
     folder = binaries_of(minor)
-    if not missing_binaries(minor, servers_only=servers_only):
-        return folder
+    if missing_binaries(minor, servers_only=servers_only):
+        with _locked(folder):
+            _build(folder, missing_binaries(minor, servers_only=servers_only), module_of(minor))
+    return folder
+
+
+def build_program(name: str) -> Path:
+    """Return a program of this folder, built if it is missing; BuildError."""
+    folder, program = binaries_of(), program_of(name)
+    if not (folder / program).is_file():
+        with _locked(folder):
+            _build(folder, [program], module_of())
+    return folder / program
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder of binaries, because another process may build the same; CannotBuild without Go."""
     if shutil.which("go") is None:
         raise CannotBuild("Go is missing: install Go 1.26 or newer (https://go.dev/dl) and run `make kubernetes` again")
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another process may build the same
-        _build(folder, missing_binaries(minor, servers_only=servers_only), module_of(minor))
-    return folder
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _build(folder: Path, missing: list[str], module: Path) -> None:
@@ -95,7 +123,7 @@ def _build(folder: Path, missing: list[str], module: Path) -> None:
         began = time.monotonic()
         part = folder / f".{name}.part"
         verb = ["test", "-c"] if name == E2E else ["build"]
-        target = "k8s.io/kubernetes/test/e2e" if name == E2E else SERVERS[name]
+        target = _target_of(name)
         done = subprocess.run(
             ["go", *verb, "-trimpath", f"-ldflags={flags}", "-o", str(part), target],
             cwd=module,
@@ -109,6 +137,12 @@ def _build(folder: Path, missing: list[str], module: Path) -> None:
             raise _failure(f"go {' '.join(verb)} {target}", done.stderr.strip())
         part.replace(folder / name)
         print(f" {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+
+
+def _target_of(name: str) -> str:
+    if name == E2E:
+        return "k8s.io/kubernetes/test/e2e"
+    return SERVERS.get(name) or f"./{AUTOSCALER}"
 
 
 def _failure(command: str, text: str) -> BuildError:

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from typing import Final
 
 import pytest
-from tests.kubernetes.build import E2E, missing_binaries
+from tests.kubernetes.build import missing_binaries
 from tests.kubernetes.cluster import Server, controllers_on, real_cluster
 from tests.kubernetes.differences.session import ensure_namespace
 from tests.support.federation import start_serve
@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _built() -> None:
-    if missing := [name for name in missing_binaries() if name != E2E]:
+    if missing := missing_binaries(servers_only=True):
         pytest.exit(f"{', '.join(missing)} not built: run `make kubernetes`", returncode=2)
 
 

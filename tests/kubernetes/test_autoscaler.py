@@ -10,7 +10,7 @@ import subprocess
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.kubernetes.build import module_of
+from tests.kubernetes.build import AUTOSCALER, build_program
 
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.quantity import to_milli
@@ -31,13 +31,12 @@ Case = dict[str, Any]
 def test_our_autoscaler_decides_as_that_of_kubernetes() -> None:
     cases = [a_case(random.Random(seed)) for seed in range(CASES)]
     done = subprocess.run(
-        ["go", "run", "./autoscaler"],
+        [str(build_program(AUTOSCALER))],
         input="\n".join(map(json.dumps, cases)),
-        cwd=module_of(),
         capture_output=True,
         text=True,
         check=False,
-        timeout=900,
+        timeout=250,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     theirs = [to_outcome(json.loads(line)) for line in done.stdout.splitlines()]
