@@ -69,7 +69,7 @@ class ClusterDelivery:
         propagation.decisions[cluster] = decision
         propagation.recheck(decision.recheck_after_s)
         if facts.record.losses and facts.record.state is State.CACHED and decision.row in _AT_REST:
-            self._records.forget_losses(propagation.aim.subject.member_key(cluster))
+            self._records.record_kept_writes(propagation.aim.subject.member_key(cluster))
         if facts.finished is None:
             propagation.finished.pop(cluster, None)
         else:

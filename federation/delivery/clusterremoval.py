@@ -55,6 +55,7 @@ class ClusterRemoval:
         members: Members,
         tombstones: Tombstones,
         recorder: Recorder,
+        writer: MemberWriter,
     ) -> None:
         self._client = client
         self._cluster = cluster
@@ -62,7 +63,7 @@ class ClusterRemoval:
         self._members = members
         self._tombstones = tombstones
         self._recorder = recorder
-        self._writer = MemberWriter()
+        self._writer = writer
 
     async def reconcile(self, name: str) -> Result:
         """Add or remove one cluster's finalizer as its state requires."""

@@ -13,6 +13,7 @@ from federation.api import names
 from federation.apimachinery.resources import POD_DISRUPTION_BUDGETS, Object
 from federation.delivery.members.clusters import Clusters
 from federation.delivery.members.executor import Executor
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.propagation import Aim
@@ -66,13 +67,14 @@ class Rollouts:
         member_objects: MemberObjectCache,
         executor: Executor,
         records: MemberRecords,
+        kept: KeptState,
     ) -> None:
         self._objects = objects
         self._clusters = clusters
         self._member_objects = member_objects
         self._executor = executor
         self._records = records
-        self._waiting: dict[Key, _Waiting] = {}
+        self._waiting: dict[Key, _Waiting] = kept.by_object({})
 
     def may_allow_step(self, key: Key, member: MemberKey, old: Object | None, new: Object) -> bool:
         """Return whether a change of a member object may allow other steps than those of the last plan.
@@ -98,10 +100,6 @@ class Rollouts:
     def waiting_in(self, namespace: str) -> list[Key]:
         """Return the objects of a namespace whose steps are not the last ones."""
         return sorted(key for key in self._waiting if key.namespace == namespace)
-
-    def forget(self, key: Key) -> None:
-        """Forget a federated object that is gone or being deleted."""
-        self._waiting.pop(key, None)
 
     def observe(self, key: MemberKey, obj: Object | None) -> None:
         """Forget what was sent to a member whose controller has observed it, None for an object that is gone."""

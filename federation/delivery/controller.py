@@ -28,6 +28,7 @@ from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.clusters import Clusters
 from federation.delivery.members.driftreports import DriftReports
 from federation.delivery.members.executor import Executor, ExecutorOptions
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.memberoperations import MemberOperations
 from federation.delivery.members.memberrecords import MemberRecords
@@ -97,34 +98,38 @@ class SyncController:
         self._is_running = False
         self._clock = clock
         self._cluster_informer = informers.for_resource(FEDERATED_CLUSTERS)
-        drift = DriftReports(records, recorder, clock)
+        kept = KeptState()
+        drift = DriftReports(records, recorder, clock, kept)
         self.executor = Executor(members, clock=clock, options=chosen.executor)
+        kept.on_cluster_gone(self.executor.end_cluster, records.remove_cluster)
         clusters = Clusters()
-        member_objects = MemberObjectCache(members, records, clock)
+        member_objects = MemberObjectCache(members, records, clock, kept)
         readiness = FollowerReadiness(
-            objects, member_objects, recorder, clock, wait_s=chosen.followers_wait_s, enqueue=self.enqueue
+            objects, member_objects, recorder, clock, kept, wait_s=chosen.followers_wait_s, enqueue=self.enqueue
         )
-        writer, grace_s = MemberWriter(), chosen.grace_s
+        writer, grace_s = MemberWriter(kept), chosen.grace_s
         operations = MemberOperations(
             members, self.executor, writer, records, drift, recorder, clock, grace_s=grace_s, enqueue=self.enqueue
         )
         self.executor.on_recovered = operations.retry
-        self._admission = admission = HostAdmission(client, informers, clock, self.enqueue, chosen.admission)
+        self._admission = admission = HostAdmission(client, informers, clock, kept, self.enqueue, chosen.admission)
         questions = Questions(
-            self.executor, writer, records, admission, drift, clock, grace_s=grace_s, enqueue=self.enqueue
+            self.executor, writer, records, admission, drift, clock, kept, grace_s=grace_s, enqueue=self.enqueue
         )
-        rollouts = Rollouts(objects, clusters, member_objects, self.executor, records)
+        rollouts = Rollouts(objects, clusters, member_objects, self.executor, records, kept)
         observer = Observer(records, member_objects, self.executor, tombstones, admission, readiness, clock)
         delivery = ClusterDelivery(observer, operations, questions, records, recorder)
-        self._guard = guard = DeletionGuard(objects, informers, recorder, clock, chosen.guard, self.enqueue)
-        deletion = Deletion(objects, clusters, delivery, member_objects, readiness, tombstones, guard, recorder, clock)
-        sources = Sources(client, objects, informers, self.enqueue)
-        publication = Publication(objects, admission, policies.expects_placement, recorder, clock)
+        self._guard = guard = DeletionGuard(objects, informers, recorder, clock, chosen.guard, kept, self.enqueue)
+        deletion = Deletion(
+            objects, clusters, delivery, member_objects, readiness, tombstones, guard, recorder, clock, kept
+        )
+        sources = Sources(client, objects, informers, kept, self.enqueue)
+        publication = Publication(objects, admission, policies.expects_placement, recorder, clock, kept)
         self._reconciler = reconciler = Reconciler(
-            objects, sources, clusters, delivery, rollouts, records, deletion, publication, recorder
+            objects, sources, clusters, delivery, rollouts, records, deletion, publication, recorder, kept
         )
         removal = ClusterRemoval(
-            client, lambda name: self._cluster_informer.get("", name), objects, members, tombstones, recorder
+            client, lambda name: self._cluster_informer.get("", name), objects, members, tombstones, recorder, writer
         )
         self.controller: Controller[Key] = Controller(
             "sync",
@@ -135,24 +140,20 @@ class SyncController:
             resync=objects.all_keys,
             ends_delays=True,
         )
+        workers, limits = chosen.cluster_removal_workers, ControllerOptions(reconcile_timeout_s=600.0)
         self.cluster_removal: Controller[str] = Controller(
-            "sync-cascade",
-            removal.reconcile,
-            workers=chosen.cluster_removal_workers,
-            clock=clock,
-            options=ControllerOptions(reconcile_timeout_s=600.0),
+            "sync-cascade", removal.reconcile, workers=workers, clock=clock, options=limits
         )
         self._handlers = EventHandlers(
             objects,
             members,
             clusters,
-            operations,
-            questions,
             self.executor,
             records,
             readiness,
             rollouts,
             tombstones,
+            kept,
             clock,
             enqueue=self.controller.enqueue,
             cluster_removal=self.cluster_removal,

@@ -21,6 +21,7 @@ from federation.delivery.host.deletionguard import DeletionGuard
 from federation.delivery.host.followerwait import FollowerReadiness
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.clusters import Clusters
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.propagation import BRIEF_S, Propagation, begin_propagation
 from federation.delivery.rules.names import (
@@ -63,6 +64,7 @@ class Deletion:
         guard: DeletionGuard,
         recorder: Recorder,
         clock: Clock,
+        kept: KeptState,
     ) -> None:
         self._objects = objects
         self._clusters = clusters
@@ -73,12 +75,7 @@ class Deletion:
         self._guard = guard
         self._recorder = recorder
         self._clock = clock
-        self._since_s: dict[Key, float] = {}
-
-    def forget(self, key: Key) -> None:
-        """Forget an object that is gone."""
-        self._since_s.pop(key, None)
-        self._guard.forget(key)
+        self._since_s: dict[Key, float] = kept.of_deletion({})
 
     async def reconcile(self, key: Key, federated: Object, type_: FederatedType, *, recorded: Iterable[str]) -> Result:
         """Delete or release every member object, then remove the finalizer."""

@@ -17,9 +17,8 @@ from federation.delivery.host.followerwait import FollowerReadiness
 from federation.delivery.host.tombstones import Tombstones, parse
 from federation.delivery.members.clusters import Clusters, clusters_of_interest
 from federation.delivery.members.executor import Executor
-from federation.delivery.members.memberoperations import MemberOperations
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberrecords import MemberRecords
-from federation.delivery.questions import Questions
 from federation.delivery.rules.memberchange import has_ended, matters
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import is_managed
@@ -70,13 +69,12 @@ class EventHandlers:
         objects: FederatedObjects,
         members: Members,
         clusters: Clusters,
-        operations: MemberOperations,
-        questions: Questions,
         executor: Executor,
         records: MemberRecords,
         follower_readiness: FollowerReadiness,
         rollouts: Rollouts,
         tombstones: Tombstones,
+        kept: KeptState,
         clock: Clock,
         *,
         enqueue: Enqueue,
@@ -86,13 +84,12 @@ class EventHandlers:
         self._types = objects.types
         self._members = members
         self._clusters = clusters
-        self._operations = operations
-        self._questions = questions
         self._executor = executor
         self._records = records
         self._follower_readiness = follower_readiness
         self._rollouts = rollouts
         self._tombstones = tombstones
+        self._kept = kept
         self._clock = clock
         self._enqueue = enqueue
         self._cluster_removal = cluster_removal
@@ -108,7 +105,7 @@ class EventHandlers:
             for key in self._rollouts.waiting_in(obj["metadata"].get("namespace", "")):
                 self._enqueue(key, priority=_SINGLE)
         if new is None:
-            self._follower_readiness.forget(key_of(obj))
+            self._kept.forget_object(key_of(obj))
         elif old is None:
             self._watch_members(new)
 
@@ -144,8 +141,7 @@ class EventHandlers:
         name = (new if new is not None else old or {})["metadata"]["name"]
         if self._clusters.update(name, new):
             if new is None:
-                self._operations.forget_cluster(name)
-                self._questions.forget_cluster(name)
+                self._kept.forget_cluster(name)
             self._enqueue_objects_of(name)
         if new is not None and is_removal_due(new):
             self._cluster_removal.enqueue(name)

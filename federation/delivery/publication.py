@@ -13,6 +13,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.delivery.host.hostadmission import HostAdmission
 from federation.delivery.host.missingpolicy import MissingPolicyReports
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.propagation import Propagation, Result
 from federation.delivery.rules.decision import Question
 from federation.delivery.rules.names import REASON_NOT_PLACED
@@ -21,7 +22,6 @@ from federation.planning.federatedobject.placements import DEPARTED, departed_cl
 from federation.planning.overrides.policies import stored_policies
 from federation.planning.rendering.verdicts import plan_report
 from federation.planning.status.sourceconditions import describe_missing_policy
-from federation.runtime.controller import Key
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 
@@ -40,18 +40,14 @@ class Publication:
         expects_placement: ExpectsPlacement,
         recorder: Recorder,
         clock: Clock,
+        kept: KeptState,
     ) -> None:
         self._objects = objects
         self._admission = admission
         self._expects_placement = expects_placement
         self._recorder = recorder
-        self._missing_policies = MissingPolicyReports(recorder, clock)
+        self._missing_policies = MissingPolicyReports(recorder, clock, kept)
         self._clock = clock
-
-    def forget(self, key: Key) -> None:
-        """Forget an object that is gone or being deleted."""
-        self._admission.forget(key)
-        self._missing_policies.forget(key)
 
     async def publish(self, propagation: Propagation) -> None:
         """Publish what the reconcile found, unless that is expected to change at once."""

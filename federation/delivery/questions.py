@@ -18,6 +18,7 @@ from federation.delivery.host.hostadmission import HostAdmission
 from federation.delivery.members.driftreports import DriftReports
 from federation.delivery.members.ends import find_end
 from federation.delivery.members.executor import Action, Executor
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberoperations import wait_for_any
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.operations import MemberWriter, Outcome
@@ -62,6 +63,7 @@ class Questions:
         admission: HostAdmission,
         drift: DriftReports,
         clock: Clock,
+        kept: KeptState,
         *,
         grace_s: float,
         enqueue: Callable[[Key], None],
@@ -74,11 +76,7 @@ class Questions:
         self._clock = clock
         self._grace_s = grace_s
         self._enqueue = enqueue
-        self._look_up_from_s: dict[str, float] = {}
-
-    def forget_cluster(self, cluster: str) -> None:
-        """Ask a cluster again that failed to answer: it left, or has another endpoint or credentials now."""
-        self._look_up_from_s.pop(cluster, None)
+        self._look_up_from_s: dict[str, float] = kept.by_cluster({})
 
     async def answers(self, propagation: Propagation) -> AsyncIterator[str]:
         """Ask what the decisions need to know, and yield each cluster whose answer allows another decision.
@@ -240,7 +238,7 @@ class Questions:
         if not outcome.is_ok:
             self._records.record_failure(key, ClusterStatus.RETRIEVAL_FAILED, outcome.message, SCALER)
             return
-        self._records.forget_failure(key)
+        self._records.record_retry(key)
         before = self._records.get(key).scaler_name
         if self._records.record_scaler(key, outcome.message):
             self._drift.report_scaler(propagation.federated, key.cluster, before, outcome.message)

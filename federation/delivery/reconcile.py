@@ -17,6 +17,7 @@ from federation.delivery.clustersteps import Rollouts, Steps, Waits
 from federation.delivery.deletion import Deletion
 from federation.delivery.host.sources import Refusal, Sources
 from federation.delivery.members.clusters import Clusters, clusters_of_interest, recorded_clusters
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.propagation import Aim, Propagation, begin_propagation
 from federation.delivery.publication import WRITER, Publication
@@ -57,6 +58,7 @@ class Reconciler:
         deletion: Deletion,
         publication: Publication,
         recorder: Recorder,
+        kept: KeptState,
     ) -> None:
         self._objects = objects
         self._sources = sources
@@ -67,13 +69,13 @@ class Reconciler:
         self._deletion = deletion
         self._publication = publication
         self._recorder = recorder
+        self._kept = kept
 
     async def reconcile(self, key: Key) -> Result:
         """Propagate one federated object to its clusters."""
         federated = self._objects.get(key)
         if federated is None:
-            self._forget(key)
-            self._deletion.forget(key)
+            self._kept.forget_object(key)
             return DONE
         template = (federated.get("spec") or {}).get("template") or {}
         type_ = self._objects.type_of(federated)
@@ -82,7 +84,7 @@ class Reconciler:
         if type_ is None:
             return DONE
         if federated["metadata"].get("deletionTimestamp"):
-            self._forget(key)
+            self._kept.forget_object(key, is_deleting=True)
             if await self._sources.wants(key, federated, type_):
                 # Only the federated object was deleted: federate writes it again, and the member objects stay.
                 self._keep_evidence(federated, type_)
@@ -112,12 +114,6 @@ class Reconciler:
         """Keep the evidence of what has finished for the federated object that is written in the place of this one."""
         for cluster, each in evidence_by_cluster(federated).items():
             self._records.record_finished(member_key(federated, type_, cluster), each)
-
-    def _forget(self, key: Key) -> None:
-        """Forget what was kept for an object that nothing is delivered of any more."""
-        self._sources.forget(key)
-        self._publication.forget(key)
-        self._rollouts.forget(key)
 
     def _clusters_to_clean(self, key: Key, federated: Object, type_: FederatedType) -> set[str]:
         """Return the clusters that may have objects of a federated object which is being deleted.

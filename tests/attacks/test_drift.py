@@ -15,6 +15,7 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import Client, PatchType, Request
 from federation.client.local import LocalTransport
 from federation.delivery.members.driftreports import REPORTS_PER_MINUTE, DriftReports
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberrecords import HISTORY_MAX, MemberRecords
 from federation.delivery.members.scalers import find_scaler
 from federation.delivery.rules.corrections import Correction, is_correction
@@ -83,7 +84,7 @@ class Events:
 def test_one_member_cannot_displace_what_is_known_of_others() -> None:
     clock, events = ManualClock(), Events()
     records = MemberRecords(clock)
-    reports = DriftReports(records, events, clock)
+    reports = DriftReports(records, events, clock, KeptState())
     correction = Correction((REPLICAS,), Author("editor", "Update", ""))
     west = MemberKey("west", DEPLOYMENTS, "default", "web")
     reports.record({}, west, correction)

@@ -21,6 +21,7 @@ from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NODES, SE
 from federation.client.client import Client, PatchType, Request, Watch, WatchEvent
 from federation.controllers.cluster.apidiscovery import discover
 from federation.controllers.statusaggregate.names import REASON_MEMBER_STATUS_INVALID
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.operations import MemberWriter
 from federation.delivery.rules.content import Write
 from federation.planning.aggregation import service
@@ -259,7 +260,7 @@ async def test_an_error_with_details_without_sense_is_an_ordinary_failure(detail
     clock = ManualClock()
     hostile = Failing(lambda _: {"metadata": {"resourceVersion": "4"}, "items": []})
     await run_for(an_informer(hostile, clock), clock, 5)
-    outcome = await MemberWriter().remove(Client(hostile), a_member_key(), "uid")
+    outcome = await MemberWriter(KeptState()).remove(Client(hostile), a_member_key(), "uid")
     assert not outcome.is_ok
     assert 0 <= outcome.retry_after_s <= 3_600
 

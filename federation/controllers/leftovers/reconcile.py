@@ -14,6 +14,7 @@ from federation.client.client import Client
 from federation.client.servedversion import in_served_version
 from federation.controllers.leftovers import names
 from federation.delivery.host.tombstones import Tombstones
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.operations import MemberWriter, Outcome
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import cluster_state_of
@@ -36,7 +37,7 @@ class Reconciler:
         self._members = host.members
         self._recorder = host.recorder
         self._cluster = cluster
-        self._writer = MemberWriter()
+        self._writer = MemberWriter(KeptState())
 
     async def reconcile(self, name: str) -> Result:
         """Do the next step for one record."""

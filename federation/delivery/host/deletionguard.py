@@ -12,6 +12,7 @@ from federation.api.federatedtype import Ending, FederatedType
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import NAMESPACES, Object
 from federation.delivery.members.clusters import clusters_of_interest
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.rules.names import EVENT_DELETION_HELD
 from federation.guard.moveguard import Annotations, MoveGuard
 from federation.planning.guard.deletions import (
@@ -46,6 +47,7 @@ class DeletionGuard:
         recorder: Recorder,
         clock: Clock,
         options: GuardOptions,
+        kept: KeptState,
         enqueue: Callable[[Key], None],
     ) -> None:
         self._objects = objects
@@ -53,15 +55,12 @@ class DeletionGuard:
         self._enqueue = enqueue
         self._moves = MoveGuard(objects, informers, clock, options)
         self._moves.on_approval(self._requeue)
+        kept.on_object_gone(self._moves.withdraw)
         objects.add_index(_REMAINING, remaining_of)
 
     async def wait_synced(self) -> None:
         """Return once approvals are known, and count what was recorded before a restart."""
         await self._moves.recall(_is_deleted)
-
-    def forget(self, key: Key) -> None:
-        """Forget an object that is gone."""
-        self._moves.withdraw(key)
 
     async def wait(self, key: Key, federated: Object, type_: FederatedType) -> Result | None:
         """Return when to reconcile again while the member objects must stay, None when they may be deleted."""

@@ -13,6 +13,7 @@ from typing import Any
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import NAMESPACES, Object
 from federation.delivery.host.servicewait import ServiceReadiness
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.propagation import BRIEF_S
 from federation.delivery.rules import names
@@ -38,6 +39,7 @@ class FollowerReadiness:
         member_objects: MemberObjectCache,
         recorder: Recorder,
         clock: Clock,
+        kept: KeptState,
         *,
         wait_s: float,
         enqueue: Callable[[Key], None],
@@ -49,9 +51,9 @@ class FollowerReadiness:
         self._clock = clock
         self._wait_s = wait_s
         self._enqueue = enqueue
-        self._services = ServiceReadiness(objects, member_objects, recorder, clock)
-        self._since_s: dict[Key, dict[MemberKey, float]] = {}
-        self._release_since_s: dict[Key, float] = {}
+        self._services = ServiceReadiness(objects, member_objects, recorder, clock, kept)
+        self._since_s: dict[Key, dict[MemberKey, float]] = kept.by_object({})
+        self._release_since_s: dict[Key, float] = kept.of_deletion({})
         self._waiting: dict[Identity, set[Key]] = {}
 
     def wait(
@@ -157,12 +159,6 @@ class FollowerReadiness:
         else:
             self._since_s.pop(key, None)
         return max(here.values(), default=now_s)
-
-    def forget(self, key: Key) -> None:
-        """Discard the state of a deleted workload."""
-        self._services.forget(key)
-        self._since_s.pop(key, None)
-        self._release_since_s.pop(key, None)
 
     def on_federated_changed(self, federated: Object) -> None:
         """Requeue the workloads that wait for this federated object as a follower."""

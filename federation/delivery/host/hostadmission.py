@@ -33,6 +33,7 @@ from federation.apimachinery.resources import (
 )
 from federation.client.client import Client
 from federation.delivery.host.verdictcache import Review, VerdictCache, VerdictCacheOptions
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.rules.content import Subject
 from federation.delivery.rules.facts import Held
 from federation.delivery.rules.status import ClusterStatus
@@ -85,6 +86,7 @@ class HostAdmission:
         client: Client,
         informers: Informers,
         clock: Clock,
+        kept: KeptState,
         enqueue: Callable[[Key], None],
         options: HostAdmissionOptions | None = None,
     ) -> None:
@@ -98,7 +100,7 @@ class HostAdmission:
         self._verdicts = VerdictCache(self._options.verdicts)
         self._asking: dict[Review, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(self._options.questions_in_flight_max)
-        self._held: dict[Key, Mapping[str, Verdict]] = {}
+        self._held: dict[Key, Mapping[str, Verdict]] = kept.by_object({})
         kinds = (
             VALIDATING_WEBHOOKS,
             ADMISSION_POLICIES,
@@ -191,10 +193,6 @@ class HostAdmission:
         else:
             self._held.pop(key, None)
         return known
-
-    def forget(self, key: Key) -> None:
-        """Forget an object that is gone or being deleted."""
-        self._held.pop(key, None)
 
     def _reviews(self, subject: Subject, judged: Rendered) -> list[Review]:
         """Return a review for each user who must be admitted, the one without rights first."""

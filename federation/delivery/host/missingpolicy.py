@@ -13,6 +13,7 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock, from_rfc3339
 from federation.apimachinery.resources import Object
+from federation.delivery.members.keptstate import KeptState
 from federation.planning.status.sourceconditions import takes_source_conditions
 from federation.runtime.controller import Key
 from federation.runtime.events import NORMAL, Recorder
@@ -24,10 +25,10 @@ _GRACE_S = 5.0
 class MissingPolicyReports:
     """Emits the event once per object and loss of its policy."""
 
-    def __init__(self, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, recorder: Recorder, clock: Clock, kept: KeptState) -> None:
         self._recorder = recorder
         self._clock = clock
-        self._pending: set[Key] = set()
+        self._pending: set[Key] = kept.by_object(set())
 
     def update(
         self, key: Key, federated: Object, type_: FederatedType, before: Mapping[str, Any], reason: str, message: str
@@ -48,10 +49,6 @@ class MissingPolicyReports:
             self._pending.discard(key)
             self._recorder.event(federated, NORMAL, names.REASON_NO_POLICY, message)
         return None
-
-    def forget(self, key: Key) -> None:
-        """Forget an object that is gone."""
-        self._pending.discard(key)
 
     def _remaining_s(self, before: Mapping[str, Any]) -> float:
         known = conditions.find(before.get("conditions"), names.PROPAGATED) or {}

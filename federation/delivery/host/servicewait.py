@@ -10,6 +10,7 @@ from typing import Any
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import SERVICES, Object
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.rules import names
 from federation.delivery.rules.memberrecord import MemberKey
@@ -30,13 +31,18 @@ class ServiceReadiness:
     """Decides which creations wait for the pods of a service."""
 
     def __init__(
-        self, objects: FederatedObjects, member_objects: MemberObjectCache, recorder: Recorder, clock: Clock
+        self,
+        objects: FederatedObjects,
+        member_objects: MemberObjectCache,
+        recorder: Recorder,
+        clock: Clock,
+        kept: KeptState,
     ) -> None:
         self._objects = objects
         self._member_objects = member_objects
         self._recorder = recorder
         self._clock = clock
-        self._since_s: dict[Key, dict[str, float]] = {}
+        self._since_s: dict[Key, dict[str, float]] = kept.by_object({})
 
     def wait(self, key: Key, federated: Object, cluster: str, desired: Mapping[str, Any]) -> tuple[str, float] | None:
         """Return what a creation waits for and when to look again, None if the object may be created now."""
@@ -49,15 +55,10 @@ class ServiceReadiness:
             if limit_s == _READY_S_MAX:
                 text = f'cluster "{cluster}": propagated although no pod of {service} is ready after {limit_s:g} s'
                 self._recorder.event(federated, WARNING, names.EVENT_SERVICE_NOT_READY, text)
-        self.forget(key, cluster)
-        return None
-
-    def forget(self, key: Key, cluster: str = "") -> None:
-        """Discard the start times of an object, in one cluster or in all."""
-        if cluster:
-            self._since_s.get(key, {}).pop(cluster, None)
-        if not cluster or not self._since_s.get(key):
+        self._since_s.get(key, {}).pop(cluster, None)
+        if not self._since_s.get(key):
             self._since_s.pop(key, None)
+        return None
 
     def _patience_s(self, service: ServiceName, cluster: str) -> float:
         """Return how long a creation may wait for the service, 0 if its pods are ready or nothing will change that."""

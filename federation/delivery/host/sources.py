@@ -13,6 +13,7 @@ from federation.api.federatedtype import Ending, FederatedType
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
+from federation.delivery.members.keptstate import KeptState
 from federation.planning.federatedobject.provenance import (
     is_from,
     is_hand_written,
@@ -40,13 +41,18 @@ class Sources:
     """Follows the sources of every federated type. `enqueue` requeues a federated object."""
 
     def __init__(
-        self, client: Client, objects: FederatedObjects, informers: Informers, enqueue: Callable[[Key], None]
+        self,
+        client: Client,
+        objects: FederatedObjects,
+        informers: Informers,
+        kept: KeptState,
+        enqueue: Callable[[Key], None],
     ) -> None:
         self._client = client
         self._objects = objects
         self._enqueue = enqueue
         self._informers = SourceInformers(informers, self._on_source)
-        self._refused: set[Key] = set()
+        self._refused: set[Key] = kept.by_object(set())
         objects.types.add_listener(self._informers.follow, self._informers.unfollow)
 
     def check(self, key: Key, federated: Object, type_: FederatedType) -> Refusal | None:
@@ -95,10 +101,6 @@ class Sources:
         with contextlib.suppress(NotFound):
             return await self._client.get(type_.resource, name, key.namespace)
         return None
-
-    def forget(self, key: Key) -> None:
-        """Forget a federated object that is gone or being deleted."""
-        self._refused.discard(key)
 
     def _on_source(self, type_: FederatedType, old: Object | None, new: Object | None) -> None:
         if self._refused and new is not None and (old is None or _uid(old) != _uid(new)):

@@ -8,6 +8,7 @@ from prometheus_client import Counter
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.rules import names
 from federation.delivery.rules.corrections import Correction
@@ -33,11 +34,11 @@ REPORTS_PER_MINUTE = 60
 class DriftReports:
     """Reports corrections and owners of replicas on the user's objects."""
 
-    def __init__(self, records: MemberRecords, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, records: MemberRecords, recorder: Recorder, clock: Clock, kept: KeptState) -> None:
         self._records = records
         self._recorder = recorder
         self._clock = clock
-        self._reports: dict[str, tuple[float, int]] = {}
+        self._reports: dict[str, tuple[float, int]] = kept.by_cluster({})
         """The reports of the current minute by cluster: when it began, and their number."""
 
     def record(self, federated: Object, key: MemberKey, correction: Correction) -> None:
@@ -68,10 +69,6 @@ class DriftReports:
         else:
             reason, what = names.EVENT_REPLICAS_TAKEN_BACK, f"{owner} is gone; the replicas are the federation's again"
         self._recorder.event(federated, NORMAL, reason, f'cluster "{cluster}": {what}')
-
-    def forget_cluster(self, cluster: str) -> None:
-        """Forget how many reports a cluster has had."""
-        self._reports.pop(cluster, None)
 
     def _may_report(self, cluster: str) -> bool:
         """Count a report; return whether it is within the limit."""

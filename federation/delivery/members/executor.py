@@ -178,8 +178,8 @@ class Executor:
             self._start_waiting(queue)
         return future
 
-    def forget_cluster(self, cluster: str) -> None:
-        """Fail all operations of a cluster that left or whose connection changed."""
+    def end_cluster(self, cluster: str) -> None:
+        """Fail all operations of a cluster that left."""
         queue = self._queues.pop(cluster, None)
         if queue is None:
             return

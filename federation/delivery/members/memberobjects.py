@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import (
@@ -25,11 +26,11 @@ from federation.runtime.members import Members
 class MemberObjectCache:
     """Member objects by cluster, kind, namespace and name."""
 
-    def __init__(self, members: Members, records: MemberRecords, clock: Clock) -> None:
+    def __init__(self, members: Members, records: MemberRecords, clock: Clock, kept: KeptState) -> None:
         self._members = members
         self._records = records
         self._clock = clock
-        self._unseen_since_s: dict[tuple[str, Resource], float] = {}
+        self._unseen_since_s: dict[str, dict[Resource, float]] = kept.by_cluster({})
 
     def observe(
         self, key: MemberKey, annotations: Mapping[str, str] | None = None
@@ -59,13 +60,14 @@ class MemberObjectCache:
 
     def sight(self, key: MemberKey, *, is_ready: bool) -> Sight:
         """Return what is wrong with the cache of the object's kind, while its cluster is ready."""
-        informer, place = self._members.informer(key.cluster, key.resource), (key.cluster, key.resource)
+        informer = self._members.informer(key.cluster, key.resource)
         if not is_ready or (informer is not None and informer.has_synced):
-            self._unseen_since_s.pop(place, None)
+            self._unseen_since_s.get(key.cluster, {}).pop(key.resource, None)
             return CLEAR_SIGHT if informer is None or informer.server.is_served else Sight(is_served=False)
-        since_s = self._unseen_since_s.setdefault(place, self._clock.monotonic())
+        now_s = self._clock.monotonic()
+        since_s = self._unseen_since_s.setdefault(key.cluster, {}).setdefault(key.resource, now_s)
         failure, is_served = ("", True) if informer is None else (informer.server.failure, informer.server.is_served)
-        return Sight(is_served, self._clock.monotonic() - since_s, failure)
+        return Sight(is_served, now_s - since_s, failure)
 
     def is_present(self, key: MemberKey) -> bool | None:
         """Return whether the member object exists and is not being deleted; None while there is no cache."""

@@ -58,13 +58,6 @@ class MemberOperations:
         self._grace_s = grace_s
         self._enqueue = enqueue
 
-    def forget_cluster(self, cluster: str) -> None:
-        """Discard the state of a cluster that left, or that has another endpoint or credentials now."""
-        self._executor.forget_cluster(cluster)
-        self._records.forget_cluster(cluster)
-        self._writer.forget_cluster(cluster)
-        self._drift.forget_cluster(cluster)
-
     def start(self, propagation: Propagation, cluster: str, decision: Decision, live: Object | None) -> None:
         """Start the operation of a decision."""
         key, operation = propagation.aim.subject.member_key(cluster), decision.operation
@@ -92,7 +85,7 @@ class MemberOperations:
     def retry(self, owner: Hashable) -> None:
         """Discard the backoff of an operation that an open circuit refused, and requeue its federated object."""
         key, member_key = cast("tuple[Key, MemberKey]", owner)
-        self._records.forget_failure(member_key)
+        self._records.record_retry(member_key)
         self._enqueue(key)
 
     def _record_result(

@@ -100,8 +100,8 @@ class MemberRecords:
             cluster = self._clusters[key.cluster] = _Cluster(self._pending_max, self._history_max)
         cluster.put(key, record)
 
-    def forget_cluster(self, cluster: str) -> None:
-        """Forget a cluster that left, was replaced, or has another endpoint now."""
+    def remove_cluster(self, cluster: str) -> None:
+        """Remove the records of a cluster that left."""
         self._clusters.pop(cluster, None)
 
     # -- writes and deletions
@@ -131,8 +131,8 @@ class MemberRecords:
         is_newer = revision_of(cached) > revision_of(record.written)
         self.put(key, record.after_shown_write(cached, self._clock.monotonic(), is_newer=is_newer))
 
-    def forget_losses(self, key: MemberKey) -> None:
-        """Forget that the member did not keep writes: it has what it should have."""
+    def record_kept_writes(self, key: MemberKey) -> None:
+        """Record that the member has what it should have, after it did not keep writes."""
         self.put(key, replace(self.get(key), losses=0))
 
     def record_write(self, key: MemberKey, obj: Object, digest: str, *, is_subset: bool) -> None:
@@ -188,7 +188,7 @@ class MemberRecords:
         self.put(key, replace(record, failure=failure))
         return failure
 
-    def forget_failure(self, key: MemberKey) -> None:
+    def record_retry(self, key: MemberKey) -> None:
         """Remove the failure, so that the next attempt is not delayed."""
         record = self.get(key)
         if record.failure is not None:

@@ -24,6 +24,7 @@ from federation.apimachinery.errors import (
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client, PatchType
 from federation.client.servedversion import in_served_version
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.rules.adoption import AdoptionError, is_adoption_allowed
 from federation.delivery.rules.content import Write, annotated, to_applied_configuration
 from federation.delivery.rules.corrections import Correction
@@ -79,12 +80,8 @@ class _RefusedError(FederationError):
 class MemberWriter:
     """Runs operations through members' clients; records which servers cannot create with a pinned resourceVersion."""
 
-    def __init__(self) -> None:
-        self._gets_first: set[str] = set()
-
-    def forget_cluster(self, cluster: str) -> None:
-        """Discard the record of a cluster; another server may stand behind its name now."""
-        self._gets_first.discard(cluster)
+    def __init__(self, kept: KeptState) -> None:
+        self._gets_first: set[str] = kept.by_cluster(set())
 
     async def ensure(self, client: Client, write: Write) -> Outcome:
         """Create the object or update it to the desired state."""

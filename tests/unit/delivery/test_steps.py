@@ -11,6 +11,7 @@ from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, LEFT
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, Object
 from federation.client.client import PatchType
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.rules.memberrecord import MemberKey
@@ -202,7 +203,7 @@ async def test_a_member_object_that_only_shares_its_name_is_not_the_one_of_the_f
     async with member_world(1) as world:
         await _converged(world, {"m1": 2})
         derived = {names.DERIVED_SERVICE: "x"}
-        cache = MemberObjectCache(world.plane.members, MemberRecords(world.clock), world.clock)
+        cache = MemberObjectCache(world.plane.members, MemberRecords(world.clock), world.clock, KeptState())
         key = MemberKey("m1", DEPLOYMENTS, "default", "web")
         body = {"metadata": {"annotations": derived}}
         for theirs in ({}, derived):

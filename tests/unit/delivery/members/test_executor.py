@@ -252,7 +252,7 @@ async def test_a_full_queue_refuses_operations() -> None:
 async def test_operations_of_a_removed_cluster_fail() -> None:
     async with running(in_flight_max=1) as s:
         running_, waiting = s.submit(hang, name="a"), s.submit(hang, name="b")
-        s.executor.forget_cluster("m1")
+        s.executor.end_cluster("m1")
         assert running_.result().is_unanswered
         assert waiting.result().is_unanswered
         assert await s.submit(succeed) is OK

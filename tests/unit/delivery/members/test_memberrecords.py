@@ -66,10 +66,10 @@ def test_a_cluster_is_forgotten_alone() -> None:
     for key in (KEY, OTHER):
         records.record_unanswered_write(key)
         records.record_content(key, "h")
-    records.forget_cluster("m1")
+    records.remove_cluster("m1")
     assert records.get(KEY) == NOTHING_KNOWN
     assert records.get(OTHER).is_unconfirmed
-    records.forget_cluster("m1")
+    records.remove_cluster("m1")
 
 
 def test_what_is_known_of_nothing_costs_nothing() -> None:
@@ -78,8 +78,8 @@ def test_what_is_known_of_nothing_costs_nothing() -> None:
     records.record_deleting(KEY, is_under_way=True)
     records.record_deleting(KEY, is_under_way=False)
     records.record_failure(KEY, ClusterStatus.UPDATE_FAILED, "no", "h")
-    records.forget_failure(KEY)
-    records.forget_failure(OTHER)
+    records.record_retry(KEY)
+    records.record_retry(OTHER)
     assert not [record for cluster in records._clusters.values() for record in (*cluster.pending, *cluster.history)]
 
 

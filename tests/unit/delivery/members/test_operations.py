@@ -16,6 +16,7 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import Client, PatchType, Request
 from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.operations import MemberWriter, Outcome
 from federation.delivery.rules.content import Write
 from federation.delivery.rules.memberrecord import MemberKey
@@ -33,7 +34,7 @@ def rendered(value: str) -> Rendered:
 async def test_a_process_that_wakes_within_a_write_does_not_undo_what_another_leader_wrote() -> None:
     clock = ManualClock()
     registry = Registry(MemoryStore(clock=clock), clock=clock)
-    member, writer = LocalClient(registry), MemberWriter()
+    member, writer = LocalClient(registry), MemberWriter(KeptState())
     answers = [True, True]
     pool = ClusterPool(clock=clock, may_write=lambda: bool(answers) and answers.pop())
     pool.set_transport("m1", Line(registry, clock))
@@ -60,7 +61,7 @@ class Member:
         self.clock = ManualClock()
         registry = Registry(MemoryStore(clock=self.clock), clock=self.clock)
         self.admin, self.line = LocalClient(registry, user_agent="admin"), line(registry, self.clock)
-        self.client, self.writer = Client(self.line), MemberWriter()
+        self.client, self.writer = Client(self.line), MemberWriter(KeptState())
 
     async def begin(self, **metadata: Any) -> Object:
         """Create the namespace, and an object of the administrator's with these metadata."""
