@@ -41,7 +41,7 @@ from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool
 from federation.componentoptions import journal_options, pool_options, registration_options
 from federation.controllers.federate.controller import first_finalizers, host_effects
-from federation.features.catalogue import feature_views, spread_compiler, start_features
+from federation.features.catalogue import feature_screens, feature_views, spread_compiler, start_features
 from federation.hosting.admissionplugins import admission_plugins
 from federation.hosting.roles import HOST_RBAC
 from federation.journal.sqljournal import SQLJournal
@@ -234,7 +234,7 @@ class ControlPlane:
 
         login = self._oidc_login
         oidc = None if login is None else OIDCLogin(login, self._wiring.webhook_client)
-        return uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self._clock, self._planners, oidc)
+        return uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self._clock, self._planners, oidc, feature_screens())
 
     @cached_property
     def _planners(self) -> Planners:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from federation.runtime.host import Host
     from federation.runtime.sourceholds import SourceHold
     from federation.scheduling.workloadspreads import SpreadCompiler
+    from federation.web.ui.screen import Screen
     from federation.web.view import View
 
     Command = typer.Typer | Callable[..., None]
@@ -68,6 +69,10 @@ def _no_views(host: "Host") -> Sequence["View"]:
     return ()
 
 
+def _no_screens() -> Sequence["Screen"]:
+    return ()
+
+
 def _no_admission(host: "HostReader") -> Sequence["AdmissionPlugin"]:
     del host
     return ()
@@ -97,5 +102,7 @@ class Feature:
     """Return the reader of WorkloadSpreads for the scheduler. One feature has it."""
     views: Callable[["Host"], Sequence["View"]] = _no_views
     """Return what it serves below `/federation/v1`."""
+    screens: Callable[[], Sequence["Screen"]] = _no_screens
+    """Return its screens of the web UI. Their templates are in its own folder."""
     commands: Mapping[str, "Callable[[], Command]"] = field(default_factory=dict)
     """Its commands of `fedctl` by name, which the table in `cli/main.py` lists; each is imported when it is needed."""

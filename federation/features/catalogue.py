@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from federation.runtime.host import Host
     from federation.runtime.sourceholds import SourceHold
     from federation.scheduling.workloadspreads import SpreadCompiler
+    from federation.web.ui.screen import Screen
     from federation.web.view import View
 
 FEATURES: tuple[Feature, ...] = (
@@ -57,6 +58,11 @@ def feature_holds(host: "Host") -> list["SourceHold"]:
 def feature_views(host: "Host") -> list["View"]:
     """Return what the features serve below `/federation/v1`."""
     return [view for feature in FEATURES for view in feature.views(host)]
+
+
+def feature_screens() -> list["Screen"]:
+    """Return the screens that the features add to the web UI."""
+    return [screen for feature in FEATURES for screen in feature.screens()]
 
 
 def spread_compiler() -> "SpreadCompiler":

@@ -4,7 +4,8 @@ import pytest
 from tests.support.sources import ROOT
 
 from federation.featureapi.feature import Feature
-from federation.features.catalogue import FEATURES
+from federation.features.catalogue import FEATURES, feature_screens
+from federation.web.ui.uiapp import SCREENS
 
 FOLDER = ROOT / "federation" / "features"
 PAGES = ROOT / "docs" / "reference"
@@ -29,3 +30,14 @@ def test_no_two_wings_have_the_same_kind() -> None:
 
 def test_one_wing_reads_workload_spreads_for_the_scheduler() -> None:
     assert [feature.name for feature in FEATURES if feature.spreads is not None] == ["workloadspread"]
+
+
+def test_a_wing_brings_its_screens_with_their_templates() -> None:
+    found = {screen.path: feature.name for feature in FEATURES for screen in feature.screens()}
+    assert found == {"/ui/rollouts": "waves", "/ui/rollouts/{namespace}/{name}": "waves"}
+    for feature in FEATURES:
+        folder = FOLDER / feature.name / "templates"
+        assert all(screen.templates == folder for screen in feature.screens())
+    screens = [*SCREENS, *feature_screens()]
+    assert len({screen.path for screen in screens}) == len(screens)
+    assert [screen.template for screen in screens if not (screen.templates / screen.template).is_file()] == []

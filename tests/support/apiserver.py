@@ -40,7 +40,7 @@ from federation.apiserver.store.interface import Store
 from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.assembly import protect_federated_objects
-from federation.features.catalogue import spread_compiler
+from federation.features.catalogue import feature_screens, spread_compiler
 from federation.hosting.roles import HOST_RBAC
 from federation.plans.planner import Planners
 from federation.scheduling.framework.registry import load_plugins
@@ -134,7 +134,7 @@ def build(
     journal, planners = MemoryJournal(), Planners(_plugins(), spread_compiler(), None, clock)
     mounts = {
         "federation": application.mount(journal, registry.kinds, view, policies, listed, headroom, views),
-        "ui": uiapp.mount(pki.token_key.read_bytes, clock, planners, login),
+        "ui": uiapp.mount(pki.token_key.read_bytes, clock, planners, login, feature_screens()),
     }
     aggregator = Aggregator(registry, identity=pki.front_proxy.read, clock=clock)
     trust = FrontProxyTrust(pki.front_proxy.ca_certificate.read_bytes, FRONT_PROXY_USER)

@@ -1,9 +1,9 @@
 """New pod templates in waves of clusters, with gates: FederatedRollout (docs/reference/rollout.md).
 
 `controller.py` watches, `reconcile.py` acts, `clusterobservation.py` reads the caches of members, `httpgate.py` sends
-the requests of gates, and `rules/` decides. The rest of the control plane sees two annotations of a federated object:
-the rules that a policy gives (`planning/waves`), and the approved revisions (`planning/steps/waveapproval.py`), which
-the delivery obeys.
+the requests of gates, `screens.py` shows rollouts in the web UI, and `rules/` decides. The rest of the control plane
+sees two annotations of a federated object: the rules that a policy gives (`planning/waves`), and the approved revisions
+(`planning/steps/waveapproval.py`), which the delivery obeys.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,7 @@ from federation.featureapi.feature import Feature, Loop
 if TYPE_CHECKING:
     from federation.api.v1alpha1.base import Kind
     from federation.featureapi.surroundings import Surroundings
+    from federation.web.ui.screen import Screen
 
 
 def _kinds() -> Sequence["type[Kind]"]:
@@ -29,4 +30,10 @@ def _controllers(surroundings: "Surroundings") -> Mapping[str, Loop]:
     return {"rollout": RolloutController(surroundings.host, compile_gate, surroundings.gate_transport)}
 
 
-FEATURE = Feature("waves", page="rollout.md", kinds=_kinds, controllers=_controllers)
+def _screens() -> Sequence["Screen"]:
+    from federation.features.waves.screens import SCREENS
+
+    return SCREENS
+
+
+FEATURE = Feature("waves", page="rollout.md", kinds=_kinds, controllers=_controllers, screens=_screens)

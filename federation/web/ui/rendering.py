@@ -11,6 +11,7 @@ from jinja2 import ChainableUndefined, Environment, FileSystemLoader
 from federation.apimachinery.clock import parse_rfc3339
 
 _HERE = Path(__file__).parent
+TEMPLATES = _HERE / "templates"
 STATIC_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self';"
@@ -39,9 +40,9 @@ def to_age(value: Any, now: datetime) -> str:
 
 
 @cache
-def _environment() -> Environment:
+def _environment(folder: Path) -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(_HERE / "templates"),
+        loader=FileSystemLoader([folder, TEMPLATES]),
         autoescape=True,
         undefined=ChainableUndefined,  # objects lack fields as they like
         trim_blocks=True,
@@ -51,9 +52,9 @@ def _environment() -> Environment:
     return environment
 
 
-def render(template: str, status: int = 200, **variables: Any) -> Response:
-    """Return a page."""
-    body = _environment().get_template(template).render(**variables)
+def render(template: str, status: int = 200, folder: Path = TEMPLATES, **variables: Any) -> Response:
+    """Return a page from a template of the folder."""
+    body = _environment(folder).get_template(template).render(**variables)
     return Response(body, status_code=status, media_type="text/html; charset=utf-8")
 
 

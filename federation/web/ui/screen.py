@@ -1,12 +1,13 @@
 """The definition of a screen: one module with a `SCREEN`, and one template of the same name.
 
 A screen loads its data through the API with the rights of the user and names the collections whose changes make it
-stale; `uiapp.py` does the rest: log-in, headers, errors, live updates.
+stale; `uiapp.py` does the rest: log-in, headers, errors, live updates. A leaf feature names its screens in its record.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,6 +15,7 @@ from federation.apimachinery.errors import FederationError, Forbidden, NotFound
 from federation.apimachinery.resources import Resource
 from federation.plans.planner import Planners
 from federation.web.ui.forms import SMALL_BYTES_MAX
+from federation.web.ui.rendering import TEMPLATES
 from federation.web.ui.userapi import UserAPI
 
 _ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -79,6 +81,8 @@ class Screen:
     form_bytes_max: int = SMALL_BYTES_MAX
     poll_s: float = 0.0
     """Longest time between two live updates, for what no collection of the host tells; 0 for no limit."""
+    templates: Path = TEMPLATES
+    """The folder of the template, which can use those of the UI."""
 
 
 def problem_of(error: FederationError) -> str:

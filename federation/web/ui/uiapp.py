@@ -2,12 +2,12 @@
 
 The API server mounts it without authentication: it has a log-in of its own (`login.py`), and reads everything that it
 shows through `userapi.py` with the credentials of the session. It needs no request to other hosts. To add a screen, add
-a module with a `SCREEN`, its template, and its name to `SCREENS`.
+a module with a `SCREEN`, its template, and its name to `SCREENS`; a leaf feature names its screens in its record.
 
 Decision: docs/decisions/0046-the-web-ui-is-a-client.md
 """
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -34,7 +34,6 @@ from federation.web.ui import (
     objectsscreen,
     planscreen,
     podscreen,
-    rolloutscreens,
     searchscreen,
 )
 from federation.web.ui.credentials import Sealer, Session
@@ -51,34 +50,40 @@ SCREENS = (
     attention.SCREEN,
     decisionsscreen.SCREEN,
     planscreen.SCREEN,
-    rolloutscreens.SCREEN,
     capacityscreen.SCREEN,
     objectscreen.SCREEN,
     fleet.CLUSTER_SCREEN,
     holdscreen.SCREEN,
     decisionscreen.SCREEN,
     diffscreen.SCREEN,
-    rolloutscreens.ROLLOUT_SCREEN,
     actionscreen.SCREEN,
     podscreen.SCREEN,
     podscreen.LOGS_SCREEN,
     searchscreen.SCREEN,
 )
-"""All screens; those that are listed are in the navigation in this order."""
+"""The screens of the spine; those that are listed are in the navigation in this order, before those of features."""
 _STATIC_AGE = "public, max-age=3600"
 
 
-def mount(read_key: Callable[[], bytes], clock: Clock, planners: Planners, oidc: OIDCLogin | None = None) -> Mount:
+def mount(
+    read_key: Callable[[], bytes],
+    clock: Clock,
+    planners: Planners,
+    oidc: OIDCLogin | None = None,
+    features: Sequence[Screen] = (),
+) -> Mount:
     """Return the app as the API server mounts it below `/ui`.
 
     `read_key` returns the secret behind sessions and one-time links, `planners` compute plans with the rights of users.
-    With `oidc` users can log in at an identity provider.
+    With `oidc` users can log in at an identity provider. `features` are the screens of leaf features.
     """
     sealer = Sealer(read_key, clock)
     ui = FastAPI(title="federation web UI", docs_url=None, redoc_url=None, openapi_url=None)
+    screens = (*SCREENS, *features)
+    ui.state.listed = [screen for screen in screens if screen.is_listed]
     login.add_routes(ui, sealer, OneTimeLinks(read_key, clock), oidc)
     _add_static(ui)
-    for screen in SCREENS:
+    for screen in screens:
         _add_screen(ui, screen, sealer, clock, planners)
 
     @ui.get("/ui")
@@ -90,24 +95,27 @@ def mount(read_key: Callable[[], bytes], clock: Clock, planners: Planners, oidc:
     async def on_http_error(request: Request, error: HTTPException) -> Response:
         title = "There is no such page" if error.status_code == 404 else str(error.detail)
         session = login.session_of(request, sealer)
-        return _problem(session, error.status_code, title, "Check the address, or start from the objects.")
+        return _problem(request, session, error.status_code, title, "Check the address, or start from the objects.")
 
     @ui.exception_handler(RequestEntityTooLarge)
     async def on_large_form(request: Request, error: RequestEntityTooLarge) -> Response:
-        return _problem(login.session_of(request, sealer), error.code, "That is too much at once", problem_of(error))
+        session = login.session_of(request, sealer)
+        return _problem(request, session, error.code, "That is too much at once", problem_of(error))
 
     @ui.exception_handler(ApiError)
     async def on_refusal(request: Request, error: ApiError) -> Response:
         if isinstance(error, Unauthorized):
             return login.to_login(request, is_over=True)
         session = login.session_of(request, sealer)
-        return _problem(session, error.code, "The control plane could not answer", problem_of(error))
+        return _problem(request, session, error.code, "The control plane could not answer", problem_of(error))
 
     @ui.exception_handler(500)
     async def on_failure(request: Request, error: Exception) -> Response:
         del error  # the API server logs it
         session = login.session_of(request, sealer)
-        return _problem(session, 500, "The page failed", "Try again. The log of the control plane has the cause.")
+        return _problem(
+            request, session, 500, "The page failed", "Try again. The log of the control plane has the cause."
+        )
 
     return Mount(_with_headers(ui), ("/ui",), has_login=True)
 
@@ -158,7 +166,8 @@ def _add_screen(ui: FastAPI, screen: Screen, sealer: Sealer, clock: Clock, plann
         page = await to_page(request, session)
         form = await read_form(request, screen.form_bytes_max)
         if not is_genuine(request, session, form):
-            return _problem(session, 403, "Nothing was done", "The form did not come from a page of this session.")
+            text = "The form did not come from a page of this session."
+            return _problem(request, session, 403, "Nothing was done", text)
         try:
             outcome = await screen.act(page, form)
         except Unauthorized:
@@ -180,21 +189,22 @@ async def _show(
     except Unauthorized:
         return login.to_login(request, is_over=True)
     except ConfigurationError as error:
-        return _problem(session, 400, "That is not possible", problem_of(error))
+        return _problem(request, session, 400, "That is not possible", problem_of(error))
     except ApiError as error:
         titles = {403: "You lack the permission for this page", 404: "It does not exist"}
         title = titles.get(error.code, "The control plane could not answer")
-        return _problem(session, error.code, title, problem_of(error))
-    return render(screen.template, status, **{"page": page, "screen": screen, **frame(session), **found, **more})
+        return _problem(request, session, error.code, title, problem_of(error))
+    variables = {"page": page, "screen": screen, **_frame(request, session), **found, **more}
+    return render(screen.template, status, screen.templates, **variables)
 
 
-def frame(session: Session | None) -> Mapping[str, Any]:
+def _frame(request: Request, session: Session | None) -> Mapping[str, Any]:
     """Return the variables of the frame around every page."""
-    return {"session": session, "screens": [screen for screen in SCREENS if screen.is_listed]}
+    return {"session": session, "screens": request.app.state.listed}
 
 
-def _problem(session: Session | None, status: int, title: str, text: str) -> Response:
-    return render("problem.html", status, title=title, text=text, screen=None, **frame(session))
+def _problem(request: Request, session: Session | None, status: int, title: str, text: str) -> Response:
+    return render("problem.html", status, title=title, text=text, screen=None, **_frame(request, session))
 
 
 def _add_static(ui: FastAPI) -> None:

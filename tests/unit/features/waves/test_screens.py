@@ -3,7 +3,7 @@
 import pytest
 
 from federation.apimachinery.errors import ConfigurationError
-from federation.web.ui.rolloutscreens import to_spec
+from federation.features.waves.screens import to_spec
 
 
 def test_buttons_write_what_the_command_line_writes() -> None:

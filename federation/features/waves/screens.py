@@ -5,6 +5,7 @@ the page showed, so they never touch a later rollout.
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from federation.api.resources import FEDERATED_ROLLOUTS
@@ -95,13 +96,17 @@ def _watched_one(page: Page) -> Sequence[Collection]:
     return [(FEDERATED_ROLLOUTS.path(parts["namespace"]), {"fieldSelector": f"metadata.name={parts['name']}"})]
 
 
-SCREEN = Screen("/ui/rollouts", "Rollouts", "rollouts.html", _load_all, _watched_all)
-ROLLOUT_SCREEN = Screen(
-    "/ui/rollouts/{namespace}/{name}",
-    "Rollout",
-    "rollout.html",
-    _load_one,
-    _watched_one,
-    is_listed=False,
-    act=_steer,
+_FOLDER = Path(__file__).parent / "templates"
+SCREENS = (
+    Screen("/ui/rollouts", "Rollouts", "rollouts.html", _load_all, _watched_all, templates=_FOLDER),
+    Screen(
+        "/ui/rollouts/{namespace}/{name}",
+        "Rollout",
+        "rollout.html",
+        _load_one,
+        _watched_one,
+        is_listed=False,
+        act=_steer,
+        templates=_FOLDER,
+    ),
 )
