@@ -5,7 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 import pytest
-from tests.support.sources import Source, product
+from tests.support.sources import Source, product, suite
+
+from federation.api import names as shared
 
 pytestmark = pytest.mark.xdist_group("syntax trees")
 
@@ -45,22 +47,27 @@ def _constants() -> Iterator[tuple[str, bool]]:
             yield node.id, node.id in read
 
 
+def _used(source: Source) -> Iterator[str]:
+    """Yield the constants of api/names.py that a module uses."""
+    if not source.has(r"federation\.api(\.names)? import"):
+        return
+    aliases = set()
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "federation.api":
+            aliases |= {alias.asname or alias.name for alias in node.names if alias.name == "names"}
+        elif isinstance(node, ast.ImportFrom) and node.module == SHARED:
+            yield from (alias.name for alias in node.names)
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
+            yield node.attr
+
+
 def _users() -> Mapping[str, set[str]]:
     """Return the packages that use each constant of api/names.py."""
     users: dict[str, set[str]] = defaultdict(set)
     for source in product():
-        if source.name == "federation/api/names.py" or not source.has(r"federation\.api(\.names)? import"):
-            continue
-        aliases = set()
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.ImportFrom) and node.module == "federation.api":
-                aliases |= {alias.asname or alias.name for alias in node.names if alias.name == "names"}
-            elif isinstance(node, ast.ImportFrom) and node.module == SHARED:
-                for alias in node.names:
-                    users[alias.name].add(_package(source))
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
-                users[node.attr].add(_package(source))
+        for name in _used(source):
+            users[name].add(_package(source))
     return users
 
 
@@ -68,3 +75,9 @@ def test_a_name_with_one_user_is_defined_there() -> None:
     users = _users()
     alone = {name for name, is_part in _constants() if not is_part and len(users[name]) < 2}
     assert alone == FAMILIES, {name: users[name] for name in alone ^ FAMILIES}
+
+
+def test_every_name_that_a_test_uses_exists() -> None:
+    """Types are checked in the product and in tests/support only."""
+    missing = [f"{source.name}: {name}" for source in suite() for name in _used(source) if not hasattr(shared, name)]
+    assert not missing

@@ -19,6 +19,7 @@ from federation.apiserver.registry.registry import Registry
 from federation.assembly import HOST_REGISTRY
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.rules.memberrecord import MemberKey
@@ -34,7 +35,8 @@ class Host:
         self.wired = wire_host(self.client, clock)
         self.objects, self.informers = self.wired.objects, self.wired.informers
         self.records = MemberRecords(clock)
-        self.member_objects = MemberObjectCache(self.wired.members, self.records, clock)
+        self.kept = KeptState()
+        self.member_objects = MemberObjectCache(self.wired.members, self.records, clock, self.kept)
         self.reported: list[tuple[str, str]] = []
         self.enqueued: list[Key] = []
 

@@ -36,7 +36,7 @@ class Waits:
     def __init__(self, host: Host, key: Key, federated: Object) -> None:
         self.host, self.key, self.federated = host, key, federated
         self.readiness = FollowerReadiness(
-            host.objects, host.member_objects, host, host.clock, wait_s=WAIT_S, enqueue=host.enqueued.append
+            host.objects, host.member_objects, host, host.clock, host.kept, wait_s=WAIT_S, enqueue=host.enqueued.append
         )
 
     def ask(self, *, desired: Object | None = None, live: Object | None = None, cluster: str = "m1") -> Any:
@@ -149,7 +149,7 @@ async def test_each_cluster_and_each_follower_has_its_own_time() -> None:
         host.deliver("m1", CONFIGMAPS, a_config_map("app"))
         assert waits.ask() is None
         assert waits.ask(cluster="m2") is not None
-        waits.readiness.forget(waits.key)
+        host.kept.forget_object(waits.key)
         await host.clock.advance(10)
         assert waits.ask(cluster="m2").recheck_after_s == BRIEF_S, "a workload of the same name begins anew"
 
@@ -219,7 +219,7 @@ async def test_only_a_creation_waits_for_the_pods_of_a_service() -> None:
         assert waits.ask(desired=hook, live=hook) is None
         await host.clock.advance(4.5)
         assert waits.ask(desired=hook).recheck_after_s == 0.5
-        waits.readiness.forget(waits.key)
+        host.kept.forget_object(waits.key)
         assert waits.ask(desired=hook).recheck_after_s == 2.0
 
 
@@ -247,5 +247,7 @@ async def test_a_deleted_workload_waits_until_its_followers_have_recorded_that_t
         assert waits.readiness.wait_before_release(key, deleted) == 0.5
         await host.clock.advance(0.5)
         assert waits.readiness.wait_before_release(key, deleted) is None, "it waits no longer than that"
-        waits.readiness.forget(key)
+        host.kept.forget_object(key, is_deleting=True)
+        assert waits.readiness.wait_before_release(key, deleted) is None, "it has waited"
+        host.kept.forget_object(key)
         assert waits.readiness.wait_before_release(key, deleted) == WAIT_S

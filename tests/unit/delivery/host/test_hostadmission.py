@@ -72,7 +72,9 @@ class Court:
 
     def __init__(self, host: Host, options: HostAdmissionOptions) -> None:
         self.host, self.judge = host, Judge(host)
-        self.admission = HostAdmission(Client(self.judge), host.informers, host.clock, host.enqueued.append, options)
+        self.admission = HostAdmission(
+            Client(self.judge), host.informers, host.clock, host.kept, host.enqueued.append, options
+        )
 
     def subject(self, template: Object | None = None, replicas: int = 5, **annotations: str) -> Subject:
         template = template or a_deployment("web")
@@ -335,7 +337,7 @@ async def test_a_change_of_the_configuration_voids_verdicts_and_wakes_what_is_he
         await court.host.client.delete(VALIDATING_WEBHOOKS, "guard")
         await court.host.until(lambda: not court.admission.is_active)
         assert court.host.enqueued == [KEY, KEY]
-        court.admission.forget(KEY)
+        court.host.kept.forget_object(KEY, is_deleting=True)
         await court.configure(VALIDATING_WEBHOOKS, a_webhook())
         assert court.host.enqueued == [KEY, KEY]
 
@@ -408,7 +410,7 @@ async def test_a_cluster_that_cannot_be_observed_keeps_its_verdict() -> None:
 async def test_it_is_ready_when_the_configuration_is_known_and_lets_reconciles_wait_a_second() -> None:
     async with a_host() as host:
         stopped = Informers(host.client, clock=host.clock)
-        admission = HostAdmission(host.client, stopped, host.clock, host.enqueued.append)
+        admission = HostAdmission(host.client, stopped, host.clock, host.kept, host.enqueued.append)
         assert admission.grace_s == 1.0
         waiting = asyncio.create_task(admission.wait_synced())
         for _ in range(50):

@@ -39,7 +39,7 @@ def a_service(name: str = "guard") -> Object:
 class Waits:
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.readiness = ServiceReadiness(host.objects, host.member_objects, host, host.clock)
+        self.readiness = ServiceReadiness(host.objects, host.member_objects, host, host.clock, host.kept)
 
     def ask(self, *services: str, cluster: str = "m1") -> tuple[str, float] | None:
         return self.readiness.wait(KEY, FEDERATED, cluster, a_hook(*services or ("guard",)))
@@ -122,9 +122,8 @@ async def test_all_services_are_waited_for_with_one_start_time_for_each_cluster(
         await each.host.clock.advance(299)
         assert each.ask("guard", "late") == (WAITS.format("late"), 1.0)
         assert each.ask("guard", "late", cluster="m2") == (WAITS.format("guard"), 2.0), "m2 begins now"
-        each.readiness.forget(KEY, "m2")
         assert each.ask("guard", "late") == (WAITS.format("late"), 1.0), "m1 goes on"
-        each.readiness.forget(KEY)
+        each.host.kept.forget_object(KEY)
         assert each.ask("guard", "late") == (WAITS.format("late"), 2.0)
 
 

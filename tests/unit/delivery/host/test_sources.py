@@ -38,7 +38,7 @@ def owned_by(source: Object) -> list[Object]:
 def sources_of(host: Host, *, is_running: bool = True) -> Sources:
     """Return sources whose caches become complete, or never do."""
     informers = host.informers if is_running else Informers(host.client, clock=host.clock)
-    return Sources(host.client, host.objects, informers, host.enqueued.append)
+    return Sources(host.client, host.objects, informers, host.kept, host.enqueued.append)
 
 
 async def a_source(host: Host, obj: Object | None = None, **metadata: Any) -> Object:
@@ -93,7 +93,7 @@ async def test_a_refused_object_waits_for_another_source_and_not_for_changes_of_
         assert host.enqueued == []
         await a_source(host)
         assert host.enqueued == [key]
-        sources.forget(key)
+        host.kept.forget_object(key)
         await deleted(host, source)
         await a_source(host)
         assert host.enqueued == [key], "it is gone itself"

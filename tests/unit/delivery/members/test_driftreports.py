@@ -3,6 +3,7 @@
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.delivery.members.driftreports import REPORTS_PER_MINUTE, DriftReports
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.rules.corrections import Correction
 from federation.delivery.rules.memberrecord import MemberKey
@@ -22,7 +23,8 @@ class Reports:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.reported: list[tuple[str, str, str]] = []
-        self.reports = DriftReports(MemberRecords(self.clock), self, self.clock)
+        self.kept = KeptState()
+        self.reports = DriftReports(MemberRecords(self.clock), self, self.clock, self.kept)
 
     def event(self, obj: Object, type_: str, reason: str, message: str) -> None:
         self.reported.append((type_, reason, message))
@@ -65,7 +67,7 @@ async def test_a_cluster_has_so_many_reports_a_minute_and_each_has_its_own() -> 
     for number in range(REPORTS_PER_MINUTE):
         each.correct(f"more-{number}")
     assert len(each.reported) == 2 * REPORTS_PER_MINUTE + 1
-    each.reports.forget_cluster("m1")
+    each.kept.forget_cluster("m1")
     each.correct("again")
     assert len(each.reported) == 2 * REPORTS_PER_MINUTE + 2
 
