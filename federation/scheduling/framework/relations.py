@@ -1,4 +1,4 @@
-"""What a unit has to do with other workloads, as part of the scheduling unit. `relationsteps.py` works with it.
+"""The relations of a unit to other workloads, as part of the scheduling unit. `relationsteps.py` works with it.
 
 Part of the public plugin API. A relation says in which domains the partners of a rule are. A domain is a cluster, or
 the clusters with the same value of a label. `federation/scheduling/affinity` computes relations.
