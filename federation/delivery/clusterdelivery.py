@@ -45,7 +45,7 @@ class ClusterDelivery:
         self._recorder = recorder
 
     async def deliver(self, propagation: Propagation, clusters: Iterable[ClusterState]) -> None:
-        """Decide about the object in each of the clusters, start what they need, and wait for those that are fast."""
+        """Decide about the object in each of the clusters, start what they need, and wait for the fast operations."""
         by_name = {cluster.name: cluster for cluster in clusters}
         for cluster in by_name.values():
             self._deliver(propagation, cluster)

@@ -77,7 +77,7 @@ class Rollouts:
         self._waiting: dict[Key, _Waiting] = kept.by_object({})
 
     def may_allow_step(self, key: Key, member: MemberKey, old: Object | None, new: Object) -> bool:
-        """Return whether a change of a member object may allow other steps than those of the last plan.
+        """Return whether a change of a member object may allow steps that the last plan has not.
 
         A rolling update reports several statuses for each pod, and hardly any allows a step: a plan costs much less
         than the reconcile that would make it.
@@ -193,7 +193,7 @@ class Rollouts:
         return [target for target in found if target is not None]
 
     def _target(self, aim: Aim, cluster: str) -> Target | None:
-        """Return the state of one cluster; None for one that has nothing and gets nothing."""
+        """Return the state of one cluster; None for a cluster without the object that gets none."""
         subject, is_selected = aim.subject, cluster in aim.selected
         if not is_selected and purge_of(subject.federated, cluster) in _WHOLE:
             return None  # its copy leaves as a whole or not at all, and does not count as one that serves

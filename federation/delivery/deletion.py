@@ -113,7 +113,7 @@ class Deletion:
         return await self._wait(key, federated, propagation, silent)
 
     def _silent_clusters(self, key: Key, propagation: Propagation) -> set[str]:
-        """Return the clusters that do not answer: those that are not ready, and after a while those that hang."""
+        """Return the clusters that do not answer: clusters that are not ready, and after a while hanging ones."""
         now_s = self._clock.monotonic()
         is_over = now_s - self._since_s.setdefault(key, now_s) >= _UNANSWERED_S
         return {

@@ -147,7 +147,7 @@ class EventHandlers:
             self._cluster_removal.enqueue(name)
 
     def _enqueue_objects_of(self, cluster: str, type_: FederatedType | None = None) -> None:
-        """Enqueue them all: the reconcile of one that is not due defers it."""
+        """Enqueue all objects of a cluster: the reconcile defers objects that are not due."""
         of_type = None if type_ is None else set(self._objects.keys_of_type(type_))
         for key in self._objects.keys_by_index(_BY_CLUSTER, cluster):
             if of_type is None or key in of_type:

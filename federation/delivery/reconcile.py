@@ -185,7 +185,7 @@ class Reconciler:
         return replace(plain, aim=replace(aim, steps=steps, waits=waits))
 
     def _visited(self, propagation: Propagation) -> list[ClusterState]:
-        """Return the clusters to decide about, and note what is known of those that are gone."""
+        """Return the clusters to decide about, and record the results of clusters that are gone."""
         aim, visited = propagation.aim, []
         for name in sorted(aim.selected | aim.recorded):
             state = self._clusters.get(name)

@@ -1,1 +1,1 @@
-"""What all guards over moves and deletions share: counting moves, recording holds, reading approvals."""
+"""The common part of all guards over moves and deletions: counting moves, recording holds, reading approvals."""

@@ -1,4 +1,4 @@
-"""What every guard has in common: it counts moves, writes down those that are held, and reads their approvals.
+"""The common part of all guards: counting moves, recording held ones, and reading their approvals.
 
 `controllers/schedule` asks about decisions, `controllers/override` about replicas that overrides lower,
 `controllers/follower` about followers that leave their workloads, and `delivery` about deletions of data. The

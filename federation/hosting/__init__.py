@@ -1,4 +1,4 @@
-"""What the host needs from the federation, and what an embedded API server does by itself.
+"""Parts that the host needs from the federation, and parts that an embedded API server has by itself.
 
 For every host, `definitions.py` has our kinds, `roles.py` the rights of users, and `admissionplugins.py` the admission
 in code; they collect those of leaf features. For an existing Kubernetes API server, `manifests.py` describes the

@@ -1,4 +1,4 @@
-"""What a process serves itself when the host is another API server: admission, the federation's HTTP API, health.
+"""The HTTP endpoint of a process whose host is another API server: admission, the federation's HTTP API, health.
 
 The host authenticates and authorizes nothing here, so this app asks it (`access.py`): a request needs a client
 certificate of the host's CA or a token that the host accepts, and rights on the host. Reviews come from the API server

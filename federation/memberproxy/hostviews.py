@@ -1,4 +1,4 @@
-"""What the host's API serves of members: pods, nodes, their metrics and events, and `federatedclusters/proxy`.
+"""Views of members in the host's API: pods, nodes, their metrics and events, and `federatedclusters/proxy`.
 
 Decision: docs/decisions/0056-pods-of-members-are-read-through.md
 """

@@ -15,7 +15,7 @@ from federation.planning.federatedobject.placements import departed_clusters, ef
 
 
 class Visibility(Protocol):
-    """Which clusters' objects the host shows."""
+    """The clusters whose objects the host shows."""
 
     def clusters(self, namespace: str) -> list[str]:
         """Return the clusters with objects to show in the namespace, "" for any namespace; sorted."""

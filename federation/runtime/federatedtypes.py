@@ -90,7 +90,7 @@ class FederatedTypes:
         return shadowed | self._invalid
 
     def add_listener(self, on_add: Listener, on_remove: Listener) -> Callable[[], None]:
-        """Call `on_add` for every type in force and each later one, `on_remove` for those that go.
+        """Call `on_add` for every type in force and each later one, `on_remove` for removed types.
 
         A changed type is removed and added. Returns a function that ends it.
         """

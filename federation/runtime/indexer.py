@@ -120,7 +120,7 @@ class Cache:
         return [self._peek(*key) for key in self.keys()]
 
     def scan(self) -> Iterator[Object]:
-        """Yield the objects one by one, without those that are removed meanwhile: a list parses all of them at once."""
+        """Yield the objects one by one, without objects removed meanwhile: a list parses all of them at once."""
         for namespace, name in list(self.keys()):
             if name in self._namespaces.get(namespace, ()):
                 yield self._peek(namespace, name)

@@ -173,7 +173,7 @@ class Subscription:
         self._held.setdefault(key, _Held()).writes += 1
 
     def end_write(self, key: Key, base: Object, written: Object | None) -> None:
-        """End a write. The last one passes on the held events, except those of the writes that succeeded."""
+        """End a write. The last one passes on the held events, except events of successful writes."""
         held = self._held[key]
         if written is not None and revision_of(written) > revision_of(base):
             is_complete = not held.is_deferred and not self._is_due(base) and self._is_due(written)

@@ -90,7 +90,7 @@ class WorkQueue(Generic[K]):
         """Waiting keys of a replay."""
         self._getters: deque[asyncio.Future[None]] = deque()
         self._urgent_getters: deque[asyncio.Future[None]] = deque()
-        """Of those that do not take keys of a replay."""
+        """Of the workers that take no keys of a replay."""
         self._idle: list[asyncio.Future[None]] = []
         self._deadlines: dict[K, tuple[float, int]] = {}
         self._timers: list[tuple[float, int, K]] = []
@@ -198,7 +198,7 @@ class WorkQueue(Generic[K]):
         return self.pop(replayed=self.prefers_replayed())
 
     async def wait_ready(self, *, is_urgent: bool = False) -> None:
-        """Wait until a key can be popped, with `is_urgent` one that is not of a replay. No await may come between."""
+        """Wait until a key can be popped, with `is_urgent` a key of no replay. No await may come between."""
         while not (self.has_urgent if is_urgent else self._waiting):
             getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             (self._urgent_getters if is_urgent else self._getters).append(getter)

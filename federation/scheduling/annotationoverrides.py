@@ -38,7 +38,7 @@ _NONE = Preferences()
 def overrides_from_annotations(annotations: Mapping[str, str], preferences: Preferences = _NONE) -> dict[str, Any]:
     """Return the unit's fields that valid annotations set.
 
-    `preferences` is among them when placements are given, completed by those of the policy.
+    `preferences` is among them when placements are given, completed by the policy's preferences.
     """
     fields: dict[str, Any] = {}
     for key, read in _READERS.items():

@@ -82,7 +82,7 @@ class AssumeCache:
     def assume(
         self, key: Hashable, request: Request, before: Mapping[str, int], after: Mapping[str, int], now_s: float
     ) -> None:
-        """Record a unit's decision: replicas that its clusters gain, and assumed ones that they lose again."""
+        """Record a unit's decision: replicas that its clusters gain, and assumed replicas that they lose again."""
         until_s, known = now_s + self._lifetime_s, self._clusters_of.get(key, ())
         changes: list[_Change] = []
         added_first: Changes = []

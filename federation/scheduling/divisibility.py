@@ -13,7 +13,7 @@ from federation.scheduling.engine import Decision, Outcome
 
 
 def with_divided_kind(decision: Decision, attempt: SchedulingAttempt, due: Due) -> Decision:
-    """Return the decision with the placements that its kind allows, or an unsuccessful one that says what to do."""
+    """Return the decision with the placements that its kind allows, or an unsuccessful decision with the remedy."""
     if not decision.is_success or not due.divides:
         return decision
     if not attempt.federated_type.paths.replicas_spec:

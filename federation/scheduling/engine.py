@@ -49,7 +49,7 @@ from federation.scheduling.groupdecision import AllClusters, Choice, TierChoice
 from federation.scheduling.snapshot import Snapshot
 
 Placements = Mapping[str, int | None]
-"""Cluster → replicas; None where the object keeps those of its template."""
+"""Cluster → replicas; None where the object keeps the replicas of its template."""
 
 _FRAMEWORKS_MAX = 64
 _REASONS_MAX = 10

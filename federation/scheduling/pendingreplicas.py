@@ -12,7 +12,7 @@ from federation.scheduling.framework.division import current_replicas
 
 
 def has_unplaced_replicas(decision: Decision) -> bool:
-    """Return whether a later decision may place unplaced replicas; those of sticky units stay unplaced."""
+    """Return whether a later decision may place unplaced replicas; replicas of sticky units stay unplaced."""
     return decision.unplaced > 0 and not decision.unit.sticky
 
 

@@ -115,7 +115,7 @@ def _pod_set(component: ComponentPods) -> PodSet:
 
 
 def node_needs_of(template: Mapping[str, Any]) -> NodeNeeds:
-    """Return the node needs of the object's pods, without those that a member's admission may add."""
+    """Return the node needs of the object's pods, without needs that a member's admission may add."""
     return _node_needs(pod_spec_of(template) or {})
 
 

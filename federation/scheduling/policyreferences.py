@@ -48,7 +48,7 @@ def named_clusters(policy: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _of_terms(at: str, terms: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the clusters that terms select by name; those that they exclude may be gone."""
+    """Yield the clusters that terms select by name; excluded clusters may be gone."""
     for index, term in enumerate(terms):
         for place, expression in enumerate(term.get("matchFields") or ()):
             if expression.get("key") == "metadata.name" and expression.get("operator") == "In":
@@ -171,7 +171,7 @@ def _selectors(policy: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _precedence(policy: Mapping[str, Any]) -> tuple[bool, str, str]:
-    """Return the key by which policies are tried: those of a namespace first, each by name."""
+    """Return the sort key of policies: policies of a namespace first, each by name."""
     metadata = policy["metadata"]
     namespace = str(metadata.get("namespace") or "")
     return not namespace, str(metadata.get("name") or ""), namespace

@@ -192,7 +192,7 @@ def compile_policy(source: Mapping[str, Any]) -> Policy:
 
 
 def compile_valid(sources: Iterable[Mapping[str, Any]]) -> Iterator[Policy]:
-    """Yield the compiled policies, without those that cannot be compiled: the schedule controller reports them."""
+    """Yield the compiled policies, without policies that cannot be compiled: the schedule controller reports them."""
     for source in sources:
         with contextlib.suppress(SelectorError, ValueError, TypeError):
             yield compile_policy(source)

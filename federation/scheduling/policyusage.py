@@ -96,7 +96,7 @@ class PolicyUsage:
         return changed
 
     def propagation_policy_of(self, federated: Object) -> PolicyKey | None:
-        """Return the propagation policy of an object, None without one; a label may name one that does not exist."""
+        """Return the propagation policy of an object, None without one; a label may name a missing policy."""
         ref = self._propagation.match(federated)
         return None if ref is None else PolicyKey(_PROPAGATION[not ref.namespace], ref.namespace, ref.name)
 

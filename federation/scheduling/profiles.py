@@ -31,7 +31,7 @@ class Profiles:
     def hash(self, name: str) -> str:
         """Return the hash of the profile object and its webhooks' configurations.
 
-        It is "" for the default profile and for one that does not exist.
+        It is "" for the default profile and for a profile that does not exist.
         """
         return self._hashes.get(name, "")
 

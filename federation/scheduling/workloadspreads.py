@@ -32,7 +32,7 @@ from federation.scheduling.snapshot import Snapshot
 
 
 class Spread(Protocol):
-    """One WorkloadSpread, compiled for decisions. Methods are pure; `replicas` are those of the workload."""
+    """One WorkloadSpread, compiled for decisions. Methods are pure; `replicas` is the workload's number."""
 
     @property
     def name(self) -> str:

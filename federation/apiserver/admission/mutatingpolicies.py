@@ -39,7 +39,7 @@ Key = tuple[str, str, str]
 
 @dataclass(slots=True)
 class MutationPass:
-    """What the policies did to one request."""
+    """The effect of the policies on one request."""
 
     request: AdmissionRequest
     budget: PatchBudget

@@ -46,7 +46,7 @@ class Mutation:
 
 @dataclass(frozen=True, slots=True)
 class Mutations:
-    """What only a MutatingAdmissionPolicy has."""
+    """The parts that only a MutatingAdmissionPolicy has."""
 
     entries: tuple[Mutation, ...]
     is_reinvoked: bool

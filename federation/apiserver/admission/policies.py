@@ -59,7 +59,7 @@ class PolicyBinding:
     resources: MatchResources
     param_ref: ParamRef | None
     actions: tuple[str, ...]
-    """What a failed validation does; () for a MutatingAdmissionPolicyBinding."""
+    """The effects of a failed validation; () for a MutatingAdmissionPolicyBinding."""
 
 
 class TimeBudget:

@@ -1,4 +1,4 @@
-"""Who may use devices as an administrator, allocate them, and report their status, as kube-apiserver checks it.
+"""Rights to use devices as an administrator, to allocate them and to report their status, as in kube-apiserver.
 
 The right to write the status of a claim is not enough. Allocation needs the same verb on `resourceclaims/binding`, the
 status of a driver's devices needs `arbitrary-node:VERB` on `resourceclaims/driver`, or `associated-node:VERB` for a

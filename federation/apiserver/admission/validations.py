@@ -31,7 +31,7 @@ class Validation:
 
 @dataclass(frozen=True, slots=True)
 class Validations:
-    """What only a ValidatingAdmissionPolicy has."""
+    """The parts that only a ValidatingAdmissionPolicy has."""
 
     entries: tuple[Validation, ...]
     audit_annotations: tuple[tuple[str, Expression], ...]

@@ -46,7 +46,7 @@ _ATTEMPTS_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class RBACOptions:
-    """What the owner of an API server adds to Kubernetes' roles. The defaults are Kubernetes' own."""
+    """Additions to Kubernetes' roles by the owner of an API server. The defaults add nothing."""
 
     rules: Mapping[str, Rules] = field(default_factory=dict)
     """Additional rules of the default roles `view`, `edit` and `admin`, by role."""

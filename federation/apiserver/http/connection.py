@@ -84,7 +84,7 @@ class Connection(HttpToolsProtocol, Admitted):
         self._idle_check: asyncio.TimerHandle | None = None
         self._refusal = 0
         self._read_bytes = 0
-        """What the client had read at the last check."""
+        """The number of bytes that the client had read at the last check."""
         self._stall_check: asyncio.TimerHandle | None = None
         self._drain_deadline: asyncio.TimerHandle | None = None
         self._body_deadline: asyncio.TimerHandle | None = None

@@ -19,7 +19,7 @@ from federation.apiserver.http.asgi import Request
 _log = structlog.get_logger(__name__)
 
 HIDDEN = "Internal error occurred: see the server's log"
-"""What a client learns about an exception that no module foresaw."""
+"""The message for an exception that no module foresaw."""
 
 
 def method_not_allowed() -> MethodNotAllowed:

@@ -45,7 +45,7 @@ class ClientSocket(WebSocket, Protocol):
     """The connection of a client, which waits for an answer to its handshake."""
 
     subprotocols: Sequence[str]
-    """What the client offers, without its token."""
+    """The subprotocols that the client offers, without its token."""
 
     async def accept(self, subprotocol: str) -> None:
         """Answer the handshake; "" for no subprotocol."""

@@ -62,7 +62,7 @@ class APIEntry:
 
 @dataclass(frozen=True, slots=True)
 class RemoteDocuments:
-    """What the server of a group version serves: entries of an APIVersionDiscovery, and the hash of its OpenAPI."""
+    """The documents of a group version's server: entries of an APIVersionDiscovery, and the hash of its OpenAPI."""
 
     resources: tuple[Mapping[str, Any], ...] = ()
     is_fresh: bool = False

@@ -1,4 +1,4 @@
-"""Which servers serve this database: each renews a Lease in kube-system with its address, like kube-apiserver.
+"""The servers of this database: each renews a Lease in kube-system with its address, like kube-apiserver.
 
 A Lease counts until it was not renewed for its duration, by the clock of the server that looks at it.
 """

@@ -28,7 +28,7 @@ SYSTEM_PRIORITIES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PriorityClass:
-    """What a PriorityClass says about pods."""
+    """The part of a PriorityClass that matters to pods."""
 
     value: int
     preemption_policy: str
@@ -97,7 +97,7 @@ def keep_priority(spec: Fields, old: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeClass:
-    """What a RuntimeClass adds to pods."""
+    """The overhead and scheduling fields that a RuntimeClass adds to pods."""
 
     overhead: Mapping[str, Any] | None
     node_selector: Mapping[str, str]

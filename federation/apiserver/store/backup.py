@@ -63,7 +63,7 @@ Transform = Callable[[str, bytes], bytes]
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a backup says about itself."""
+    """The description that a backup contains."""
 
     created_at: datetime
     written_by: str

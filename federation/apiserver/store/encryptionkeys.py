@@ -28,7 +28,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class EncryptionOptions:
-    """What is encrypted, and the source of the keys; without a source nothing is encrypted."""
+    """The encrypted resources, and the source of the keys; without a source nothing is encrypted."""
 
     key_file: Path | None = None
     """File with the keys; only its owner may have access to it."""

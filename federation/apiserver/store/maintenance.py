@@ -55,7 +55,7 @@ _CHUNK = 500
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a check found."""
+    """The findings of a check."""
 
     version: int
     compat: int

@@ -71,4 +71,4 @@ class StoreOptions:
     """PostgreSQL only. How often to query other processes' writes without a notification."""
 
     encryption: EncryptionOptions = field(default_factory=EncryptionOptions)
-    """Which values are encrypted, and the source of the keys."""
+    """The encrypted resources, and the source of the keys."""

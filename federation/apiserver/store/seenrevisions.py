@@ -1,4 +1,4 @@
-"""What a process has seen of its database: a file beside its keys, so that an older database is recognised.
+"""The newest revision that a process has seen, in a file beside its keys, so that an older database is recognised.
 
 A database that was restored by other means than `fedctl restore`, or another one at the same address, looks like the
 newest state. Controllers would revert and remove in members what was done since. The start compares the database with

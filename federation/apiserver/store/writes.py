@@ -36,7 +36,7 @@ class Write:
     frees_space: bool = False
     """Whether the space quota allows it: a deletion or a step towards one."""
     fence: Fence | None = None
-    """What must be stored for the write to happen."""
+    """The state that must be stored for the write to happen."""
 
 
 class Change(NamedTuple):

@@ -101,7 +101,7 @@ Options = WriteOptions | DeleteOptions
 
 
 class Charge(Protocol):
-    """What one write added to the usage of its namespace before it was stored."""
+    """The usage that one write added to its namespace before it was stored."""
 
     async def settle(self, revision: int) -> None:
         """Record that the write is stored at `revision`."""

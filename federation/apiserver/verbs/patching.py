@@ -78,7 +78,7 @@ class Patch:
 
 
 SCALE: Final = ("autoscaling/v1", "Scale")
-"""What is patched at the subresource `scale`."""
+"""The target of a patch of the subresource `scale`."""
 
 
 def parse_patch(

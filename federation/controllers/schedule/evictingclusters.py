@@ -34,7 +34,7 @@ class EvictingClusters:
         self._disruptions: dict[Key, Mapping[str, datetime]] = {}
         """The clusters that waves of rollouts are changing, by rollout."""
         self._blocked: dict[str, tuple[datetime, Blocked | None]] = {}
-        """What the ClusterDisruptionBudgets said about a drained cluster, and when."""
+        """The last answer of the ClusterDisruptionBudgets about a drained cluster, with its time."""
         self._begun: set[str] = set()
         """The clusters whose drain the budgets have allowed."""
         self._halt: Halt | None = None

@@ -98,7 +98,7 @@ class Reconciler:
         self._unfinished: set[Key] = set()
         """Objects that are reconciled again though nothing changed: after a failure, or at a progress deadline."""
         self._invalid: dict[Key, tuple[str, ...]] = {}
-        """What members report of an object and cannot be; objects without such reports are missing."""
+        """Impossible reports of members, by object; objects without such reports are missing."""
         self._takes_annotations: dict[Resource, bool] = {}
         self._started_s: float | None = None
 

@@ -1,1 +1,1 @@
-"""What the host says about a delivery: sources, admission, followers, guards and Leftovers."""
+"""The host's part of a delivery: sources, admission, followers, guards and Leftovers."""

@@ -259,6 +259,6 @@ class HostAdmission:
 
 
 def _version(configuration: Object) -> tuple[str, int]:
-    """Return what changes with every change but that of a status."""
+    """Return the uid and generation of a configuration: a change of its status keeps both."""
     metadata = configuration["metadata"]
     return metadata.get("uid", ""), metadata.get("generation", 0)

@@ -106,7 +106,7 @@ class Tombstones:
             self._written[record.record_name] = written
 
     async def remove(self, record: Record) -> None:
-        """Delete the record that was read; one that was written since stays."""
+        """Delete the record that was read; a newer record stays."""
         with contextlib.suppress(NotFound, Conflict):
             await self._client.delete(LEFTOVERS, record.record_name, resource_version=record.revision)
             self._written.pop(record.record_name, None)

@@ -1,1 +1,1 @@
-"""What is known of the member objects, and the operations that write them."""
+"""The known state of member objects, and the operations that write them."""

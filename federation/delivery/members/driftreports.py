@@ -1,4 +1,4 @@
-"""What sync does about drift besides correcting it: count it, and tell users once per burst.
+"""Reports of corrected drift: each correction counts, and each burst emits one Event.
 
 What counts as a correction, and when corrections pause, is in `rules`; the record of a member object has its last
 corrections. `memberoperations.py` reports each correction that was made.

@@ -14,7 +14,7 @@ ByCluster = TypeVar("ByCluster", bound=dict[str, Any] | set[str])
 
 
 class KeptState:
-    """What delivery keeps in memory by federated object and by cluster."""
+    """State that delivery keeps in memory by federated object and by cluster."""
 
     def __init__(self) -> None:
         self._by_object: list[Callable[[Key], object]] = []
@@ -45,7 +45,7 @@ class KeptState:
         self._by_cluster += callbacks
 
     def forget_object(self, key: Key, *, is_deleting: bool = False) -> None:
-        """Forget a deleted object, or what concerns the delivery of one that `is_deleting`."""
+        """Forget a deleted object; with `is_deleting`, keep the state of its deletion."""
         for remove in self._by_object if is_deleting else (*self._by_object, *self._of_deletion):
             remove(key)
 

@@ -51,7 +51,7 @@ class _Cluster:
         return self.pending.get(key) or self.history.get(key) or NOTHING_KNOWN
 
     def overdue(self, now_s: float) -> list[MemberKey]:
-        """Return the objects whose records are overdue; those that were acknowledged later cannot be."""
+        """Return the objects whose records are overdue; later acknowledgements cannot be."""
         found = []
         for key, since_s in self.unshown.items():
             if now_s - since_s < PATIENCE_S:

@@ -61,7 +61,7 @@ class Outcome:
     """Whether the answer contains everything that was sent; see `rules/memberrecord.py`."""
     retry_after_s: float = 0.0
     correction: Correction | None = None
-    """What an apply corrected in the object, None when it corrected nothing."""
+    """The fields that an apply corrected in the object, None when it corrected nothing."""
 
     @property
     def is_ok(self) -> bool:
@@ -294,7 +294,7 @@ def unanswered(message: str) -> Outcome:
 
 
 def _failed(status: ClusterStatus, error: ApiError | ClusterError, kind: str = "") -> Outcome:
-    """Return the outcome of an error; for a write, `kind` is that of the object."""
+    """Return the outcome of an error; for a write, `kind` is the kind of the object."""
     if isinstance(error, ClusterError):
         return unanswered(str(error))
     if isinstance(error, AlreadyExists):

@@ -34,7 +34,7 @@ BRIEF_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What one reconcile wants to achieve: the object, and where it should be."""
+    """The aim of one reconcile: the object, and its clusters."""
 
     key: Key
     subject: Subject
@@ -47,13 +47,13 @@ class Aim:
     waits: Mapping[str, tuple[ClusterStatus, str]] = field(default_factory=dict)
     """The status and message of clusters whose step is not the last one."""
     run: str = ""
-    """What tells this run from others, "" for an object that does not run to completion."""
+    """The id of this run, "" for an object that does not run to completion."""
     is_last_look: bool = False
     """Whether the object is deleted and no cache shows it any more: then the members themselves are asked."""
 
     @property
     def owner(self) -> str:
-        """The uid of a federated object that is being deleted, "" for one that may be written again."""
+        """The uid of a federated object that is being deleted, "" if it may be written again."""
         return str(self.subject.federated["metadata"].get("uid", "")) if self.is_deleted else ""
 
     @property
@@ -63,7 +63,7 @@ class Aim:
 
 
 class Known(NamedTuple):
-    """What a reconcile knows of its object in one cluster beyond caches and records."""
+    """Facts about an object in one cluster that no cache and no record has."""
 
     finished: Mapping[str, Any] | None = None
     """The published evidence that it has finished there."""
@@ -76,7 +76,7 @@ class Known(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What is published of a cluster: its status, the generation of the member object that it describes, and why."""
+    """The published result for a cluster: its status, the generation of the described member object, and the reason."""
 
     status: ClusterStatus
     generation: int
@@ -99,7 +99,7 @@ class Propagation:
     decisions: dict[str, Decision] = field(default_factory=dict)
     """The last decision by cluster."""
     results: dict[str, Result] = field(default_factory=dict)
-    """What is known by cluster, which operations that end make newer than the decision."""
+    """The result by cluster; an operation that ends replaces the result of its decision."""
     finished: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """The evidence that the object has finished, by cluster; it begins with what is published."""
     started_runs: dict[str, Mapping[str, Any]] = field(default_factory=dict)

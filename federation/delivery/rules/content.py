@@ -1,4 +1,4 @@
-"""What one member object should be now, compared with what it is: rendered, stepped, with retained fields. Pure.
+"""The desired content of one member object, compared with the present one: rendered, stepped, retained. Pure.
 
 `compute_content` is for the delivery, `fedctl diff` and `fedctl why` alike. A cluster that has left the placement and
 keeps replicas for a while should be as it is, with that number of replicas.
@@ -81,7 +81,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a member object should be, and how far it is from that.
+    """The desired content of a member object, and its difference from the present one.
 
     `problem` is the status and message of content that does not exist: only another template or other overrides help.
     """

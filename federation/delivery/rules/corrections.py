@@ -29,7 +29,7 @@ class Correction:
 
 
 class News(NamedTuple):
-    """What began with a correction."""
+    """Whether a correction began a burst, a pause or a fight."""
 
     begins_burst: bool
     begins_pause: bool

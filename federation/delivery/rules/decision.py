@@ -13,7 +13,7 @@ from federation.planning.rendering.verdicts import Verdict
 
 
 class Question(StrEnum):
-    """What must be known before the decision can be another one."""
+    """A question whose answer can change the decision."""
 
     LOOK_UP = "whether a member without a complete cache has the object"
     CONFIRM = "whether the member has the object"
@@ -24,7 +24,7 @@ class Question(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do about one object in one cluster.
+    """The decision about one object in one cluster.
 
     `status` is None for a cluster that has nothing of the object and needs nothing. With an operation, it is the status
     until the operation has ended.

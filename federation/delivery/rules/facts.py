@@ -29,11 +29,11 @@ SCALER = "scaler"
 
 
 class Held(NamedTuple):
-    """What the host's admission holds a write back for; `verdict` is None while there has never been one."""
+    """The admission answer that holds a write back; `verdict` is None while there has never been one."""
 
     verdict: Verdict | None
     is_open: bool
-    """Whether the host has to be asked: the verdict, if any, is that of an earlier answer."""
+    """Whether the host has to be asked: the verdict, if any, comes from an earlier answer."""
     recheck_after_s: float | None = None
 
 
@@ -75,11 +75,11 @@ class Facts:
     is_kept: bool = False
     """Whether objects of the kind are deleted only with their source (planning/leftovers/strays.py)."""
     owner: str = ""
-    """The uid of the federated object that is being deleted, "" for one that lives on."""
+    """The uid of the federated object if it is being deleted, else ""."""
     # -- the member object
     observed: ObservedObject = ABSENT_OBJECT
     sight: Sight = CLEAR_SIGHT
-    """What is wrong with the cache of the kind."""
+    """Problems of the cache of the kind."""
     kind: str = ""
     """Version and kind of the object, for messages."""
     live: Object | None = None
@@ -110,7 +110,7 @@ class Facts:
 
     @cached_property
     def exists(self) -> bool:
-        """Whether the member has the object; one that only shares its name does not count."""
+        """Whether the member has the object; another object of its name does not count."""
         return self.observed.exists and not self.observed.derived_service_mismatch
 
     @cached_property
@@ -204,12 +204,12 @@ class Facts:
 
     @cached_property
     def content(self) -> Content:
-        """What the object should be now."""
+        """The desired content of the object."""
         return self.find_content()
 
     @cached_property
     def held(self) -> Held | None:
-        """What the host's admission holds the write back for, None when it may leave."""
+        """The admission answer that holds the write back, None when it may leave."""
         return self.find_held()
 
     @cached_property

@@ -42,7 +42,7 @@ class MemberKey(NamedTuple):
 
 
 class State(StrEnum):
-    """What is known of a member object beyond its cache."""
+    """The state of a member object beyond its cache."""
 
     CACHED = "Cached"
     """Nothing: the cache has all that is known."""
@@ -59,7 +59,7 @@ class State(StrEnum):
 
 
 class Event(StrEnum):
-    """What changes the state of a record."""
+    """Events that change the state of a record."""
 
     WRITTEN = "write answered"
     UNANSWERED = "write unanswered"
@@ -159,7 +159,7 @@ class Scaler(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """What a member may act by until it has observed the last write, and the hash of that write."""
+    """The content that a member may act on until it has observed the last write, and the hash of that write."""
 
     unobserved: Unobserved
     hash: str
@@ -178,7 +178,7 @@ class Drifted:
 
 @dataclass(frozen=True, slots=True)
 class MemberRecord:
-    """What is known of one member object beyond the member's cache. Times are monotonic seconds."""
+    """Facts about one member object beyond the member's cache. Times are monotonic seconds."""
 
     state: State = State.CACHED
     written: Object | None = None
@@ -186,7 +186,7 @@ class MemberRecord:
     deleted_uid: str = ""
     """The uid of the object whose deletion was accepted, while the cache may still show it."""
     owner: str = ""
-    """The uid of the federated object that is deleted together with it, "" for one that lives on."""
+    """The uid of the federated object if it is deleted together with it, else ""."""
     since_s: float = 0.0
     """When the write or deletion was acknowledged that the cache does not show, or the member confirmed it last."""
     confirmations: int = 0
@@ -209,7 +209,7 @@ class MemberRecord:
     finished: Object | None = None
     """The evidence that an object which left the cache had finished; it may belong to an earlier run."""
     sent: Sent | None = None
-    """What the member's controller has not observed yet, of divided workloads."""
+    """The content that the member's controller has not observed yet, of divided workloads."""
     scaler: Scaler | None = None
     drifted: Drifted | None = None
     absent_since_s: float | None = None
@@ -367,7 +367,7 @@ class MemberRecord:
         return bool(found["metadata"].get("uid") == self.deleted_uid)
 
     def _is_written(self, found: Object) -> bool:
-        """Return whether the object is the one that our write left, as far as its content tells."""
+        """Return whether the object's content is the content of our write."""
         written = (self.written or {}).get("metadata", {})
         held, ours = (each.get("annotations") or {} for each in (found["metadata"], written))
         is_same = found["metadata"].get("uid") == written.get("uid")
@@ -403,7 +403,7 @@ def generation_of(obj: Object | None) -> int:
 
 
 def diagram() -> str:
-    """Return the transitions as a state diagram of Mermaid, without those that change nothing."""
+    """Return the transitions that change something as a state diagram of Mermaid."""
     lines = ["stateDiagram-v2", f"    [*] --> {State.CACHED}"]
     for state, following in TRANSITIONS.items():
         by_next: dict[State, list[Event]] = {}

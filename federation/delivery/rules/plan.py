@@ -1,4 +1,4 @@
-"""What the decision table speaks of: operations, the state of a cluster, the observed object, and whose it is. Pure.
+"""The terms of the decision table: operations, the state of a cluster, the observed object, and whose it is. Pure.
 
 The decision itself is in `decide.py`.
 """
@@ -92,7 +92,7 @@ UNKNOWN_OBJECT = ObservedObject(lookup_failed=True)
 
 
 class Sight(NamedTuple):
-    """What is wrong with the cache of a kind in a cluster."""
+    """Problems of the cache of a kind in a cluster."""
 
     is_served: bool = True
     """Whether the cluster serves the kind, as far as its last answer tells."""

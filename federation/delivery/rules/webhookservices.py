@@ -1,4 +1,4 @@
-"""Which services a member's API server will call for an object, and whether pods behind them are ready. Pure.
+"""The services that a member's API server calls for an object, and whether pods behind them are ready. Pure.
 
 A webhook configuration that arrives before its pods refuses what it matches, their own Deployment among it. So it is
 created after they are ready; `host/servicewait.py` limits the time.

@@ -1,4 +1,4 @@
-"""Which parts of a member's status can be aggregated: a member can report anything. Pure.
+"""The parts of a member's status that can be aggregated: a member can report anything. Pure.
 
 The sums and conditions of a source object combine all members, and its API server refuses a status with a wrong value.
 So what cannot be is left out field by field, and named for the condition StatusAggregated; the rest counts. What the

@@ -59,7 +59,7 @@ _READY: ScalingCondition = ("True", "ReadyForNewScale", "recommended size matche
 
 @dataclass(slots=True)
 class History:
-    """What one autoscaler recommended and did lately; times are seconds of a monotonic clock."""
+    """The latest recommendations and actions of one autoscaler; times are seconds of a monotonic clock."""
 
     recommendations: list[tuple[float, int]] = field(default_factory=list)
     changes: list[tuple[float, int]] = field(default_factory=list)

@@ -35,7 +35,7 @@ NO_FLOOR = Floor()
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """What one replica costs by cluster (None: unknown), which clusters can be reclaimed, and when a move pays."""
+    """Prices of a replica by cluster (None: unknown), clusters that can be reclaimed, the saving that a move needs."""
 
     each: Mapping[str, int | None]
     spot: frozenset[str] = frozenset()

@@ -17,7 +17,7 @@ RATE_MAX = 10**9
 _UNIT_OF = {"cpu": 1000, "memory": 2**30, "ephemeral-storage": 2**30}
 """Amounts of a request in one unit of a rate: cores of thousandths, GiB of bytes; others are counted."""
 _LEAST = {"cpu": 100, "memory": 200 * 2**20}
-"""What a replica without requests counts as, as in kube-scheduler; otherwise such replicas would be free everywhere."""
+"""Requests assumed for a replica without requests, as in kube-scheduler; otherwise it would be free everywhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Standing(StrEnum):
-    """What a status means for somebody who looks at the object."""
+    """The meaning of a status for somebody who looks at the object."""
 
     CURRENT = "current"
     """Nothing is to be done."""

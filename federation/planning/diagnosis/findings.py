@@ -67,11 +67,11 @@ class Facts:
     leftovers: int = 0
     holds: int = 0
     causes: Sequence[Mapping[str, Any]] = ()
-    """What is behind the problems of objects, as `/federation/v1/objects` counts it."""
+    """The causes of the problems of objects, as `/federation/v1/objects` counts them."""
     host_skew_s: float | None = None
     """How far the host's clock is ahead of this machine's."""
     missing: Sequence[str] = field(default=())
-    """What the user may not read."""
+    """The resources that the user may not read."""
     unread: frozenset[str] = frozenset()
     """Those of `OF_METRICS`, `OF_CLUSTERS` and `OF_CONFIGURATIONS` that the user may not read."""
     failures: Sequence[str] = field(default=())

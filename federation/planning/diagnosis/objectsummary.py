@@ -45,7 +45,7 @@ class Attention(StrEnum):
 
 
 class Cause(NamedTuple):
-    """What is behind a problem: objects with the same attention and subject have the same cause."""
+    """The cause of a problem: objects with the same attention and subject have the same cause."""
 
     attention: Attention
     subject: str

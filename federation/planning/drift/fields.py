@@ -43,7 +43,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who wrote a field last: the manager, the operation ("Apply" or "Update") and the time in RFC 3339.
+    """The last writer of a field: the manager, the operation ("Apply" or "Update") and the time in RFC 3339.
 
     Operation and time are "" when the member does not tell them.
     """

@@ -24,7 +24,7 @@ _MALFORMED = (SelectorError, ValueError, TypeError, KeyError, OverflowError, Zon
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Which budget does not allow a drain, and why; `until` is when its next window opens, if that is the reason."""
+    """A budget that does not allow a drain, and the reason; `until`: its next window, if that is the reason."""
 
     budget: str
     message: str
@@ -33,7 +33,7 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class BudgetedCluster:
-    """What budgets need of a cluster: its labels, whether it is ready, and since when drains and waves disrupt it."""
+    """The part of a cluster that budgets need: labels, readiness, and since when drains and waves disrupt it."""
 
     name: str
     labels: Mapping[str, str]

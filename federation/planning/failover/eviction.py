@@ -12,7 +12,7 @@ Placement = Mapping[str, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """What is written: the placement, the replicas that leave by cluster, and those that stay there."""
+    """The written result: the placement, the replicas that leave by cluster, and those that stay there."""
 
     placement: dict[str, int | None]
     moved: dict[str, int] = field(default_factory=dict)

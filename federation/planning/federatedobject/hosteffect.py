@@ -1,4 +1,4 @@
-"""Which objects act on the host's API server, and which are data of it that act in members. Pure.
+"""The objects that act on the host's API server, and those that only act in members. Pure.
 
 Kinds such as webhook configurations act on the API server that stores them. The objects that policies deliver are
 meant for members, where their services run, so they are data on the host unless a label says otherwise

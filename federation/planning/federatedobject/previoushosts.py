@@ -28,7 +28,7 @@ class PreviousHost(StrEnum):
 DOMAINS = {PreviousHost.KARMADA: KARMADA_DOMAIN, PreviousHost.KUBEADMIRAL: "kubeadmiral.io"}
 """The domains of their labels, annotations and finalizers."""
 _NAMESPACES = {PreviousHost.KARMADA: "karmada", PreviousHost.KUBEADMIRAL: "kube-admiral"}
-"""What the namespaces of their Leases begin with."""
+"""The prefix of the namespaces of their Leases."""
 _KARMADA_MARKS = ("karmada.io/managed", "work.karmada.io/name", "resourcetemplate.karmada.io/uid")
 _PROBE_AGE_MAX = timedelta(seconds=100)
 """KubeAdmiral probes every 30 s and takes a cluster for lost after 100 s."""

@@ -37,7 +37,7 @@ class GuardOptions:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cause:
-    """What moves have in common: the kind, namespace and name of a policy, a FederatedTypeConfig or a cluster."""
+    """The common cause of moves: the kind, namespace and name of a policy, a FederatedTypeConfig or a cluster."""
 
     kind: str
     namespace: str

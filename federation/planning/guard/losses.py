@@ -1,4 +1,4 @@
-"""What a scheduling decision takes away from clusters, and the placement of an object whose decision is held. Pure.
+"""Losses of clusters by a scheduling decision, and the placement of an object whose decision is held. Pure.
 
 Placements are cluster → replicas; None stands for the replicas of the template (Duplicate mode).
 """
@@ -25,7 +25,7 @@ _WORDS = frozenset(("replicaCount", "schedulingAnnotationsHash"))
 
 
 class Blame(StrEnum):
-    """What a move is counted for."""
+    """The kinds of causes that a move counts for."""
 
     POLICY = "policy"
     PROFILE = "profile"

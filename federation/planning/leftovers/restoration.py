@@ -1,4 +1,4 @@
-"""What a restore of a backup means for member objects: those of the time between are unknown to the host. Pure.
+"""Member objects after a restore of a backup: the host does not know the objects of the time between. Pure.
 
 The restore writes both times on the system namespace. A member object created between them may be one that the host
 knew and has forgotten, so it is reported instead of removed. A deletion that began before the restore was meant for an

@@ -26,7 +26,7 @@ _KEPT = frozenset(
 
 
 class StrayAction(StrEnum):
-    """What happens to the object."""
+    """The action on a stray object."""
 
     DELIVERED = "delivered"
     """A federated object delivers it, or sync removes it already."""

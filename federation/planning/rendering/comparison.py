@@ -1,4 +1,4 @@
-"""What a member has of the fields that the federation owns, for people: `fedctl render` and `fedctl diff`. Pure.
+"""The member's values of the fields that the federation owns, for `fedctl render` and `fedctl diff`. Pure.
 
 `owned_part` reduces a live object to the fields of an applied configuration: defaults, allocated values and fields of
 other owners are left out. A field that is written differently and means the same takes the configuration's spelling.

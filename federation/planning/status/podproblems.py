@@ -12,7 +12,7 @@ _MESSAGE_LENGTH_MAX = 256
 
 
 class PodProblem(NamedTuple):
-    """What is wrong with a pod; `is_broken`: its containers crash, or cannot start."""
+    """The problem of a pod; `is_broken`: its containers crash, or cannot start."""
 
     text: str
     is_broken: bool = False

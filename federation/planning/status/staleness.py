@@ -1,4 +1,4 @@
-"""What is known of an object in clusters that do not answer: its last known status, marked as such. Pure.
+"""The status of an object in clusters that do not answer: the last known one, marked as such. Pure.
 
 Last known values still count, because a lost connection is not a lost workload. They never count for more replicas than
 the placement wants in their cluster now, and the condition StatusStale names the clusters.

@@ -21,7 +21,7 @@ UNKNOWN_PODS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Unobserved:
-    """What was sent to a member, and what it had before, while its controller has not observed the last write."""
+    """The sent and the earlier content of a member object whose controller has not observed the last write."""
 
     low: int
     """The fewest replicas."""
@@ -70,7 +70,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to write to one cluster now."""
+    """The next write to one cluster."""
 
     replicas: int
     gets_template: bool = True
@@ -147,7 +147,7 @@ class _Share:
 
 @dataclass(slots=True)
 class _Budget:
-    """What is left; negative when it is exceeded."""
+    """The rest of the budget; negative when it is exceeded."""
 
     surge: int
     unavailable: int

@@ -1,4 +1,4 @@
-"""Which template revisions sync may deliver to clusters that have the object already, and why a rollout failed. Pure.
+"""The template revisions that sync may deliver to clusters with the object, and the failure of a rollout. Pure.
 
 A federated object whose policies have waves carries their rules in an annotation (`planning/waves/waverules.py`). Then
 a cluster keeps its pod template until `features/waves` approves the new one.

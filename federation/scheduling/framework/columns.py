@@ -16,7 +16,7 @@ from federation.scheduling.framework.types import Cluster
 _UNUSED_VERSIONS_MAX = 30
 """A column is kept up to date while it was read within so many reports of each cluster, some minutes."""
 _COLUMNS_MAX = 128
-"""With more columns, the one that was not read for the longest time is removed."""
+"""With more columns, the least recently read column is removed."""
 
 
 @dataclass(slots=True)

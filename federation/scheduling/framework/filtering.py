@@ -50,7 +50,7 @@ class _Rejections:
 
 
 class _FilterResults(CachedResult):
-    """Results by position: `for_new` for clusters that do not run the unit, `for_current` for those that do.
+    """Results by position: `for_new` for clusters without the unit, `for_current` for clusters that run it.
 
     `unknown_current` are the positions without a result for current clusters, `unknown_leading` those without one of
     the leading filters; at `differing` the results for new and current clusters are not equal.
@@ -214,7 +214,7 @@ class FilterRunner:
         positions: Sequence[int],
         indexes: Iterable[int],
     ) -> Iterable[Rejection]:
-        """Return the rejections by the filters with these indexes; those that depend on `current` get that unit."""
+        """Return the rejections by the filters with these indexes; filters that depend on `current` get that unit."""
         rejections: dict[int, Rejection] = dict.fromkeys(positions)
         for index in indexes:
             if not positions:
@@ -262,7 +262,7 @@ def _split_by_status(
 
 
 def _current_positions(unit: SchedulingUnit, clusters: Sequence[Cluster], positions: Iterable[int]) -> list[int]:
-    """Return those of the positions whose clusters run the unit."""
+    """Return the positions whose clusters run the unit."""
     return sorted([at for at in positions if clusters[at].name in unit.current])
 
 

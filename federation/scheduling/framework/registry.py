@@ -59,7 +59,7 @@ def factory_of(plugin_class: type[Any]) -> Factory:
 
 
 def load_plugins(entries: Iterable[EntryPoint] | None = None) -> PluginRegistry:
-    """Return the installed plugins, or those of `entries`; PluginError for import failures and duplicates."""
+    """Return the installed plugins, or the plugins of `entries`; PluginError for import failures and duplicates."""
     found = entry_points(group=GROUP) if entries is None else entries
     factories: dict[str, Factory] = {}
     for entry in sorted(found, key=lambda entry: (entry.name, entry.value)):

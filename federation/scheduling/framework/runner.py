@@ -75,7 +75,7 @@ class Framework:
         return self._score_runner.run(cycle, filtered)
 
     def run_select(self, cycle: SchedulingCycle, scored: ScoreResult) -> Exchange[ClusterGroup]:
-        """Return the clusters that the chain of select plugins selects, in order, and those that stay selected."""
+        """Return the clusters that the chain of select plugins selects, in order, and clusters that stay selected."""
         selected = yield from self._select(cycle, scored)
         return prefer_room(cycle, scored.totals, keep_clusters(cycle, scored.totals, selected))
 

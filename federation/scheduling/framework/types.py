@@ -251,7 +251,7 @@ class CustomMigration:
 
 
 class Quota(Protocol):
-    """What the unit's namespace may still use in all clusters together."""
+    """The part of the quota that the unit's namespace may still use in all clusters together."""
 
     def excess(self, replicas: Mapping[str, int]) -> str:
         """Return the quota that these replicas by cluster exceed, with the reason; "" when they fit."""

@@ -1,4 +1,4 @@
-"""Find the federated objects that a change affects: those that the controllers would reconcile because of it.
+"""Find the federated objects that a change affects: the controllers would reconcile them because of it.
 
 A superset is correct: an object whose inputs are unchanged keeps its placement, and costs only time. Changes that do
 not requeue every object (free resources of a member) affect unschedulable objects only, as in the controllers.
@@ -36,7 +36,7 @@ _OVERRIDE_LABELS = (names.OVERRIDE_POLICY_LABEL, names.CLUSTER_OVERRIDE_POLICY_L
 
 
 def is_unschedulable(federated: Mapping[str, Any]) -> bool:
-    """Return whether the object's last decision was unsuccessful; one that a quota only limited was successful."""
+    """Return whether the object's last decision was unsuccessful; a decision that a quota limited is successful."""
     condition = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED) or {}
     is_limited = condition.get("reason") == Outcome.QUOTA_EXCEEDED and placement_of(federated, names.GLOBAL_SCHEDULER)
     return condition.get("status") == "False" and not is_limited

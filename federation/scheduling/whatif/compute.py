@@ -186,7 +186,7 @@ def _subjects(
     *,
     is_everything: bool,
 ) -> dict[tuple[str, str], _Subject]:
-    """Return the federated objects to compute, by namespace and name; those of changed sources first."""
+    """Return the federated objects to compute, by namespace and name; objects of changed sources first."""
     subjects: dict[tuple[str, str], _Subject] = {}
     for change in changes:
         type_ = state.types.get((change.resource.api_version, change.resource.kind))

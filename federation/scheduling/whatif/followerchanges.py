@@ -69,7 +69,7 @@ class FollowerChanges:
         self._affected |= dict.fromkeys(sorted(self._index.put(identity, lead.followers)))
 
     def _record_secrets_of(self, follower: Identity, federated: Mapping[str, Any] | None) -> None:
-        """Update the relations of the workloads that take its Secrets along, None for one that is deleted."""
+        """Update the relations of the workloads that take its Secrets along; None if it is deleted."""
         before = self._with_secrets.pop(follower, None)
         if federated is not None:
             self._with_secrets[follower] = federated

@@ -65,7 +65,7 @@ Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ObjectChange:
-    """One object before and after: `before` is None for a new one, `after` for one that is deleted."""
+    """One object before and after: `before` is None for a new object, `after` for a deleted one."""
 
     resource: Resource
     namespace: str
@@ -83,7 +83,7 @@ def title_of(resource: Resource, namespace: str, name: str) -> str:
 
 
 class ObjectSet:
-    """Objects by kind and name: those of `CONTEXT` and `FEDERATED`."""
+    """Objects of `CONTEXT` and `FEDERATED` by kind and name."""
 
     def __init__(self, objects: Mapping[Resource, Iterable[Object]]) -> None:
         self._objects: dict[Resource, dict[Name, Object]] = {

@@ -129,7 +129,7 @@ class Kinds:
         self._by_plural: dict[tuple[str, str, str], KindInfo] = {}
         self._by_kind: dict[tuple[str, str, str], KindInfo] = {}
         self._by_prefix: dict[str, tuple[KindInfo, ...]] = {}
-        """What `versions_of` has computed; cleared when the kinds change."""
+        """Results of `versions_of`; cleared when the kinds change."""
         self._listeners: list[Callable[[], None]] = []
         for info in builtin:
             self._insert(info)

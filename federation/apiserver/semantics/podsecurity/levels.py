@@ -44,7 +44,7 @@ PRIVILEGED: Final = LevelVersion()
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a namespace enforces, records and warns about."""
+    """The levels that a namespace enforces, records and warns about."""
 
     enforce: LevelVersion = PRIVILEGED
     audit: LevelVersion = PRIVILEGED

@@ -13,7 +13,7 @@ _ROLE_LABEL = "node-role.kubernetes.io/"
 
 @dataclass(slots=True)
 class _PodState:
-    """What the READY, STATUS and RESTARTS cells show."""
+    """The values of the READY, STATUS and RESTARTS cells."""
 
     reason: str
     ready: int = 0

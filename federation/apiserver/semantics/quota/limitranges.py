@@ -1,4 +1,4 @@
-"""What a LimitRange demands of Pods and PersistentVolumeClaims, with the texts of Kubernetes' LimitRanger. Pure.
+"""Checks of Pods and PersistentVolumeClaims against a LimitRange, with the texts of Kubernetes' LimitRanger. Pure.
 
 A LimitRange is parsed once, when it is stored. `admission/limitranges.py` keeps the parsed ones and applies them;
 `strategies/limits.py` defaults and validates the kind itself.

@@ -1,4 +1,4 @@
-"""What an object of any kind uses of a ResourceQuota, without its bytes, and sums and differences of usages.
+"""The usage of a ResourceQuota by an object of any kind, without its bytes, and sums and differences of usages.
 
 Every kind has `count/<plural>.<group>`; some core kinds also have a short name, and pods, services and claims more
 (pkg/quota/v1/evaluator/core). `quota.py` compares a usage with a quota.

@@ -24,7 +24,6 @@ class APIServiceStrategy(Strategy):
     knows_finalizers = False
     allow_unconditional_update = False
     status_always: ClassVar[StatusFields] = {}
-    status_keeps_annotations = True
 
     name_problems = staticmethod(nameformats.path_segment)
 

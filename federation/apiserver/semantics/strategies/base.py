@@ -54,7 +54,7 @@ class Strategy:
     knows_finalizers: ClassVar[bool] = True
     """True if a finalizer without a domain must be one of Kubernetes' own."""
     rules: ClassVar[Sequence[Rule]] = ()
-    """What single fields may be; `validate` checks what concerns several."""
+    """Rules for single fields; `validate` checks rules across fields."""
     names_again: ClassVar[bool] = True
     """False if an update may set any generateName."""
     immutable_fields: ClassVar[Sequence[str]] = ()

@@ -1,4 +1,4 @@
-"""What an update of a pod may change: images, deadline, tolerations, gates, and the placement of a gated pod.
+"""Fields that an update of a pod may change: images, deadline, tolerations, gates, and the placement of a gated pod.
 
 A gated pod waits for a controller (a queue) to remove its scheduling gates, and that controller may narrow the nodes:
 add to the node selector and to the required node affinity.

@@ -175,7 +175,7 @@ class StorageClassStrategy(Strategy):
 
 
 class ReturnedStorageStrategy(Strategy):
-    """What CSINode and VolumeAttachment have in common."""
+    """The common part of CSINode and VolumeAttachment."""
 
     allow_unconditional_update = False
     status_resets = USER_METADATA

@@ -51,7 +51,7 @@ _INIT_TEXT = "may not be set for init containers without restartPolicy=Always"
 
 @dataclass(frozen=True, slots=True)
 class PodContext:
-    """What the validation of a container needs to know about its pod."""
+    """Facts about a pod that the validation of its containers needs."""
 
     volumes: Mapping[str, Fields]
     """The valid volumes by name."""

@@ -26,7 +26,7 @@ Check = Callable[[Any, str], Causes]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What the field at `path` may be. Elements of a list that is null or absent are not checked."""
+    """The rule for the field at `path`. Elements of a list that is null or absent are not checked."""
 
     path: str
     check: Check
