@@ -5,6 +5,8 @@ import re
 import pytest
 from tests.support.sources import ROOT
 
+from federation.features.catalogue import FEATURES
+
 TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 ROOTS = (ROOT, ROOT / "federation")
 OWN = (
@@ -40,3 +42,8 @@ def test_places_exist(heading: str) -> None:
     assert len(named) > 10
     missing = [place for place in named if not any((root / place).exists() for root in ROOTS)]
     assert not missing
+
+
+def test_the_drawing_names_every_wing() -> None:
+    _, _, below = TEXT.partition("   features/")
+    assert below.partition("\n   ──")[0].replace("·", " ").split() == sorted(feature.name for feature in FEATURES)
