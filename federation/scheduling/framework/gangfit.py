@@ -22,7 +22,7 @@ from federation.scheduling.framework.types import PODS, Cluster, NodeClass, PodS
 
 _Request = tuple[tuple[str, int], ...]
 _Free = tuple[tuple[str, int], ...]
-"""What a node has free, sorted by resource."""
+"""The free amounts of a node, sorted by resource."""
 
 
 _PAIRS_MAX = 64
@@ -43,7 +43,7 @@ class Lack(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """What a cluster lacks for a gang: of a resource for SIZE and ROOM, of nodes for a component otherwise."""
+    """The shortage of a cluster for a gang: of a resource for SIZE and ROOM, of nodes for a component otherwise."""
 
     lack: Lack
     component: str = ""
