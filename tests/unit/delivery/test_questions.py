@@ -14,6 +14,7 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import Request
 from federation.client.pool import ClusterPool
 from federation.delivery.members.executor import Executor
+from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.operations import MemberWriter
 from federation.delivery.members.propagation import Aim, Propagation
@@ -53,8 +54,9 @@ async def test_an_answer_allows_a_decision_only_when_its_operation_has_ended(lat
     executor = Executor(pool, clock=clock)
     running = asyncio.ensure_future(executor.run())
     subject = Subject(FEDERATED, FederatedType("configmaps", CONFIGMAPS, ()), UNUSED)
+    kept, records = KeptState(), MemberRecords(clock)
     questions = Questions(
-        executor, MemberWriter(), MemberRecords(clock), UNUSED, UNUSED, clock, grace_s=5, enqueue=lambda _: None
+        executor, MemberWriter(kept), records, UNUSED, UNUSED, clock, kept, grace_s=5, enqueue=lambda _: None
     )
     for steps in range(8):
         lines[late].steps = steps
