@@ -22,8 +22,10 @@ from federation.delivery.rules.corrections import is_correction
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import is_management_disabled
 from federation.delivery.rules.status import ClusterStatus
+from federation.guard.freezes import Freezes
 from federation.planning.failover.application import PurgeMode, purge_of
 from federation.planning.failover.podbudgets import unavailable_max
+from federation.planning.freezes.changefreeze import Change, Frozen
 from federation.planning.rendering.memberobject import Rendered, RenderError
 from federation.planning.steps.memberstate import (
     is_observed,
@@ -68,7 +70,9 @@ class Rollouts:
         executor: Executor,
         records: MemberRecords,
         kept: KeptState,
+        freezes: Freezes,
     ) -> None:
+        self._freezes = freezes
         self._objects = objects
         self._clusters = clusters
         self._member_objects = member_objects
@@ -140,7 +144,8 @@ class Rollouts:
             if not target.is_answering:
                 continue  # nothing is written there
             if (wait := _wait_of(target, step)) is not None:
-                waits[cluster] = wait
+                frozen = None if step.gets_template else self._frozen(aim, cluster)
+                waits[cluster] = wait if frozen is None else (wait[0], frozen.message)
             is_waiting = is_waiting or wait is not None or step.limits is not None
             if not target.is_steered and not target.is_departing and (target.exists or step.gets_template):
                 # Retention writes the replicas of the member, or those of a user are in the rendered object.
@@ -188,6 +193,10 @@ class Rollouts:
                     waits[cluster] = wait
         return steps, waits
 
+    def _frozen(self, aim: Aim, cluster: str) -> Frozen | None:
+        """Return the freeze that keeps the pod template in a cluster, None for none."""
+        return self._freezes.find(aim.subject.federated, cluster, Change.UPDATES)
+
     def _targets(self, aim: Aim) -> list[Target]:
         found = (self._target(aim, name) for name in aim.selected | aim.recorded)
         return [target for target in found if target is not None]
@@ -209,14 +218,14 @@ class Rollouts:
         if is_answering and observed.lookup_failed and (not is_selected or cluster in aim.published):
             return Target(cluster, replicas, pods=UNKNOWN_PODS, is_departing=wanted is None)
         self.observe(key, live)
-        record = self._records.get(key)
+        record, is_frozen = self._records.get(key), live is not None and self._frozen(aim, cluster) is not None
         try:
             return to_target(
                 subject.type_.resource,
                 cluster,
                 wanted,
                 live,
-                approved=approved_revisions(subject.federated),
+                approved={} if is_frozen else approved_revisions(subject.federated),
                 needs_approval=is_approval_due(subject.federated),
                 is_steered=wanted is None or subject.renderer.scheduled.get(cluster) in (None, replicas),
                 is_written=wanted is not None and is_correction(record, wanted.hash, live),

@@ -17,7 +17,7 @@ from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.propagation import Aim, Known
 from federation.delivery.rules.content import Content, Subject, compute_content, settled_status
-from federation.delivery.rules.facts import Facts, FollowerWait, Pause
+from federation.delivery.rules.facts import Facts, FollowerWait, Freeze, Pause
 from federation.delivery.rules.memberrecord import MemberKey, MemberRecord
 from federation.delivery.rules.plan import (
     ABSENT_OBJECT,
@@ -29,9 +29,11 @@ from federation.delivery.rules.plan import (
     is_managed,
 )
 from federation.delivery.rules.status import describe_kind
+from federation.guard.freezes import Freezes
 from federation.planning.failover.application import purge_of, removed_first
 from federation.planning.federatedobject.finished import evidence, is_finished, run_of
 from federation.planning.federatedobject.finished import started as started_run
+from federation.planning.freezes.changefreeze import Change
 from federation.planning.leftovers.strays import is_kept
 
 _UNKNOWN = Known()
@@ -48,6 +50,7 @@ class Observer:
         tombstones: Tombstones,
         admission: HostAdmission,
         followers: FollowerReadiness,
+        freezes: Freezes,
         clock: Clock,
     ) -> None:
         self._records = records
@@ -56,6 +59,7 @@ class Observer:
         self._tombstones = tombstones
         self._admission = admission
         self._followers = followers
+        self._freezes = freezes
         self._clock = clock
 
     def observe(self, aim: Aim, cluster: ClusterState, known: Known = _UNKNOWN) -> Facts:
@@ -118,6 +122,7 @@ class Observer:
             find_earlier=partial(self._find_earlier, key, cluster),
             find_missing=partial(self._find_missing, aim, name, live),
             find_pause=partial(self._find_pause, key),
+            freeze=None if live is None or aim.is_deleted else self._find_freeze(aim, name),
         )
 
     def _finished(
@@ -152,6 +157,10 @@ class Observer:
         assert content.write is not None
         desired = content.write.desired.object
         return self._followers.wait(aim.key, aim.subject.federated, cluster, desired, live)
+
+    def _find_freeze(self, aim: Aim, cluster: str) -> Freeze | None:
+        frozen = self._freezes.find(aim.subject.federated, cluster, Change.UPDATES)
+        return None if frozen is None else Freeze(frozen.message, self._freezes.left_s(frozen))
 
     def _find_pause(self, key: MemberKey) -> Pause | None:
         left_s, drift = self._records.pause_left_s(key), self._records.drift(key)

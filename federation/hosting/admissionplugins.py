@@ -5,6 +5,7 @@ from itertools import chain
 
 from federation.admission.authors import AuthorAdmission
 from federation.admission.autoscalers import AutoscalerAdmission
+from federation.admission.changefreezes import ChangeFreezeAdmission
 from federation.admission.dividednumbers import DividedNumbersAdmission
 from federation.admission.federatedobjects import FederatedObjectAdmission, FindResource
 from federation.admission.hostreader import HostReader
@@ -33,6 +34,7 @@ def admission_plugins(
     host = HostReader(client, find, clock)
     return [
         AuthorAdmission(FederatedObjectAdmission(find)),
+        ChangeFreezeAdmission(),
         PlacementHoldAdmission(clock),
         AuthorAdmission(PolicyAdmission(find, host.list_objects, gate_networks, effect_of)),
         DividedNumbersAdmission(host.list_objects, AutoscalerAdmission(host.list_objects)),

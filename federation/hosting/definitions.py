@@ -14,6 +14,7 @@ from federation.api.kubefedkinds import SCHEDULING_GROUP, TYPES_GROUP
 from federation.api.resources import CORE_GROUP, KRUISE_GROUP
 from federation.api.schema.structural import to_structural
 from federation.api.v1alpha1.base import Column, Kind
+from federation.api.v1alpha1.changefreeze import ChangeFreeze
 from federation.api.v1alpha1.clusterdisruptionbudget import ClusterDisruptionBudget
 from federation.api.v1alpha1.collectedstatus import ClusterCollectedStatus, CollectedStatus
 from federation.api.v1alpha1.federatedcluster import FederatedCluster
@@ -32,6 +33,7 @@ from federation.features.catalogue import FEATURES
 KINDS: tuple[type[Kind], ...] = (
     CloneSet,
     ClusterCollectedStatus,
+    ChangeFreeze,
     ClusterDisruptionBudget,
     ClusterFederatedObject,
     ClusterOverridePolicy,

@@ -106,7 +106,6 @@ def test_every_status_can_be_reached_and_left() -> None:
         # Content and steps, which the facts here have one of each.
         ClusterStatus.FIELD_RETENTION_FAILED,
         ClusterStatus.COMPUTE_RESOURCE_FAILED,
-        ClusterStatus.WAITING_FOR_UPDATE,
     }
     assert set(ClusterStatus) - decided - {None} == of_operations
     for status, following in reached.items():

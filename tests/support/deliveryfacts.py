@@ -10,7 +10,7 @@ from typing import Any
 
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.delivery.rules.content import Content, Write
-from federation.delivery.rules.facts import CONFIRMATION, END, SCALER, Facts, FollowerWait, Held, Pause
+from federation.delivery.rules.facts import CONFIRMATION, END, SCALER, Facts, FollowerWait, Freeze, Held, Pause
 from federation.delivery.rules.memberrecord import (
     NOTHING_KNOWN,
     Failure,
@@ -141,6 +141,7 @@ HOSTS: dict[str, dict[str, Any]] = {
     "refused before": {"find_held": lambda: Held(_REFUSED, is_open=True)},
     "unanswered": {"find_held": lambda: Held(_UNANSWERED, is_open=False, recheck_after_s=1.0)},
     "without followers": {"find_missing": lambda _: FollowerWait("waits for ConfigMap a", 1.0, True)},
+    "frozen": {"freeze": Freeze("ChangeFreeze sale holds", 60.0)},
     "after an earlier object": {"find_earlier": lambda: "leftover-1"},
 }
 FLIGHTS = {"idle": False, "in flight": True}

@@ -13,7 +13,7 @@ from federation.api.v1alpha1.common import LabelSelector
 
 
 class MaintenanceWindow(Model):
-    """A time in which clusters may be drained: `start` and `end` for one time, or `schedule` and `duration`."""
+    """A span of time: `start` and `end` for one time, or `schedule` and `duration`."""
 
     model_config = ConfigDict(
         json_schema_extra={

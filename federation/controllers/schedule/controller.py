@@ -37,6 +37,7 @@ from federation.controllers.schedule.reconcile import Reconciler
 from federation.controllers.schedule.remoteplugins import WebhookPlugins
 from federation.controllers.schedule.reporting import WRITER, Reporter
 from federation.controllers.schedule.requeueing import Requeueing
+from federation.guard.freezes import Freezes
 from federation.journal.decisions import Journal
 from federation.planning.failover import podbudgets
 from federation.planning.failover.completion import missing_clusters
@@ -129,6 +130,7 @@ class ScheduleController:
             self._guard,
             DefinitionWait(host.objects, host.clock),
             self._failover,
+            Freezes(host.informers, host.clock, self._on_freeze),
             self._give_turns,
             Requeueing(cache, self._outages, tolerated or ToleratedTaints(), host.clock, chosen.reports_wait_s),
             Reporter(host.objects, host.recorder, journal, host.clock),
@@ -187,6 +189,7 @@ class ScheduleController:
         self._objects.subscribe(self._handlers.on_federated, _TRIGGERS, writer=WRITER)
         self._objects.subscribe(self._holds.on_federated, None)
         # Before that, a cluster or policy that exists could look as if it did not.
+        await self._reconciler.freezes.wait_synced()
         await asyncio.gather(self._objects.wait_synced(), *(informer.wait_synced() for informer, _ in self._watches))
         self._recall_gangs()
         self._handlers.is_started = True
@@ -208,6 +211,11 @@ class ScheduleController:
         if result is not None and result.requeue_after_s is not None:
             self.controller.enqueue(key, after_s=result.requeue_after_s)
         return result is not None
+
+    def _on_freeze(self) -> None:
+        """Retry what was held by a freeze that was changed or removed."""
+        if self._handlers.is_started:
+            self._handlers.retry(tuple(self._reconciler.frozen))
 
     def _give_turns(self) -> None:
         self._evictions.after_move()

@@ -26,3 +26,5 @@ EVENT_EVICTION_RESUMED = "EvictionResumed"
 
 # Reasons of the Scheduled condition; those of unsuccessful decisions are their outcomes (scheduling/engine.py)
 REASON_AWAITS_DEFINITION = "AwaitsDefinition"
+REASON_FROZEN = "Frozen"
+"""A ChangeFreeze holds its move."""

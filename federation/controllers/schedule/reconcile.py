@@ -19,13 +19,15 @@ from federation.controllers.schedule.definitionwait import DefinitionWait
 from federation.controllers.schedule.failover import Eased, Failover
 from federation.controllers.schedule.guard import Guard, PermittedPlacement
 from federation.controllers.schedule.inputcache import InputCache
-from federation.controllers.schedule.names import EVENT_MOVE_UNDONE
+from federation.controllers.schedule.names import EVENT_MOVE_UNDONE, REASON_FROZEN
 from federation.controllers.schedule.reporting import WRITER, Reporter
 from federation.controllers.schedule.requeueing import Requeueing
 from federation.controllers.schedule.unschedulable import UnschedulableRecord
+from federation.guard.freezes import Freezes
 from federation.planning.failover.completion import to_annotation
+from federation.planning.freezes.changefreeze import Change, Frozen
 from federation.planning.guard.ledger import Permit
-from federation.planning.guard.losses import lost_clusters
+from federation.planning.guard.losses import held_placement, lost_clusters
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.scheduling.attempt import (
@@ -58,6 +60,7 @@ class Reconciler:
         guard: Guard,
         definitions: DefinitionWait,
         failover: Failover,
+        freezes: Freezes,
         after_move: Callable[[], None],
         requeueing: Requeueing,
         reporter: Reporter,
@@ -68,6 +71,9 @@ class Reconciler:
         self._guard = guard
         self._definitions = definitions
         self._failover = failover
+        self.freezes = freezes
+        self.frozen: set[Key] = set()
+        """Objects whose move a ChangeFreeze holds."""
         self._after_move = after_move
         self._requeueing = requeueing
         self._reporter = reporter
@@ -182,7 +188,10 @@ class Reconciler:
     async def _write_eased(
         self, context: AttemptContext, due: Due, decided: Decided, eased: Eased, snapshot: Snapshot
     ) -> Result:
-        """Write a successful decision as far as failover and the guard allow it."""
+        """Write a successful decision as far as freezes, failover and the guard allow it."""
+        if (frozen := self._find_frozen(context, due, eased)) is not None:
+            return await self._freeze(context, due, eased, frozen)
+        self.frozen.discard(context.key)
         permitted = self._guard.rule(context, due, eased.decision, snapshot, eased.left)
         if permitted.permit is Permit.WAIT:
             self._cache.unschedulable.mark_retry((context.key,))
@@ -193,6 +202,43 @@ class Reconciler:
             self._confirm(context.key)
             return Result(eased.requeue_after_s)  # an approval, or a change of its inputs, requeues it too
         return await self._place_permitted(context, due, decided, permitted, eased, snapshot)
+
+    def _find_frozen(self, context: AttemptContext, due: Due, eased: Eased) -> Frozen | None:
+        """Return the freeze that holds the move of a decision, None if nothing moves or nothing holds it.
+
+        Scaling is no move: replicas that the object has too many may leave, and new ones may come.
+        """
+        before, after = context.attempt.current(), eased.decision.placements
+        allowed = held_placement(before, after, due.unit.desired_replicas)
+        if not before or allowed == after:
+            return None
+        leaving = lost_clusters(before, after)
+        evicted = leaving & (eased.left.keys() | due.unit.avoided.keys())
+        for cluster in sorted(leaving | {name for name in after if after[name] != before.get(name, 0)}):
+            change = Change.EVICTIONS if evicted else Change.MOVES
+            if (frozen := self.freezes.find(context.federated, cluster, change)) is not None:
+                return frozen
+        return None
+
+    async def _freeze(self, context: AttemptContext, due: Due, eased: Eased, frozen: Frozen) -> Result:
+        """Write the decision without its move, and try again at the end of the freeze."""
+        self._failover.withdraw(context.key)
+        self._guard.withdraw(context.key)
+        self.frozen.add(context.key)
+        decision = eased.decision
+        kept = held_placement(context.attempt.current(), decision.placements, due.unit.desired_replicas)
+        patch, _ = placement_patch(context.attempt, due, kept, decision.reason, is_held=True)
+        await self._write(context, patch)
+        leaving = ",".join(sorted(lost_clusters(context.attempt.current(), decision.placements)))
+        failure = Unschedulable(REASON_FROZEN, f"{frozen.message}; it would leave clusters [{leaving}]")
+        reported = context.undecided(failure.reason, failure.message)
+        last, digest = self._cache.unschedulable.get(context.key), digest_of_failure(reported)
+        if last is None or last.digest != digest:
+            await self._reporter.failed(context.subject, failure, has_placement=True)
+            recorded_at = await self._reporter.journal(context.subject, failure.reason, reported, context.started_s)
+            record = UnschedulableRecord(failure.message, digest, recorded_at, "", NO_CLUSTER_CHANGE)
+            self._cache.unschedulable.add(context.key, record)
+        return Result(self.freezes.left_s(frozen))
 
     async def _place_permitted(
         self,

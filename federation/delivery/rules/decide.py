@@ -15,7 +15,15 @@ from federation.delivery.rules.facts import CONFIRMATION, END, SCALER, Facts
 from federation.delivery.rules.memberrecord import Failure
 from federation.delivery.rules.plan import PENDING_STATUS, Operation, Removal
 from federation.delivery.rules.status import ClusterStatus, describe_unserved
-from federation.delivery.rules.waits import await_followers, await_removal, hold, keep_old_copy, operation_of, pause
+from federation.delivery.rules.waits import (
+    await_followers,
+    await_removal,
+    freeze,
+    hold,
+    keep_old_copy,
+    operation_of,
+    pause,
+)
 from federation.planning.failover.application import PurgeMode
 
 _FINALIZER_RECHECK_S = 10.0
@@ -361,6 +369,13 @@ ROWS: tuple[Row, ...] = (
         pause,
     ),
     Row(
+        "frozen",
+        "the object is there with other content, not changed by others, and a ChangeFreeze holds its updates",
+        "`WaitingForUpdate` with the freeze (ours), until its window ends",
+        lambda f: f.is_placed and f.exists and f.is_frozen,
+        freeze,
+    ),
+    Row(
         "held",
         "the host's admission has not admitted what users override",
         "`AdmissionPending`, `AdmissionRefused`, `AdmissionFailed`; the host is asked",
@@ -424,6 +439,7 @@ def decide(facts: Facts) -> Decision:
     row = next(row for row in ROWS if row.holds(facts))
     decision = row.decide(facts)
     recheck_after_s = decision.recheck_after_s
-    if (left_s := facts.scaler_left_s) > 0:
-        recheck_after_s = left_s if recheck_after_s is None else min(recheck_after_s, left_s)
+    for left_s in (facts.scaler_left_s, facts.freeze.left_s if facts.freeze is not None else 0.0):
+        if left_s > 0:
+            recheck_after_s = left_s if recheck_after_s is None else min(recheck_after_s, left_s)
     return replace(decision, row=row.name, recheck_after_s=recheck_after_s)

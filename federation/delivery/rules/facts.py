@@ -45,6 +45,13 @@ class FollowerWait(NamedTuple):
     is_brief: bool
 
 
+class Freeze(NamedTuple):
+    """A ChangeFreeze that holds updates of the object, and for how many seconds."""
+
+    message: str
+    left_s: float
+
+
 class Pause(NamedTuple):
     """A pause of corrections: for how long, and the drift that caused it."""
 
@@ -107,6 +114,8 @@ class Facts:
     find_earlier: Callable[[], str] = lambda: ""
     find_missing: Callable[[Content], FollowerWait | None] = lambda _: None
     find_pause: Callable[[], Pause | None] = lambda: None
+    freeze: Freeze | None = None
+    """The freeze that holds updates of the object, None for none."""
 
     @cached_property
     def exists(self) -> bool:
@@ -221,6 +230,12 @@ class Facts:
     def missing(self) -> FollowerWait | None:
         """The followers that the write waits for, None for none."""
         return self.find_missing(self.content)
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether its content waits for the end of a freeze. A step of a divided workload keeps the template itself."""
+        is_stepped = self.step is not None
+        return self.freeze is not None and not is_stepped and not self.content.is_correction
 
     @cached_property
     def pause(self) -> Pause | None:

@@ -69,3 +69,9 @@ def await_followers(facts: Facts) -> Decision:
         recheck_after_s=wait.recheck_after_s,
         is_brief=wait.is_brief,
     )
+
+
+def freeze(facts: Facts) -> Decision:
+    """Keep the content until the end of a ChangeFreeze."""
+    assert facts.freeze is not None
+    return Decision(status=ClusterStatus.WAITING_FOR_UPDATE, message=facts.freeze.message)

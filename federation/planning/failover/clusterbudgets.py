@@ -8,18 +8,16 @@ mistake in it must not lift the limit.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from federation.apimachinery import cron
-from federation.apimachinery.clock import from_rfc3339, parse_rfc3339, to_rfc3339
-from federation.apimachinery.durations import parse_duration
+from federation.apimachinery.clock import parse_rfc3339, to_rfc3339
 from federation.apimachinery.selectors import EVERYTHING, Selector, SelectorError, compile_label_selector
 from federation.planning.failover.departure import evicting_of
 from federation.planning.failover.halts import state_of
+from federation.planning.windows import MALFORMED, is_open, next_opening
 
-_MALFORMED = (SelectorError, ValueError, TypeError, KeyError, OverflowError, ZoneInfoNotFoundError)
+_MALFORMED = (SelectorError, *MALFORMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,26 +194,6 @@ def _exhausted(label: str, others: Collection[str], most: int, total: int) -> Bl
     names = f" ({', '.join(sorted(others)[:5])})" if others else ""
     text = f"{len(others)} of {total} clusters are unavailable already{names}"
     return Blocked(label, f"ClusterDisruptionBudget {label} allows {most} unavailable clusters; {text}")
-
-
-def is_open(window: Mapping[str, Any], now: datetime) -> bool:
-    """Return whether the time is in the window; ValueError for a malformed one."""
-    if window.get("start"):
-        return from_rfc3339(str(window["start"])) <= now < from_rfc3339(str(window["end"]))
-    opened = cron.last_time(str(window["schedule"]), now, _zone(window))
-    return now < opened + timedelta(seconds=parse_duration(str(window["duration"])))
-
-
-def next_opening(window: Mapping[str, Any], now: datetime) -> datetime | None:
-    """Return when the window opens next, None for a single window that is over."""
-    if window.get("start"):
-        start = from_rfc3339(str(window["start"]))
-        return start if start > now else None
-    return cron.next_time(str(window["schedule"]), now, _zone(window))
-
-
-def _zone(window: Mapping[str, Any]) -> ZoneInfo:
-    return ZoneInfo(str(window.get("timeZone") or "UTC"))
 
 
 def _selector(spec: Mapping[str, Any]) -> Selector:

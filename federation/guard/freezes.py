@@ -1,0 +1,50 @@
+"""The ChangeFreezes of the host, for controllers that move or write objects. `planning/freezes` decides."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from federation.api.resources import CHANGE_FREEZES, FEDERATED_CLUSTERS
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object
+from federation.planning.freezes.changefreeze import Change, Freeze, Frozen, compile_freeze, find_frozen
+from federation.runtime.informers import Informers
+
+
+class Freezes:
+    """Follows ChangeFreezes. It lives as long as its controller.
+
+    `on_change` is called when a freeze was added, changed or removed: what waits for it may go on.
+    """
+
+    def __init__(self, informers: Informers, clock: Clock, on_change: Callable[[], None]) -> None:
+        self._clock = clock
+        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        self._informer = informers.for_resource(CHANGE_FREEZES)
+        self._freezes: dict[str, Freeze] = {}
+        self._on_change = on_change
+        self._informer.add_handler(self._on_freeze)
+
+    async def wait_synced(self) -> None:
+        """Return once every freeze is known: before that, something could move that must not."""
+        await self._informer.wait_synced()
+
+    def find(self, federated: Object, cluster: str, change: Change) -> Frozen | None:
+        """Return the freeze that holds a change of the object in the cluster now, None for none."""
+        if not self._freezes:
+            return None
+        metadata = federated["spec"]["template"]["metadata"]
+        labels = ((self._clusters.get("", cluster) or {}).get("metadata") or {}).get("labels") or {}
+        namespace = federated["metadata"].get("namespace", "")
+        return find_frozen(self._freezes.values(), namespace, metadata["name"], labels, change, self._clock.now())
+
+    def left_s(self, frozen: Frozen, retry_s: float = 60.0) -> float:
+        """Return for how many seconds it holds, or when to look at a malformed one again."""
+        now: datetime = self._clock.now()
+        return retry_s if frozen.until is None else max(0.1, (frozen.until - now).total_seconds())
+
+    def _on_freeze(self, old: Object | None, new: Object | None) -> None:
+        if new is None:
+            self._freezes.pop((old or {})["metadata"]["name"], None)
+        else:
+            self._freezes[new["metadata"]["name"]] = compile_freeze(new)
+        self._on_change()

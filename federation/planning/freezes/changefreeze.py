@@ -1,0 +1,114 @@
+"""Which ChangeFreeze holds a change of an object in a cluster now, and until when. Pure.
+
+A freeze is stored, and what it holds is decided again at each look, so a restart inside a window changes nothing. A
+malformed freeze holds everything that it may be about: a mistake in it must not lift it.
+
+Reference: docs/reference/freezes.md.
+Decision: docs/decisions/0106-a-freeze-is-decided-again-at-each-look.md
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from federation.apimachinery.clock import to_rfc3339
+from federation.apimachinery.selectors import EVERYTHING, Selector, SelectorError, compile_label_selector
+from federation.planning.freezes.names import FREEZE_EXCEPTIONS
+from federation.planning.windows import MALFORMED, end_of, is_open
+
+_MALFORMED = (SelectorError, *MALFORMED)
+
+
+class Change(StrEnum):
+    """What a freeze can hold."""
+
+    EVICTIONS = "Evictions"
+    MOVES = "Moves"
+    UPDATES = "Updates"
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """The freeze that holds a change, what people read, and when it ends; None for a malformed one."""
+
+    freeze: str
+    message: str
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """A compiled ChangeFreeze; `problem` says why it cannot be read."""
+
+    name: str
+    reason: str
+    holds: frozenset[Change]
+    selector: Selector
+    namespaces: frozenset[str]
+    exceptions: frozenset[str]
+    windows: tuple[Mapping[str, Any], ...]
+    problem: str = ""
+
+    def concerns(self, namespace: str, name: str, labels: Mapping[str, str], change: Change) -> bool:
+        """Return whether it holds this change of an object while one of its windows is open."""
+        if change not in self.holds or (self.namespaces and namespace not in self.namespaces):
+            return False
+        return self.exceptions.isdisjoint((f"{namespace}/{name}", f"{namespace}/*")) and self.selector.matches(labels)
+
+    def end(self, now: datetime) -> datetime | None:
+        """Return the latest end of its open windows, None if none is open."""
+        return max((end for window in self.windows if (end := end_of(window, now)) is not None), default=None)
+
+
+def compile_freeze(source: Mapping[str, Any]) -> Freeze:
+    """Return the compiled form of a ChangeFreeze; a malformed one holds every change in every cluster."""
+    spec, metadata = source.get("spec") or {}, source["metadata"]
+    name, reason = str(metadata["name"]), str(spec.get("reason") or "")
+    given = (metadata.get("annotations") or {}).get(FREEZE_EXCEPTIONS) or ""
+    exceptions = frozenset(part.strip() for part in given.split(",") if part.strip())
+    namespaces = frozenset(map(str, spec.get("namespaces") or ()))
+    try:
+        selector = compile_label_selector(spec["clusterSelector"]) if spec.get("clusterSelector") else EVERYTHING
+        holds = frozenset(map(Change, spec.get("holds") or Change))
+        windows = tuple(spec.get("windows") or ())
+        for window in windows:
+            is_open(window, _ANY_TIME)
+    except _MALFORMED as error:
+        return Freeze(name, reason, frozenset(Change), EVERYTHING, namespaces, exceptions, (), str(error))
+    return Freeze(name, reason, holds, selector, namespaces, exceptions, windows)
+
+
+_ANY_TIME = datetime.fromisoformat("2026-01-01T00:00:00+00:00")
+
+
+def find_frozen(
+    freezes: Iterable[Freeze],
+    namespace: str,
+    name: str,
+    labels: Mapping[str, str],
+    change: Change,
+    now: datetime,
+) -> Frozen | None:
+    """Return the freeze that holds a change of an object in a cluster with these labels for longest, None for none."""
+    found: Frozen | None = None
+    for freeze in freezes:
+        if not freeze.concerns(namespace, name, labels, change):
+            continue
+        if freeze.problem:
+            return Frozen(freeze.name, f"ChangeFreeze {freeze.name} is malformed: {freeze.problem}", None)
+        until = freeze.end(now)
+        if until is not None and (found is None or found.until is None or until > found.until):
+            message = f"ChangeFreeze {freeze.name} holds until {to_rfc3339(until)}: {freeze.reason}"
+            found = Frozen(freeze.name, message, until)
+    return found
+
+
+def window_problems(spec: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Yield what is wrong with the windows of a freeze that its schema has accepted: the field, and why."""
+    for index, window in enumerate(spec.get("windows") or ()):
+        try:
+            is_open(window, _ANY_TIME)
+        except MALFORMED as error:
+            yield f"spec.windows[{index}]", f"{error}; give five fields of cron, a duration and the name of a time zone"
