@@ -180,7 +180,7 @@ class Engine:
             return results.end(Outcome.PLUGIN_FAILED, f"profile {profile.name}: {error}")
         filtered = yield from framework.run_filters(cycle)
         if unit.relations:
-            filtered = within_relations(unit, filtered)
+            filtered = within_relations(unit, filtered, cycle.state)
         waits = ""
         if unit.is_gang:
             filtered, waits = within_room(unit, filtered, results.snapshot.by_name, cycle.state)

@@ -11,10 +11,10 @@ weights of all partners in the cluster's domains, those that the unit avoids cou
 Decision: docs/decisions/0104-workloads-follow-and-avoid-each-other.md
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from federation.scheduling.framework.cycle import FilterResult, PluginScores, ScoreResult
+from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.normalization import SCORE_MAX, Ranking, Totals
 from federation.scheduling.framework.relations import Relation, domain_of
 from federation.scheduling.framework.types import Cluster, ClusterChange, SchedulingUnit, Status, unschedulable
@@ -24,13 +24,15 @@ REQUEUE_ON = ClusterChange.LABELS | ClusterChange.TAINTS | ClusterChange.READINE
 """Changes of a cluster that can make it feasible. Workloads that move wake the unit in another way."""
 
 
-def within_relations(unit: SchedulingUnit, filtered: FilterResult) -> FilterResult:
-    """Return the filter result without clusters that a required relation rules out."""
+def within_relations(unit: SchedulingUnit, filtered: FilterResult, state: CycleState) -> FilterResult:
+    """Return the filter result without clusters that a required relation rules out; remark on those it tolerates."""
     statuses: dict[str, Status] = {}
     rejected: dict[str, Status] = {}
     for cluster in filtered.feasible:
         if reason := rejection(unit, cluster):
             rejected[cluster.name] = statuses.setdefault(reason, replace(unschedulable(reason), plugin=NAME))
+        elif remarks := tolerated(unit, cluster):
+            state.remark(NAME, cluster.name, *remarks)
     if not rejected:
         return filtered
     left = [at for at, cluster in enumerate(filtered.feasible) if cluster.name not in rejected]
@@ -72,17 +74,17 @@ def rejection(unit: SchedulingUnit, cluster: Cluster) -> str:
     return ""
 
 
-def remarks_of(unit: SchedulingUnit, placements: Mapping[str, object], clusters: Mapping[str, Cluster]) -> list[str]:
-    """Return which required relations do not hold where the unit is placed."""
-    found: dict[str, None] = {}
-    for name in placements:
-        cluster = clusters.get(name)
-        for relation in unit.relations if cluster is not None else ():
-            assert cluster is not None
-            domain = domain_of(relation.topology_key, name, cluster.labels)
-            if not relation.weight and relation.is_apart and relation.count_in(domain):
-                found[f"in {name} beside {relation.text}, from which it should be apart: what runs stays"] = None
-    return list(found)
+def tolerated(unit: SchedulingUnit, cluster: Cluster) -> list[str]:
+    """Return which workloads the unit runs beside although it should be apart from them: what runs stays."""
+    if cluster.name not in unit.current or unit.chooses_anew:
+        return []
+    return [
+        f"it runs beside {relation.text}, from which it should be apart; what runs stays"
+        for relation in unit.relations
+        if relation.is_apart
+        and not relation.weight
+        and relation.count_in(domain_of(relation.topology_key, cluster.name, cluster.labels))
+    ]
 
 
 def score_of(unit: SchedulingUnit, cluster: Cluster) -> int:

@@ -137,9 +137,13 @@ def test_preferences_move_nothing_that_runs() -> None:
 
 def test_what_runs_beside_a_workload_stays_until_it_chooses_anew() -> None:
     own, db = web(APART, clusters=("a",)), workload("db", "a")
-    assert set(decide(own, db, current=("a",), max_clusters=1).placements) == {"a"}
+    stays = decide(own, db, current=("a",), max_clusters=1)
+    assert set(stays.placements) == {"a"}
+    (remark,) = stays.remarks["WorkloadAffinity"]["a"]
+    assert remark == "it runs beside app in (db), from which it should be apart; what runs stays"
     moved = decide(own, db, current=("a",), max_clusters=1, chooses_anew=True)
     assert set(moved.placements) & {"b", "c", "d"}
+    assert not moved.remarks.get("WorkloadAffinity")
 
 
 def test_it_follows_partners_and_stays_while_none_is_placed() -> None:
