@@ -103,8 +103,7 @@ class SyncController:
         drift = DriftReports(records, recorder, clock, kept)
         self.executor = Executor(members, clock=clock, options=chosen.executor)
         kept.on_cluster_gone(self.executor.end_cluster, records.remove_cluster)
-        clusters = Clusters()
-        member_objects = MemberObjectCache(members, records, clock, kept)
+        clusters, member_objects = Clusters(), MemberObjectCache(members, records, clock, kept)
         readiness = FollowerReadiness(
             objects, member_objects, recorder, clock, kept, wait_s=chosen.followers_wait_s, enqueue=self.enqueue
         )

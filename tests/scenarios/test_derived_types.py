@@ -187,4 +187,4 @@ async def test_an_object_does_not_wait_for_ever_for_a_member_that_cannot_get_its
         await world.create(WIDGETS, _widget(4))
         await world.until_equal(lambda: _sizes(world), {"east": 4})
         world.members["north"].line.mode = "up"
-        await world.until_ready("north")
+        await world.until_equal(lambda: _sizes(world), {"east": 4, "north": 4})

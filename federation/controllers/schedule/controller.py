@@ -117,9 +117,8 @@ class ScheduleController:
             annotation_policy=AnnotationPolicy(is_allowed=chosen.allows_annotations),
             triggers=TriggerSource(as_kubeadmiral=chosen.writes_kubeadmiral_triggers),
         )
-        self._outages = PluginOutages(
-            self._webhook_client, self._retry, clock=host.clock, plugin_retry_s=chosen.plugin_retry_s
-        )
+        retry_s = chosen.plugin_retry_s
+        self._outages = PluginOutages(self._webhook_client, self._retry, clock=host.clock, plugin_retry_s=retry_s)
         self._guard = Guard(host.objects, host.informers, cache, host.recorder, host.clock, chosen.guard)
         evicting = EvictingClusters(host.informers, host.clock, chosen.failover.halts)
         self._failover = Failover(host.objects, evicting, host.recorder, host.clock, chosen.failover)
