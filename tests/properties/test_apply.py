@@ -145,6 +145,7 @@ def assert_holds(found, wanted):
         assert found == wanted
 
 
+@pytest.mark.slow("each example applies several configurations")
 @examples(150)
 @given(steps, configurations())
 def test_what_only_its_owner_set_goes_when_it_is_dropped(history, config):
