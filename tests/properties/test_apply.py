@@ -116,6 +116,7 @@ def test_applying_twice_is_applying_once(history, config):
     assert twice == once
 
 
+@pytest.mark.slow("each example applies several configurations")
 @examples(150)
 @given(steps, configurations())
 def test_what_is_applied_is_there_and_inputs_stay(history, config):
