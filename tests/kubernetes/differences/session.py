@@ -11,7 +11,7 @@ from tests.kubernetes.differences.metadata import metadata_requests
 from tests.kubernetes.differences.mutated import manifest_requests, mutated_requests, patch_requests
 from tests.kubernetes.differences.requests import MANAGER, NAMESPACE, Request, Target, key, request, targets, within
 from tests.kubernetes.differences.warned import warned_requests
-from tests.support.rest import Api, Object, eventually
+from tests.support.rest import Api, Object, Refused, eventually
 
 _CONNECTIONS: Final = 8
 _READ: Final = ("Pod", "Node", "Deployment", "Judges")
@@ -33,10 +33,13 @@ SHARES: Final = {
 def ensure_namespace(api: Api) -> None:
     """Create the namespace of the requests and its service account, and make it that of `api`."""
     api.namespace = NAMESPACE
-    if not api.exists("namespaces", NAMESPACE):
-        api.create("namespaces", {"metadata": {"name": NAMESPACE}})
-    if not api.exists("serviceaccounts", "default"):
-        api.create("serviceaccounts", {"metadata": {"name": "default"}})
+    for plural, name in (("namespaces", NAMESPACE), ("serviceaccounts", "default")):
+        try:
+            api.create(plural, {"metadata": {"name": name}})
+        except Refused as refused:
+            # A controller may make the service account at the same moment.
+            if refused.reason != "AlreadyExists":
+                raise
 
 
 def prepare(api: Api) -> dict[str, Object]:
