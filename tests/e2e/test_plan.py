@@ -145,7 +145,10 @@ def test_a_migration_shows_its_moves_and_refuses_what_does_not_fit(fed: Federati
     assert "1 object rescheduled; 2 replicas move" in shown
     done = run(fed, "migrate", "deployment/web", "-n", "moved", "--to", "member-3").stdout
     assert done.endswith("as planned: deployment/web in moved\n")
-    assert fed.api("moved", member="member-3").get("deployments", "web")["spec"]["replicas"] == 2
+    eventually(
+        lambda: fed.api("moved", member="member-3").get("deployments", "web")["spec"]["replicas"],
+        lambda replicas: replicas == 2,
+    )
     refused = run(fed, "migrate", "deployment/web", "-n", "moved", "--from", "member-3", code=1)
     assert "nothing was changed" in refused.stderr
     assert run(fed, "migrate", "deployment/web", "-n", "moved", "--end").stdout
