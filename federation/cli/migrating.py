@@ -5,9 +5,10 @@ kubectl or from Git. The moves are shown first. Replicas start in the new place 
 the workload needs goes along (docs/reference/followers.md), and the guard and the budgets hold as for every other move.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -15,8 +16,10 @@ import typer
 from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object
-from federation.cli.workloadedits import PlannedEdits, plan_and_apply
+from federation.cli.workloadedits import Check, accept, plan_and_apply
 from federation.plans.migration import Wish, refusal, volumes_left
+from federation.scheduling.whatif.planresult import Plan
+from federation.scheduling.whatif.state import ObjectChange
 from federation.terminal import candidates, flags
 from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
@@ -116,33 +119,32 @@ async def migrate(
 ) -> int:
     """Print what moves and, unless it is a dry run, move it; return 1 if members are not as planned in time."""
 
-    def prepare(clusters: Mapping[str, Object], now: datetime) -> Object:
-        return given.wish(clusters, now).to_patch()
-
-    def check(planned: PlannedEdits) -> None:
-        if given.is_end:
-            return
-        wish = given.wish(planned.clusters, planned.now)
-        if problem := refusal(planned.plan, wish):
-            raise ConfigurationError(f"{problem}; nothing was changed")
-        moved = {(obj.resource.kind, obj.namespace, obj.name) for obj in planned.plan.changed}
-        objects = [
-            change.after
-            for change in planned.changes
-            if change.after is not None and (change.resource.kind, change.namespace, change.name) in moved
-        ]
-        left = volumes_left(objects)
-        if left and not may_leave_volumes:
-            raise ConfigurationError(
-                f"{'; '.join(left)}: volumes do not move; copy the data first and give --leave-volumes"
-            )
+    def prepare(clusters: Collection[str], now: datetime) -> tuple[Object, Check]:
+        wish = given.wish(clusters, now)
+        check = accept if given.is_end else partial(_check, wish, may_leave_volumes=may_leave_volumes)
+        return wish.to_patch(), check
 
     return await plan_and_apply(
         context,
         targets,
         namespace,
-        to_patch=prepare,
-        check=check,
+        prepare=prepare,
         is_dry_run=is_dry_run,
         timeout_s=timeout_s,
     )
+
+
+def _check(wish: Wish, plan: Plan, changes: Sequence[ObjectChange], *, may_leave_volumes: bool) -> None:
+    """Refuse a plan that is not what was wished, or that leaves data behind."""
+    if problem := refusal(plan, wish):
+        raise ConfigurationError(f"{problem}; nothing was changed")
+    moved = {(obj.resource, obj.namespace, obj.name) for obj in plan.changed}
+    left = volumes_left(
+        change.after
+        for change in changes
+        if change.after is not None and (change.resource, change.namespace, change.name) in moved
+    )
+    if left and not may_leave_volumes:
+        raise ConfigurationError(
+            f"{'; '.join(left)}: volumes do not move; copy the data first and give --leave-volumes"
+        )

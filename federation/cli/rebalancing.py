@@ -11,7 +11,7 @@ import typer
 
 from federation.api import names
 from federation.apimachinery.clock import to_rfc3339
-from federation.cli.workloadedits import plan_and_apply
+from federation.cli.workloadedits import accept, plan_and_apply
 from federation.terminal import candidates, flags
 from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
@@ -50,7 +50,7 @@ async def rebalance(
         context,
         targets,
         namespace,
-        to_patch=lambda _, now: {"metadata": {"annotations": {names.REBALANCE: to_rfc3339(now)}}},
+        prepare=lambda _, now: ({"metadata": {"annotations": {names.REBALANCE: to_rfc3339(now)}}}, accept),
         is_divided=True,
         is_only_moves=True,
         is_dry_run=is_dry_run,

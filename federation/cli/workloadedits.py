@@ -3,8 +3,7 @@
 `fedctl rebalance` and `fedctl migrate` differ in the patch, and in what they refuse.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from federation.api.resources import FEDERATED_CLUSTERS
@@ -24,17 +23,12 @@ from federation.terminal.kubeconfigcontext import KubeconfigContext
 from federation.terminal.printing import make_console
 
 _OBJECTS_MAX = 50
-Clusters = Mapping[str, Object]
+Check = Callable[[Plan, Sequence[ObjectChange]], None]
+"""Raises ConfigurationError to refuse a plan."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedEdits:
-    """What would be written, and what would come of it."""
-
-    plan: Plan
-    changes: Sequence[ObjectChange]
-    clusters: Clusters
-    now: datetime
+def accept(_: Plan, __: Sequence[ObjectChange]) -> None:
+    """Accept every plan."""
 
 
 async def plan_and_apply(
@@ -42,8 +36,7 @@ async def plan_and_apply(
     targets: Sequence[str],
     namespace: str,
     *,
-    to_patch: Callable[[Clusters, datetime], Object],
-    check: Callable[[PlannedEdits], None] = lambda _: None,
+    prepare: Callable[[Collection[str], datetime], tuple[Object, Check]],
     is_divided: bool = False,
     is_only_moves: bool = False,
     is_dry_run: bool,
@@ -51,20 +44,19 @@ async def plan_and_apply(
 ) -> int:
     """Print what moves and, unless it is a dry run, move it; return 1 if members are not as planned in time.
 
-    `to_patch` returns the merge patch of every target, and `check` raises ConfigurationError to refuse the plan that
-    was printed. `is_divided`: kinds without replicas to divide are refused. `is_only_moves`: without a move nothing is
+    `prepare` returns the merge patch of every target and the check of the plan, for the clusters that exist at a time.
+    `is_divided`: kinds without replicas to divide are refused. `is_only_moves`: without a move nothing is
     written.
     """
     async with make_planner(context) as planner:
         world, now = await read_inventory(planner.host), planner.clock.now()
-        clusters = {str(cluster["metadata"]["name"]): cluster for cluster in world.list(FEDERATED_CLUSTERS)}
-        patch = to_patch(clusters, now)
+        patch, check = prepare([cluster["metadata"]["name"] for cluster in world.list(FEDERATED_CLUSTERS)], now)
         edits = await _edits(planner, world, targets, namespace, patch, is_divided=is_divided)
         changes = [await dry_run(planner.host, edit) for edit in edits]
         result = await planner.plan(world, changes)
         took = f"{to_count(result.examined, 'object')} examined"
         print_plan(make_console(), result, has_diffs=False, is_explained=False, objects_max=_OBJECTS_MAX, took=took)
-        check(PlannedEdits(result, changes, clusters, now))
+        check(result, changes)
         is_changed = not is_only_moves and any(change.before != change.after for change in changes)
         if is_dry_run or not (result.changed or is_changed):
             return 0

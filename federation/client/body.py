@@ -41,7 +41,7 @@ class Body:
                 raise ClusterError(f"{self._server} answers with invalid gzip data") from problem
         self._size += len(data)
         if self._size > self._bytes_max or self._received > self._bytes_max:
-            # Whoever keeps the error keeps this frame, and what it refers to.
+            # An error that is kept keeps this frame alive, and with it the bytes.
             data = b""
             self._parts.clear()
             raise self._too_large()

@@ -1,8 +1,8 @@
 """The HTTP session of one server: expiring credentials, deadlines and translated errors.
 
-It owns headers and credentials and does not know Kubernetes' paths. Our own requests and watches use a `Wire`; those
-of users, which pass through and may be WebSockets, use aiohttp (`delegated.py`). Both are made anew when a credential
-plugin returns another client certificate. Deadlines use real time, as networks do.
+It owns headers and credentials and does not know Kubernetes' paths. Our own requests and watches use a `Wire`. Requests
+of users are passed through and may be WebSockets; they use aiohttp (`delegated.py`). Both are made anew when a
+credential plugin returns another client certificate. Deadlines use real time, as networks do.
 
 Decision: docs/decisions/0103-a-wire-for-members.md
 """

@@ -98,7 +98,7 @@ class WireConnection(asyncio.Protocol):
         transport.write(request)
 
     def is_alive(self, now_s: float) -> bool:
-        """Return False for an idle connection that has ended, or on which anything arrived that nobody asked for.
+        """Return False for an idle connection that has ended, or on which bytes arrived without a request.
 
         A busy event loop may not have read the end that the kernel knows about. Only a request that the server never
         received may be sent again whatever it does, so such a connection must not be used for it.
@@ -131,7 +131,7 @@ class WireConnection(asyncio.Protocol):
             self._transport.close()
 
     def leave(self) -> None:
-        """End the present response, which nobody reads any more: properly, unless the server goes on sending."""
+        """End the present response, which has no reader any more: properly, unless the server goes on sending."""
         self._sink, self.is_reusable = None, False
         self.close()
 

@@ -3,8 +3,8 @@
 A plan depends on all clusters and on cluster-wide policies, which a role in a namespace may not list. The control plane
 reads them with its own rights, and tells only what `fedctl why` would tell after the change: objects in the namespaces
 of the changes, of kinds that the user may list, with their clusters and reasons. The changes are dry runs in the name
-of the user, each with his rights; whoever may not write an object cannot plan it. Clusters, their free resources and
-problems of other objects are no part of the answer.
+of the user, each with his rights, so users who may not write an object cannot plan it. Clusters, their free resources
+and problems of other objects are no part of the answer.
 
 Decision: docs/decisions/0121-plans-of-a-namespace-are-computed-on-the-host.md
 """
@@ -17,7 +17,6 @@ from typing import Any, Final
 import orjson
 from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.requests import ClientDisconnect
 
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.amounts import to_count
@@ -26,11 +25,9 @@ from federation.apimachinery.errors import (
     ConfigurationError,
     Forbidden,
     NotFound,
-    RequestEntityTooLarge,
 )
 from federation.apimachinery.resources import Object, UserInfo
 from federation.apimachinery.usedtime import charged
-from federation.apiserver.http.asgi import Disconnected
 from federation.apiserver.http.nonresource import AUTHORIZE, USER
 from federation.client.client import Client, Transport, Watch
 from federation.client.client import Request as HostRequest
@@ -43,10 +40,11 @@ from federation.plans.requestedchanges import RequestedChanges, ResolvedChanges,
 from federation.scheduling.whatif.compute import ORDER_WARNING
 from federation.scheduling.whatif.planresult import Plan, to_json
 from federation.scheduling.whatif.state import CONTEXT, ObjectChange, ObjectSet
-from federation.web.requests import check_parameters, json_response, may_list, to_read
+from federation.web.requests import check_parameters, json_response, may_list, read_body, to_read
 
 PATH = "/federation/v1/plan"
 _BODY_BYTES_MAX = 1 << 20
+_TOO_LARGE = f"the changes are larger than {_BODY_BYTES_MAX >> 10} KiB; plan fewer"
 _EDITS_MAX = 200
 _RENDERED_BYTES_MAX = 32 << 20
 """Bytes of the manifests that a plan may compute: what changes, once for each cluster."""
@@ -90,7 +88,7 @@ class PlanView:
             """Return the plan of the changes in the body, as `fedctl plan -o json` prints it."""
             check_parameters(request, frozenset())
             user, authorize = request.scope[USER], request.scope[AUTHORIZE]
-            wanted = _parse(await _read(request))
+            wanted = _parse(await read_body(request, _BODY_BYTES_MAX, _TOO_LARGE))
             async with self.planners.of(self.host, user.name) as planner:
                 own = Client(_UserTransport(self.host.transport, authorize, user.to_info()))
                 resolved = await self._resolve(own, authorize, wanted)
@@ -174,18 +172,6 @@ class _UserTransport:
 
     async def close(self) -> None:
         """Do nothing: the transport belongs to the control plane."""
-
-
-async def _read(request: Request) -> bytes:
-    body = bytearray()
-    try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _BODY_BYTES_MAX:
-                raise RequestEntityTooLarge(f"the changes are larger than {_BODY_BYTES_MAX >> 10} KiB; plan fewer")
-    except ClientDisconnect as error:
-        raise Disconnected from error
-    return bytes(body)
 
 
 def _parse(body: bytes) -> _Wanted:

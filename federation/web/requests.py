@@ -6,10 +6,12 @@ from typing import Any, Protocol
 
 import orjson
 from fastapi import Request, Response
+from starlette.requests import ClientDisconnect
 
-from federation.apimachinery.errors import BadRequest, Forbidden
+from federation.apimachinery.errors import BadRequest, Forbidden, RequestEntityTooLarge
 from federation.apimachinery.resources import Resource
 from federation.apiserver.auth.identity import Attributes
+from federation.apiserver.http.asgi import Disconnected
 from federation.apiserver.http.nonresource import AUTHORIZE
 
 
@@ -25,6 +27,19 @@ def check_parameters(request: Request, known: AbstractSet[str]) -> None:
     """Raise BadRequest for a query parameter that is not among the known ones."""
     if unknown := sorted(set(request.query_params) - known):
         raise BadRequest(f"{unknown[0]}: no such parameter; there are {', '.join(sorted(known))}")
+
+
+async def read_body(request: Request, bytes_max: int, too_large: str) -> bytes:
+    """Return the body; RequestEntityTooLarge with the message `too_large` above the limit, Disconnected."""
+    body = bytearray()
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > bytes_max:
+                raise RequestEntityTooLarge(too_large)
+    except ClientDisconnect as error:
+        raise Disconnected from error
+    return bytes(body)
 
 
 def required_permissions(

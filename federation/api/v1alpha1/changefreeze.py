@@ -40,7 +40,7 @@ class ChangeFreezeSpec(Model):
     ] = None
     """The namespaces whose objects are frozen; absent means all objects, also those without a namespace."""
     reason: Annotated[str, Field(min_length=1, max_length=256)]
-    """Why, and whom to ask for an exception. Messages repeat it."""
+    """The reason for the freeze, and the contact for exceptions. Messages quote it."""
     windows: Annotated[list[MaintenanceWindow], Field(min_length=1, max_length=32)]
     """When it holds."""
 

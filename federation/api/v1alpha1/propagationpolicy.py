@@ -148,7 +148,7 @@ class StateRule(Model):
 
 
 class StatePreservation(Model):
-    """What the new copy is told of the old one."""
+    """The state of the old copy that is handed to the new one."""
 
     rules: Annotated[list[StateRule], Field(min_length=1, max_length=16)]
     """The values to hand over."""

@@ -148,7 +148,7 @@ class Decider:
     def has_other_relations(self, context: AttemptContext, due: Due, snapshot: Snapshot) -> bool:
         """Return whether workloads that the object has to do with moved since the decision.
 
-        Whoever moves then enqueues those that wait, and this object did not wait yet.
+        A workload that moves enqueues the objects that wait for it, and this object did not wait yet.
         """
         workloads = self._cache.workloads
         if not workloads.is_active:

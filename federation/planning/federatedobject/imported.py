@@ -47,7 +47,7 @@ def import_problem(live: Mapping[str, Any]) -> str:
 
 
 def is_made_by_cluster(live: Mapping[str, Any]) -> bool:
-    """Return whether every cluster makes the object by itself in each namespace, so that nobody would import it."""
+    """Return whether every cluster makes the object by itself in each namespace; such an object is not imported."""
     kind, name = live.get("kind"), live["metadata"]["name"]
     if kind == "Secret":
         return live.get("type") in ("kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token")

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import yaml
+from yaml.representer import SafeRepresenter
 
 from federation.apimachinery.jsonpatch import Document, Keys, PatchError, parse_pointer
 from federation.apimachinery.jsonsize import DEPTH_MAX
@@ -23,6 +24,7 @@ DOCUMENTS_BYTES_MAX: Final = 512 * 1024
 """Characters of YAML that are read and written for one object, in all clusters together."""
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_REPRESENTER = SafeRepresenter()
 _REMEDY = "correct the path, or add what is missing first"
 
 
@@ -193,12 +195,11 @@ def _put(node: yaml.Node, key: str, operator: str, value: Any) -> None:
         del node.value[_place(node, key)]
         return
     if isinstance(node, yaml.MappingNode):
-        item = (_to_node(key, is_key=True), _to_node(value))
         place = _find(node, key)
         if place is None:
-            node.value.append(item)
+            node.value.append((_to_node(key, is_key=True), _to_node(value)))
         else:
-            node.value[place] = (node.value[place][0], item[1])
+            node.value[place] = (node.value[place][0], _to_node(value))
     elif operator == "add" and isinstance(node, yaml.SequenceNode) and key in ("-", str(len(node.value))):
         node.value.append(_to_node(value))
     elif operator == "add":
@@ -245,5 +246,5 @@ def _to_node(value: Any, *, is_key: bool = False) -> yaml.Node:
     if isinstance(value, str):
         style = None if is_key else "|" if "\n" in value else '"'
         return yaml.ScalarNode("tag:yaml.org,2002:str", value, style=style)
-    node: yaml.Node = yaml.SafeDumper("").represent_data(value)  # type: ignore[arg-type]
+    node: yaml.Node = _REPRESENTER.represent_data(value)
     return node

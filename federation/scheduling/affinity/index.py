@@ -75,7 +75,7 @@ class WorkloadIndex:
     # -- changes
 
     def observe(self, key: Hashable, workload: Workload | None) -> Waiters:
-        """Record what was observed of a workload, None when it is gone; return whom the change concerns."""
+        """Record what was observed of a workload, None when it is gone; return the workloads that are concerned."""
         if not self.is_active:
             return NOBODY
         old = self._workloads.get(key)

@@ -36,6 +36,18 @@ class FilterResult:
     positions: tuple[int, ...] = ()
     ignores_current: bool = True
 
+    def without(self, rejected: Mapping[str, Status]) -> "FilterResult":
+        """Return the result without feasible clusters that a step rejects for one unit, and with their statuses."""
+        if not rejected:
+            return self
+        left = [at for at, cluster in enumerate(self.feasible) if cluster.name not in rejected]
+        return FilterResult(
+            self.feasible.subset(left),
+            {**self.rejected, **rejected},
+            tuple([self.positions[at] for at in left]),
+            ignores_current=False,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class PluginScores:

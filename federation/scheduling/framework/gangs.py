@@ -47,9 +47,7 @@ def within_room(
     """
     if unit.uncounted:
         status = Status(Code.UNSCHEDULABLE, ("cluster(s) were not considered",), STEP)
-        rejected = dict.fromkeys(filtered.feasible.names, status)
-        empty = FilterResult(filtered.feasible.subset([]), {**filtered.rejected, **rejected}, (), ignores_current=False)
-        return empty, unit.uncounted
+        return filtered.without(dict.fromkeys(filtered.feasible.names, status)), unit.uncounted
     shortfalls = {
         name: shortfall
         for name in filtered.feasible.names
@@ -60,15 +58,8 @@ def within_room(
         return filtered, ""
     for name, shortfall in shortfalls.items():
         state.remark(STEP, name, shortfall.describe())
-    left = [at for at, name in enumerate(filtered.feasible.names) if name not in shortfalls]
-    rejected = {name: _REJECTIONS[shortfall.lack] for name, shortfall in shortfalls.items()}
-    result = FilterResult(
-        filtered.feasible.subset(left),
-        {**filtered.rejected, **rejected},
-        tuple([filtered.positions[at] for at in left]),
-        ignores_current=False,
-    )
-    return result, "" if left else _describe(unit, shortfalls, reported)
+    result = filtered.without({name: _REJECTIONS[shortfall.lack] for name, shortfall in shortfalls.items()})
+    return result, "" if result.feasible else _describe(unit, shortfalls, reported)
 
 
 def _describe(unit: SchedulingUnit, shortfalls: Mapping[str, Shortfall], reported: Mapping[str, Cluster]) -> str:

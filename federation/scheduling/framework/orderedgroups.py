@@ -43,23 +43,14 @@ def within_groups(unit: SchedulingUnit, filtered: FilterResult) -> tuple[FilterR
     The subsets of a WorkloadSpread hold for all clusters together, so that a tier is one group with them.
     """
     groups = unit.groups
-    feasible = filtered.feasible
-    places = [place_of(groups, cluster.name, cluster.labels) for cluster in feasible]
-    if None in places:
-        left = [at for at, place in enumerate(places) if place is not None]
-        rejected = {feasible[at].name: NO_GROUP for at, place in enumerate(places) if place is None}
-        filtered = FilterResult(
-            feasible.subset(left),
-            {**filtered.rejected, **rejected},
-            tuple([filtered.positions[at] for at in left]),
-            ignores_current=False,
-        )
-        places = [places[at] for at in left]
+    places = {cluster.name: place_of(groups, cluster.name, cluster.labels) for cluster in filtered.feasible}
+    filtered = filtered.without({name: NO_GROUP for name, place in places.items() if place is None})
     tiers: list[list[Members]] = []
     for index, group in enumerate(groups):
         if index == 0 or group.use is GroupUse.FALLBACK:
             tiers.append([])
-        if positions := tuple([at for at, place in enumerate(places) if place == index]):
+        positions = tuple([at for at, name in enumerate(filtered.feasible.names) if places[name] == index])
+        if positions:
             tiers[-1].append(Members(group, positions))
     if unit.workload_spread is not None:
         tiers = [_joined(tier) for tier in tiers]

@@ -33,15 +33,7 @@ def within_relations(unit: SchedulingUnit, filtered: FilterResult, state: CycleS
             rejected[cluster.name] = statuses.setdefault(reason, replace(unschedulable(reason), plugin=NAME))
         elif remarks := tolerated(unit, cluster):
             state.remark(NAME, cluster.name, *remarks)
-    if not rejected:
-        return filtered
-    left = [at for at, cluster in enumerate(filtered.feasible) if cluster.name not in rejected]
-    return FilterResult(
-        filtered.feasible.subset(left),
-        {**filtered.rejected, **rejected},
-        tuple([filtered.positions[at] for at in left]),
-        ignores_current=False,
-    )
+    return filtered.without(rejected)
 
 
 def with_relation_scores(unit: SchedulingUnit, scored: ScoreResult) -> ScoreResult:

@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import Request
-from starlette.requests import ClientDisconnect
 
-from federation.apimachinery.errors import RequestEntityTooLarge
-from federation.apiserver.http.asgi import Disconnected
+from federation.web.requests import read_body
 from federation.web.ui.credentials import Session
 
 FIELDS_MAX = 50
@@ -36,15 +34,9 @@ def is_genuine(request: Request, session: Session, form: Mapping[str, str]) -> b
 
 async def read_form(request: Request, bytes_max: int = SMALL_BYTES_MAX) -> dict[str, str]:
     """Return the fields of a form, {} for anything else; RequestEntityTooLarge above the limit, Disconnected."""
-    body = bytearray()
+    too_large = f"the form is larger than {bytes_max >> 10} KiB; send less at once"
+    body = await read_body(request, bytes_max, too_large)
     try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > bytes_max:
-                raise RequestEntityTooLarge(f"the form is larger than {bytes_max >> 10} KiB; send less at once")
-    except ClientDisconnect as error:
-        raise Disconnected from error
-    try:
-        return dict(parse_qsl(bytes(body).decode("utf-8", "replace"), max_num_fields=FIELDS_MAX))
+        return dict(parse_qsl(body.decode("utf-8", "replace"), max_num_fields=FIELDS_MAX))
     except ValueError:
         return {}
