@@ -24,7 +24,6 @@ from federation.cli.plan.command import make_planner
 from federation.cli.previoushosts import refuse_running_host
 from federation.cli.rendered import STYLES, read_manifests, to_lines
 from federation.cli.whydelivery import read_delivery
-from federation.client.client import PatchType
 from federation.planning.federatedobject.imported import (
     adoption_annotations,
     import_problem,
@@ -241,10 +240,10 @@ async def adopt(context: KubeconfigContext, target: str, clusters: Sequence[str]
         if scope.is_dry_run:
             print("nothing was adopted: --dry-run")
             return 0
-        metadata = source["metadata"]
-        wanted = adoption_annotations(metadata.get("annotations") or {}, [each.cluster for each in takeovers])
-        body: Object = {"metadata": {"resourceVersion": metadata["resourceVersion"], "annotations": wanted}}
-        await host.patch(resource, name, body, patch_type=PatchType.MERGE, namespace=namespace)
+        present = source["metadata"].get("annotations") or {}
+        wanted = adoption_annotations(present, [each.cluster for each in takeovers])
+        body: Object = {"metadata": {"annotations": wanted}}
+        await apply_edit(host, Edit(target, Verb.MERGE, resource, namespace, name, body), source)
         return await _wait(host, [(Found(resource, source), each.cluster) for each in takeovers], scope, "adopted in")
 
 

@@ -185,7 +185,7 @@ async def undo(context: KubeconfigContext, target: Target, revision: int) -> Non
             resource,
             obj["metadata"]["name"],
             [
-                {"op": "test", "path": "/metadata/resourceVersion", "value": obj["metadata"]["resourceVersion"]},
+                {"op": "test", "path": "/spec/template", "value": obj["spec"]["template"]},
                 {"op": "replace", "path": "/spec/template", "value": template_of(chosen)},
             ],
             patch_type=PatchType.JSON,

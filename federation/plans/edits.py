@@ -1,7 +1,8 @@
 """One write to the host: sent as a dry run for the plan, and again for real when the plan is applied.
 
 Both are the same request, so the server's defaulting, validation and admission apply to the plan. The real request also
-carries the resourceVersion and uid of the object that the plan was computed from.
+carries the resourceVersion and uid of the object that the plan was computed from. Controllers write statuses and
+feedback into it all the time; where nothing else changed, the request is repeated for the newest version.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -9,14 +10,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from federation.apimachinery.errors import ApiError, ConfigurationError, NotFound
+from federation.apimachinery.errors import ApiError, ConfigurationError, Conflict, NotFound
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.client.client import Client, PatchType
+from federation.planning.federatedobject.changes import is_edited
 from federation.plans import threeway
 from federation.scheduling.whatif.state import ObjectChange
 
 _MANAGER, _KUBECTL = "fedctl", "kubectl"
 """Field managers: ours, and the one of `kubectl apply --server-side`, used for objects that were applied with it."""
+_ATTEMPTS_MAX = 10
+"""A status is written a few times per second at most, and reading and writing takes milliseconds."""
 NAMESPACE_DEFAULT = "default"
 """A namespace that exists on every server."""
 
@@ -137,8 +141,21 @@ async def _dry_run_in_default_namespace(host: Client, edit: Edit) -> Object:
     return {**after, "metadata": {**after["metadata"], "name": edit.name, "namespace": edit.namespace}}
 
 
-async def apply_edit(host: Client, edit: Edit, before: Mapping[str, Any] | None) -> None:
-    """Send the edit; ApiError when the object is no longer the version `before` (None: it did not exist)."""
+async def apply_edit(host: Client, edit: Edit, before: Object | None) -> None:
+    """Send the edit; Conflict when more than status and feedback differs from `before` (None: it did not exist)."""
+    for attempt in range(1, _ATTEMPTS_MAX + 1):
+        try:
+            await _write(host, edit, before)
+        except Conflict:
+            now = await get_or_none(host, edit.resource, edit.namespace, edit.name)
+            if attempt == _ATTEMPTS_MAX or before is None or now is None or is_edited(before, now):
+                raise
+            before = now
+        else:
+            return
+
+
+async def _write(host: Client, edit: Edit, before: Object | None) -> None:
     metadata = before["metadata"] if before is not None else {}
     version, uid = metadata.get("resourceVersion", ""), metadata.get("uid", "")
     if edit.verb is Verb.DELETE:

@@ -23,22 +23,28 @@ _METADATA_IRRELEVANT = frozenset(
 def is_relevant_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Return True if an update of a source may change its federated object; status and feedback cannot."""
     before, after = old["metadata"], new["metadata"]
-    if before.get("uid") != after.get("uid"):
-        return True
-    if before.get("deletionTimestamp") != after.get("deletionTimestamp"):
-        return True
     if after.get("deletionTimestamp") or (_is_held(before) and not _is_held(after)):
-        return True
-    if before.get("labels") != after.get("labels"):
-        return True
-    if _without_feedback(before.get("annotations")) != _without_feedback(after.get("annotations")):
         return True
     if ("managedFields" in before or "managedFields" in after) and written_allocations(old) != written_allocations(new):
         return True
     generation = after.get("generation")
-    if generation is not None:
-        return bool(generation != before.get("generation"))
-    return _differs(old, new, _IRRELEVANT) or _differs(before, after, _METADATA_IRRELEVANT)
+    if generation is not None and generation != before.get("generation"):
+        return True
+    return _differs_in_metadata(before, after) or (generation is None and _differs(old, new, _IRRELEVANT))
+
+
+def is_edited(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Return True if more than status and feedback differs, or it is another object.
+
+    Unlike for `is_relevant_change`, a new generation alone is nothing: that of a Deployment counts feedback, too.
+    """
+    return _differs_in_metadata(old["metadata"], new["metadata"]) or _differs(old, new, _IRRELEVANT)
+
+
+def _differs_in_metadata(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    return _without_feedback(before.get("annotations")) != _without_feedback(after.get("annotations")) or _differs(
+        before, after, _METADATA_IRRELEVANT
+    )
 
 
 def _differs(old: Mapping[str, Any], new: Mapping[str, Any], irrelevant: frozenset[str]) -> bool:
