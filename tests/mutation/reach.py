@@ -107,21 +107,27 @@ class Reach:
         known = [name for name in found if name in collected and name in self.tests and self.tests[name][2]]
         return self._within(budget_s, sorted(known), mutation)
 
+    def forget(self, test: str) -> None:
+        """Use a test no more: it fails without a mutation, too."""
+        seconds, tier, _ = self.tests[test]
+        self.tests[test] = seconds, tier, False
+
     def _within(self, budget_s: float, tests: list[str], mutation: Mutation) -> list[str]:
         """Order by closeness, then in turns of a few quick tests of each file."""
         turns, orders = dict[str, int](), []
         for name in sorted(tests, key=lambda name: self.tests[name][0]):
             file = name.split("::")[0]
             turn = turns[file] = turns.get(file, 0) + 1
-            orders.append(
-                (self.tests[name][1] != "check", _distance(name, mutation.path), turn // _PER_TURN, file, name)
-            )
-        chosen, spent_s = list[str](), 0.0
-        for *_, name in sorted(orders):
-            spent_s += self.tests[name][0] + 0.005
-            if spent_s > budget_s:
-                break
-            chosen.append(name)
+            orders.append((_distance(name, mutation.path), turn // _PER_TURN, file, name))
+        chosen, left_s = list[str](), 0.0
+        for tier in ("check", "test"):  # slow tests have a budget of their own, which quick ones cannot use up
+            left_s += budget_s / 2
+            for *_, name in sorted(order for order in orders if self.tests[order[-1]][1] == tier):
+                left_s -= self.tests[name][0] + 0.005
+                if left_s < 0:
+                    break
+                chosen.append(name)
+            left_s = max(left_s, 0.0)
         return chosen
 
 

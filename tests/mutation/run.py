@@ -7,13 +7,16 @@ functions needs a new process that imports it. `equivalent.txt` lists mutations 
 
 import argparse
 import gc
+import hashlib
 import json
+import mmap
 import os
-import random
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -41,8 +44,22 @@ _NOT_HERE = "not postgres and not e2e and not kubernetes and not nightly"
 _NOT_FORKED = ["--ignore-glob=tests/unit/*chart.py"]
 """They load a library of Go, whose threads are missing in a forked copy, and wait there for ever."""
 _TIMEOUT_S = 120
-_TOO_LONG = "too much time"
 _TIERS = ("test", "check")
+
+
+@dataclass(slots=True)
+class _Job:
+    mutation: Mutation
+    tests: list[str]
+    running: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, 4))
+    """The position of the running test, written by the forked copy: known even if that copy is killed."""
+
+    def begin(self, test: str) -> None:
+        self.running[:4] = self.tests.index(test).to_bytes(4, "big")
+
+    @property
+    def current(self) -> str:
+        return self.tests[int.from_bytes(self.running[:4], "big")]
 
 
 class Mutator:
@@ -88,23 +105,39 @@ class Mutator:
         return results
 
     def _mutate(self) -> None:
-        sample = _sample(self._options)
-        jobs = [(mutation, self._reach.tests_of(mutation, self._options.budget, self._items)) for mutation in sample]
+        waiting = _sample(self._options)
         limits = {"workers": self._options.workers, "cpu_s": 2 * self._options.budget + 10, "wall_s": 1_800}
-        for (mutation, tests), failed in run_forked(jobs, self._try, **limits):
-            self._report(mutation, tests, _TOO_LONG if failed is None else failed)
+        while waiting:
+            jobs = [
+                _Job(mutation, self._reach.tests_of(mutation, self._options.budget, self._items))
+                for mutation in waiting
+            ]
+            waiting = []
+            for job, answer in run_forked(jobs, self._try, **limits):
+                failed = job.current if answer is None else answer
+                if failed and not self._passes_without(failed):
+                    self._reach.forget(failed)
+                    waiting.append(job.mutation)
+                else:
+                    self._report(job, failed)
 
-    def _try(self, job: tuple[Mutation, list[str]]) -> str:
+    def _passes_without(self, test: str) -> bool:
+        """Return whether a test that failed with a mutation passes without it: else it fails by chance or from load."""
+        limits = {"workers": 1, "cpu_s": 2 * self._options.budget + 10, "wall_s": 1_800}
+        jobs = run_forked([self._items[test]], lambda item: self._run([item], lambda _: None), **limits)
+        return all(results is not None and not results[test][1] for _, results in jobs)
+
+    def _try(self, job: _Job) -> str:
         """Return the first test that fails with the mutation, "" if all pass."""
-        mutation, tests = job
-        items = [self._items[name] for name in tests]
+        mutation = job.mutation
+        items = [self._items[name] for name in job.tests]
         path = ROOT / mutation.path
         source = mutation.apply(path.read_bytes())
         if not items:
             return ""
         if not self._exchange(mutation, compile(source, str(path), "exec")):
             return _try_in_new_process(path, source, [item.nodeid for item in items])
-        results = self._run(items, lambda test: None, first=True)
+        results = self._run(items, lambda test: job.begin(test.nodeid), first=True)
         return next((name for name, (_, is_failed) in results.items() if is_failed), "")
 
     def _exchange(self, mutation: Mutation, module: CodeType) -> bool:
@@ -117,11 +150,14 @@ class Mutator:
             function.__code__ = code
         return True
 
-    def _report(self, mutation: Mutation, tests: list[str], failed: str) -> None:
-        tier = "" if not failed else "check" if failed == _TOO_LONG else self._reach.tests[failed][1]
+    def _report(self, job: _Job, failed: str) -> None:
+        mutation = job.mutation
+        tier = self._reach.tests[failed][1] if failed else ""
         print(f"{tier or 'SURVIVED':9} {mutation.path}:{mutation.line} {mutation.kind} {failed}", flush=True)
         if not failed:
-            print(f"          - {mutation.before}\n          + {mutation.after}    ({len(tests)} tests)", flush=True)
+            print(
+                f"          - {mutation.before}\n          + {mutation.after}    ({len(job.tests)} tests)", flush=True
+            )
         self.rows.append(
             {
                 "file": mutation.path,
@@ -130,9 +166,10 @@ class Mutator:
                 "key": mutation.key,
                 "caught": tier,
                 "by": failed,
-                "tests": len(tests),
+                "tests": len(job.tests),
             }
         )
+        self._options.out.write_text(json.dumps(self.rows, indent=1))
 
 
 def _find(code: CodeType, name: str, first_line: int) -> CodeType | None:
@@ -163,20 +200,28 @@ def _try_in_new_process(path: Path, source: bytes, tests: list[str]) -> str:
 
 
 def _sample(options: argparse.Namespace) -> list[Mutation]:
+    """Choose by the hash of each edit, so that a change of the code changes the sample only where it changes the code."""
     equivalent = set((Path(__file__).parent / "equivalent.txt").read_text().splitlines())
-    found = []
-    for area, folders in AREAS.items():
-        if options.area in ("", area):
-            for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py")):
-                found += mutations_of(path, str(path.relative_to(ROOT)))
-    found = [mutation for mutation in found if options.only in mutation.path]
+    paths = sorted(path for folders in AREAS.values() for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    found = [mutation for path in paths for mutation in mutations_of(path, str(path.relative_to(ROOT)))]
+    found = [mutation for mutation in found if mutation.key not in equivalent]
     if options.again is None:
-        found = random.Random(options.seed).sample(found, min(options.sample, len(found)))
+        found = chosen_of(found, options.sample, options.seed)
     else:
         survived = {row["key"] for row in json.loads(options.again.read_text()) if not row["caught"]}
         # Edits of one function can share a key, such as two numbers that are the same.
         found = [mutation for mutation in found if mutation.key in survived]
-    return [mutation for mutation in found if mutation.key not in equivalent]
+    folders = AREAS.get(options.area, [""])
+    return [m for m in found if m.path.startswith(tuple(folders)) and options.only in m.path]
+
+
+def chosen_of(mutations: list[Mutation], count: int, seed: int) -> list[Mutation]:
+    """Return the mutations with the lowest hashes. Edits of one function that share a key are numbered."""
+    seen, ranks = Counter[str](), dict[str, Mutation]()
+    for mutation in mutations:
+        seen[mutation.key] += 1
+        ranks[hashlib.sha256(f"{seed} {mutation.key} {seen[mutation.key]}".encode()).hexdigest()] = mutation
+    return [ranks[rank] for rank in sorted(ranks)[:count]]
 
 
 def _table(rows: Iterable[dict[str, Any]]) -> str:
@@ -195,8 +240,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="chooses the mutations")
     parser.add_argument("--budget", type=float, default=60.0, help="CPU seconds of tests per mutation")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
-    parser.add_argument("--area", default="", choices=["", *AREAS], help="mutate only this area")
-    parser.add_argument("--only", default="", help="mutate only paths that contain this")
+    parser.add_argument("--area", default="", choices=["", *AREAS], help="only the part of the sample in this area")
+    parser.add_argument("--only", default="", help="only the part of the sample whose paths contain this")
     parser.add_argument("--again", type=Path, help="instead of a sample, what survived in this earlier report")
     parser.add_argument("--out", type=Path, default=ROOT / ".mutation/report.json", help="the JSON report")
     parser.add_argument("tests", nargs="*", default=_TESTS, help="folders of tests")
@@ -204,7 +249,6 @@ def main() -> int:
     mutator = Mutator(options)
     flags = ["-p", "no:cacheprovider", "-m", _NOT_HERE, f"--timeout={_TIMEOUT_S}", "--capture=no"]
     pytest.main([*flags, *_NOT_FORKED, *options.tests], plugins=[mutator])
-    options.out.write_text(json.dumps(mutator.rows, indent=1))
     print(_table(mutator.rows))
     return 0 if mutator.rows else 1
 

@@ -13,6 +13,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_MEMORY_MAX = 8 << 30
+"""Bytes of address space: a loop that a mutation made endless may not take the machine's memory."""
+
 
 @dataclass(slots=True)
 class _Worker:
@@ -53,6 +56,7 @@ def _fork(job: T, work: Callable[[T], Any], cpu_s: float) -> tuple[int, int]:
     try:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s) + 1, int(cpu_s) + 1))
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_MAX, _MEMORY_MAX))
         silent = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(silent, stream)
