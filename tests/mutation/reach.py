@@ -67,14 +67,18 @@ class Reach:
                 if test.nodeid in results:
                     seconds, is_failed = results[test.nodeid]
                     self.tests[test.nodeid] = seconds, tier(test), not is_failed
-            for path, found in lines.items():
-                known = self._lines.setdefault(path, {})
-                for line, names in found.items():
-                    known.setdefault(line, []).extend(self._number(name) for name in names if name)
+            self.add_lines(lines)
             if time.monotonic() > saved_s + _SAVE_S:
                 self._save()
                 saved_s = time.monotonic()
         self._save()
+
+    def add_lines(self, lines: dict[str, dict[str, list[str]]]) -> None:
+        """Add what tests execute: by path and line, their names."""
+        for path, found in lines.items():
+            known = self._lines.setdefault(path, {})
+            for line, names in found.items():
+                known.setdefault(line, []).extend(self._number(name) for name in names if name)
 
     def _measure(self, share: list[Any], run: Callable[..., Any]) -> Any:
         """Run tests; return their results, and by path and line the tests that execute it."""

@@ -48,7 +48,9 @@ _TIERS = ("test", "check")
 
 
 @dataclass(slots=True)
-class _Job:
+class Job:
+    """A mutation, and the tests to try it with."""
+
     mutation: Mutation
     tests: list[str]
     running: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, 4))
@@ -109,8 +111,7 @@ class Mutator:
         limits = {"workers": self._options.workers, "cpu_s": 2 * self._options.budget + 10, "wall_s": 1_800}
         while waiting:
             jobs = [
-                _Job(mutation, self._reach.tests_of(mutation, self._options.budget, self._items))
-                for mutation in waiting
+                Job(mutation, self._reach.tests_of(mutation, self._options.budget, self._items)) for mutation in waiting
             ]
             waiting = []
             for job, answer in run_forked(jobs, self._try, **limits):
@@ -127,7 +128,7 @@ class Mutator:
         jobs = run_forked([self._items[test]], lambda item: self._run([item], lambda _: None), **limits)
         return all(results is not None and not results[test][1] for _, results in jobs)
 
-    def _try(self, job: _Job) -> str:
+    def _try(self, job: Job) -> str:
         """Return the first test that fails with the mutation, "" if all pass."""
         mutation = job.mutation
         items = [self._items[name] for name in job.tests]
@@ -150,7 +151,7 @@ class Mutator:
             function.__code__ = code
         return True
 
-    def _report(self, job: _Job, failed: str) -> None:
+    def _report(self, job: Job, failed: str) -> None:
         mutation = job.mutation
         tier = self._reach.tests[failed][1] if failed else ""
         print(f"{tier or 'SURVIVED':9} {mutation.path}:{mutation.line} {mutation.kind} {failed}", flush=True)

@@ -4,7 +4,10 @@ import ast
 from pathlib import Path
 
 import pytest
-from tests.mutation.mutations import mutations_of
+from tests.mutation.mutations import Mutation, mutations_of
+from tests.mutation.reach import Reach
+from tests.mutation.run import Job, chosen_of
+from tests.mutation.workers import run_forked
 from tests.support.sources import ROOT
 
 EQUIVALENT = ROOT / "tests/mutation/equivalent.txt"
@@ -89,3 +92,56 @@ def test_every_mutation_that_changes_nothing_exists() -> None:
     known = {mutation.key for path in paths for mutation in mutations_of(ROOT / path, path)}
     assert [line for line in listed if line not in known] == []
     assert len(set(listed)) == len(listed)
+
+
+def test_other_code_does_not_move_the_sample(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text("\n".join(f"a{number} = {number}" for number in range(40)))
+    before = chosen_of(mutations_of(path, "module.py"), 10, seed=7)
+    assert len(before) == 10
+    assert [each.key for each in before] != [
+        each.key for each in chosen_of(mutations_of(path, "module.py"), 10, seed=8)
+    ]
+    path.write_text(f"if True:\n    {'pass'}\n\n{path.read_text()}")
+    after = chosen_of(mutations_of(path, "module.py"), 10, seed=7)
+    assert len({each.key for each in before} & {each.key for each in after}) >= 9
+
+
+def test_edits_that_share_a_name_are_each_chosen(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text("a = [3, 3, 3]\n")
+    found = chosen_of(mutations_of(path, "module.py"), 10, seed=7)
+    assert sorted(each.start for each in found) == [5, 8, 11]
+
+
+def test_slow_tests_have_a_budget_that_quick_ones_cannot_use_up(tmp_path: Path) -> None:
+    (mutation,) = _one_mutation(tmp_path)
+    reach = Reach(tmp_path, [])
+    reach.tests = {f"tests/unit/test_{number}.py::test": (1.0, "check", True) for number in range(9)}
+    reach.tests["tests/scenarios/test_world.py::test"] = (3.5, "test", True)
+    reach.tests["tests/unit/test_broken.py::test"] = (0.1, "check", False)
+    reach.add_lines({"module.py": {"1": list(reach.tests)}})
+    chosen = reach.tests_of(mutation, budget_s=8, collected=reach.tests)
+    assert chosen == [f"tests/unit/test_{number}.py::test" for number in range(3)] + [
+        "tests/scenarios/test_world.py::test"
+    ]
+    reach.forget(chosen[0])
+    assert reach.tests_of(mutation, budget_s=8, collected=reach.tests)[0] == "tests/unit/test_1.py::test"
+
+
+def test_the_test_in_which_a_process_was_killed_is_known(tmp_path: Path) -> None:
+    (mutation,) = _one_mutation(tmp_path)
+
+    def loop_in_second(job: Job) -> str:
+        job.begin("second")
+        while True:
+            pass
+
+    jobs = run_forked([Job(mutation, ["first", "second"])], loop_in_second, workers=1, cpu_s=0, wall_s=60)
+    assert [(job.current, answer) for job, answer in jobs] == [("second", None)]
+
+
+def _one_mutation(tmp_path: Path) -> list[Mutation]:
+    path = tmp_path / "module.py"
+    path.write_text("a = 3\n")
+    return mutations_of(path, "module.py")
