@@ -210,6 +210,7 @@ class ControlPlane:
         from federation.web import application
         from federation.web.clusterheadroom import HeadroomView
         from federation.web.delivery import DeliveryView
+        from federation.web.history import HistoryView
         from federation.web.objectlist import ObjectListView
         from federation.web.plans import PlanView
         from federation.web.policyobjects import PolicyView
@@ -225,7 +226,11 @@ class ControlPlane:
             PolicyView(wiring.objects, wiring.policy_usage),
             ObjectListView(wiring.objects, wiring.informers, delivery, self._clock),
             HeadroomView(wiring.objects, wiring.informers),
-            [*feature_views(wiring.host), PlanView(wiring.host.client, self._planners)],
+            [
+                *feature_views(wiring.host),
+                PlanView(wiring.host.client, self._planners),
+                HistoryView(wiring.metrics.history),
+            ],
         )
 
     def _ui(self) -> Mount:

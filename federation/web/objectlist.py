@@ -115,6 +115,8 @@ class ObjectListView:
         namespace = wanted.namespace if resource.namespaced else ""
         for federated in self._objects.of_kind(resource.api_version, resource.kind, namespace):
             _, _, where, name = source_key(federated)
+            if is_shipped(federated) and not effective_placement(federated):
+                continue  # definitions that the control plane made for its own use
             if wanted.names(federated, name) and (with_hand_written or not is_hand_written(federated)):
                 yield (where or _LAST, resource.kind, natural_key(name), resource.group), federated
 
@@ -167,6 +169,7 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
         visible, hidden = await visible_types(request, view, wanted.namespace, wanted.kind)
         by_hand = await may_list(request, FEDERATED_OBJECTS, namespace)
         silent, rows, counts, placed = view.silent_clusters(), list[Row](), Counter[str](), Counter[str]()
+        replicas: Counter[str] = Counter(wanted=0, ready=0)
         causes: dict[str, CauseCount] = {}
         seen = 0
         for type_ in visible:
@@ -178,6 +181,7 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
                 count_causes(causes, row)
                 if wanted.states(row.summary):
                     counts["all"] += 1
+                    replicas.update(wanted=row.summary.wanted or 0, ready=_counted(row.summary))
                     rows.append(row)
                 seen += 1
                 if seen % _SLICE == 0:
@@ -192,6 +196,7 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
             "metadata": {"continue": token} if token else {},
             "counts": counts,
             "countsByCluster": placed,
+            "replicas": replicas,
             "causes": causes_to_json(causes.values()),
             "kinds": sorted({type_.resource.kind for type_ in visible}),
             "hiddenResources": hidden,
@@ -215,6 +220,17 @@ async def visible_types(
         else:
             hidden.append(resource.group_resource)
     return visible, hidden
+
+
+def is_shipped(federated: Object) -> bool:
+    """Return whether the source is a definition that comes with the control plane."""
+    template = (federated.get("spec") or {}).get("template") or {}
+    return names.SHIPPED_DEFINITION in ((template.get("metadata") or {}).get("labels") or {})
+
+
+def _counted(summary: ObjectSummary) -> int:
+    """Return the ready replicas that count: those beyond the wanted number are about to stop."""
+    return min(summary.ready or 0, summary.wanted or 0)
 
 
 def _to_item(row: Row) -> dict[str, Any]:

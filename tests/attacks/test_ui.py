@@ -29,7 +29,7 @@ from federation.web.ui.credentials import SESSION_S, Credentials, Sealer
 
 OWN = {"origin": "https://api"}
 MARKUP = "<img src=x onerror=alert(1)>\"'><script>alert(1)</script>{{7*7}}"
-PARAMETERS = ("q", "name", "namespace", "against", "cpu", "without", "taint", "manifests")
+PARAMETERS = ("hours", "q", "name", "namespace", "against", "cpu", "without", "taint", "manifests")
 ADMIN = Peer("admin", ("system:masters",))
 
 
@@ -141,6 +141,7 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
                 "/ui/objects/apps/v1/deployments/default/web",
                 "/ui/fleet",
                 "/ui/fleet/east",
+                "/ui/overview",
                 "/ui/attention",
                 "/ui/objects",
                 "/ui/capacity",
@@ -257,7 +258,7 @@ async def test_a_log_in_goes_on_only_within_the_ui(parts: Parts, admin: httpx.As
         assert where.host == "api"
         assert where.path.startswith("/ui/")
         shown = await browser.get("/ui/login", params={"next": target})
-        assert 'value="/ui/objects"' in shown.text
+        assert 'value="/ui/overview"' in shown.text
 
 
 async def test_a_session_that_somebody_else_chose_is_not_taken_over(parts: Parts, admin: httpx.AsyncClient) -> None:

@@ -147,7 +147,7 @@ async def test_the_way_back_leads_only_to_pages_of_the_ui(parts: Parts, issuer: 
     async with connect(parts.app, None) as browser:
         for target in ELSEWHERE:
             back = await agree(browser, issuer, await begin(browser, target))
-            assert 'content="0; url=/ui/objects"' in back.text, target
+            assert 'content="0; url=/ui/overview"' in back.text, target
 
 
 async def test_what_the_provider_says_is_shown_as_text(parts: Parts, issuer: Issuer) -> None:

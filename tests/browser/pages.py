@@ -45,7 +45,7 @@ class Site:
         """Open the UI as the administrator."""
         page.goto(self.link())
         page.get_by_role("button", name="Continue").click()
-        page.wait_for_url("**/ui/objects")
+        page.wait_for_url("**/ui/overview")
 
     def open(self, page: Page, path: str) -> None:
         """Open a page and wait until it is live."""

@@ -135,7 +135,7 @@ def test_a_viewer_has_no_buttons_and_reads_logs(site: Site, page: Page) -> None:
     page.goto(f"{site.url}/ui/login")
     page.get_by_label("Bearer token").fill(kubectl("create", "token", "reader").strip())
     page.get_by_role("button", name="Log in").click()
-    page.wait_for_url("**/ui/objects")
+    page.wait_for_url("**/ui/overview")
     site.open(page, OBJECT)
     expect(page.get_by_role("group", name="Actions")).to_have_count(0)
     page.goto(f"{site.url}/ui/act/scale/apps/v1/deployments/default/nginx")

@@ -17,6 +17,7 @@ SCREENSHOTS = os.environ.get("FEDERATION_SCREENSHOTS", "")
 expect.set_options(timeout=30_000)
 SCREENS = {
     "login": "/ui/login",
+    "overview": "/ui/overview",
     "objects": "/ui/objects",
     "object": OBJECT,
     "fleet": "/ui/fleet",
@@ -61,7 +62,9 @@ def test_a_viewer_sees_neither_secrets_nor_other_namespaces(site: Site, page: Pa
     expect(page.get_by_role("alert")).to_contain_text("does not accept this token")
     page.get_by_label("Bearer token").fill(kubectl("create", "token", "viewer", "-n", "team-a").strip())
     page.get_by_role("button", name="Log in").click()
-    page.wait_for_url("**/ui/objects")
+    page.wait_for_url("**/ui/overview")
+    assert "nginx" not in page.inner_text("body")
+    site.open(page, "/ui/objects")
     expect(page.get_by_text("No object that you may list matches.")).to_be_visible()
     page.get_by_label("Namespace").fill("team-a")
     page.get_by_role("button", name="Filter").click()
@@ -233,6 +236,7 @@ def take_picture(page: Page, name: str, look: Look) -> None:
 
 def test_the_keyboard_reaches_the_content_first(site: Site, page: Page) -> None:
     site.log_in(page)
+    site.open(page, "/ui/objects")
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")

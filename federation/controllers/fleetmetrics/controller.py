@@ -1,8 +1,8 @@
 """Metrics and log lines about the fleet: clusters, objects by stage, and how long each stage of a delivery takes.
 
 It only follows the caches, in every process, and writes nothing. Each event costs one comparison; a scrape costs
-nothing. Latencies are measured for objects that are created while the process runs: for older ones the process does not
-know when each stage began.
+nothing. The same numbers go into the history of the last hours. Latencies are measured for objects that are created
+while the process runs: for older ones the process does not know when each stage began.
 """
 
 from collections import Counter as Tally
@@ -18,10 +18,14 @@ from federation.apimachinery import conditions, interpreter
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.metrics import DELIVERY_BUCKETS_S, LATENCY_BUCKETS_S
 from federation.apimachinery.resources import Object
+from federation.planning.clusters.clustershare import NO_SHARE, ClusterShare, share_of
+from federation.planning.cost.rates import from_nano
 from federation.planning.diagnosis.deliverystage import Stage, is_ready, stage_of, unplaced_replicas
 from federation.planning.federatedobject.placements import effective_placement
 from federation.runtime.controller import Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.fleethistory import Counter, FleetHistory, Happening
+from federation.runtime.fleethistory import Gauge as Series
 from federation.runtime.informers import Informers
 from federation.runtime.sourceinformers import SourceInformers
 
@@ -51,6 +55,14 @@ for _name in _SINCE_CREATION:
     _seconds.labels(_name)
 for _name in (FEDERATED, PLACED, OVERRIDDEN, APPLIED, READY):
     _stage_seconds.labels(_name)
+_FAILURES = (Stage.UNPLACED, Stage.FAILING)
+_SERIES = {
+    Series.OBJECTS_DELIVERED: (Stage.APPLIED,),
+    Series.OBJECTS_UNDERWAY: (Stage.PENDING, Stage.PROPAGATING, Stage.DELETING),
+    Series.OBJECTS_SILENT: (Stage.SILENT,),
+    Series.OBJECTS_FAILING: _FAILURES,
+}
+"""The stages of each series of the history; objects without a policy are in none."""
 _FOLLOWED_MAX = 100_000
 """New objects whose latencies are being measured."""
 _CREATED_MAX = 10_000
@@ -69,6 +81,38 @@ class _Delivery:
     reached: set[str] = field(default_factory=set)
 
 
+@dataclass(slots=True)
+class _Fleet:
+    """Sums over all clusters; integers, so that they stay exact however often they change."""
+
+    ready: int = 0
+    cpu: int = 0
+    cpu_requested: int = 0
+    memory: int = 0
+    memory_requested: int = 0
+    price: int = 0
+
+    def replace(self, before: ClusterShare, now: ClusterShare) -> None:
+        """Replace the share of one cluster."""
+        self.ready += now.is_ready - before.is_ready
+        self.cpu += now.cpu - before.cpu
+        self.cpu_requested += now.cpu_requested - before.cpu_requested
+        self.memory += now.memory - before.memory
+        self.memory_requested += now.memory_requested - before.memory_requested
+        self.price += now.price - before.price
+
+    def values(self) -> dict[Series, float]:
+        """Return the sums by series: cores, bytes, and the price per hour."""
+        return {
+            Series.CLUSTERS_READY: self.ready,
+            Series.CPU: self.cpu / 1000,
+            Series.CPU_REQUESTED: self.cpu_requested / 1000,
+            Series.MEMORY: self.memory,
+            Series.MEMORY_REQUESTED: self.memory_requested,
+            Series.PRICE: from_nano(self.price),
+        }
+
+
 class FleetMetrics:
     """Follows clusters, federated objects and workloads."""
 
@@ -81,12 +125,18 @@ class FleetMetrics:
         self._replicas = 0
         self._deliveries: dict[Key, _Delivery] = {}
         self._created_s: dict[Key, float] = {}
+        self.history = FleetHistory(clock)
+        """The last hours of these numbers, for the web UI."""
+        self._shares: dict[str, ClusterShare] = {}
+        self._fleet = _Fleet()
         self._sources = SourceInformers(informers, self._on_source)
         objects.types.add_listener(self._sources.follow, self._sources.unfollow)
         objects.subscribe(self._on_federated, None)
-        informers.for_resource(FEDERATED_CLUSTERS).add_handler(self._on_cluster)
+        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        self._clusters.add_handler(self._on_cluster)
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
+        self._record(old, new)
         if new is None:
             name = (old or {})["metadata"]["name"]
             _cluster_ready.remove(name)
@@ -107,6 +157,30 @@ class FleetMetrics:
                     reason=condition.get("reason", ""),
                 )
 
+    def _record(self, old: Object | None, new: Object | None) -> None:
+        """Put a cluster into the history: its part of the fleet's amounts, and what happened to it."""
+        metadata, history = (new or old or {})["metadata"], self.history
+        name: str = metadata["name"]
+        before = self._shares.pop(name, None)
+        now = None
+        if new is not None:
+            now = self._shares[name] = share_of(new)
+        if before == now:
+            return
+        self._fleet.replace(before or NO_SHARE, now or NO_SHARE)
+        history.set(Series.CLUSTERS, len(self._shares))
+        for series, value in self._fleet.values().items():
+            history.set(series, value)
+        if now is None:
+            history.tell(name, Happening.LEFT)
+        elif before is None:
+            if self._clusters.has_synced:
+                history.tell(name, Happening.JOINED)
+        elif before.is_ready != now.is_ready:
+            ready = conditions.find(((new or {}).get("status") or {}).get("conditions"), names.CLUSTER_READY) or {}
+            text = "" if now.is_ready else str(ready.get("message") or ready.get("reason") or "")
+            history.tell(name, Happening.BACK if now.is_ready else Happening.LOST, text)
+
     def _on_federated(self, old: Object | None, new: Object | None) -> None:
         key = key_of(new if new is not None else old or {})
         before, had = self._stages.pop(key, (None, 0))
@@ -121,10 +195,19 @@ class FleetMetrics:
             self._stages[key] = (stage, has)
             self._counts[stage] += 1
             _objects.labels(stage.value).set(self._counts[stage])
-            if stage is not before and stage in (Stage.UNPLACED, Stage.FAILING):
+            if stage is not before and stage in _FAILURES:
+                if before is not None:
+                    self.history.count(Counter.FAILURES)
                 _log.info("object is not delivered", key=str(key), state=stage.value, why=_why(new))
         self._replicas += has - had
         _unplaced.set(self._replicas)
+        if has != had:
+            self.history.set(Series.REPLICAS_UNPLACED, self._replicas)
+        if stage is not before:
+            for series, stages in _SERIES.items():
+                self.history.set(series, sum(self._counts[each] for each in stages))
+        if _has_moved(old, new):
+            self.history.count(Counter.MOVES)
         self._measure(key, old, new, stage)
 
     def _measure(self, key: Key, old: Object | None, new: Object | None, stage: Stage | None) -> None:
@@ -170,6 +253,14 @@ class FleetMetrics:
             delivery.last_s = now_s
             if stage in _SINCE_CREATION:
                 _seconds.labels(stage).observe(now_s - delivery.since_s)
+
+
+def _has_moved(old: Object | None, new: Object | None) -> bool:
+    """Return whether an object that was somewhere is in other clusters now; the first placement is no move."""
+    if old is None or new is None or old["metadata"].get("generation") == new["metadata"].get("generation"):
+        return False  # the clusters are part of the spec
+    before, after = effective_placement(old), effective_placement(new)
+    return bool(before and after and before != after)
 
 
 def _why(federated: Object) -> str:

@@ -64,20 +64,23 @@ async def _load(page: Page) -> Mapping[str, Any]:
     }
     if cause:
         return found
-    entries = await _entries(page, [each for each in listed["causes"] if state in ("attention", each["attention"])])
+    entries = await read_entries(page, [each for each in listed["causes"] if state in ("attention", each["attention"])])
     if state == "attention":
         entries += await _certificates(page)
     return {**found, "entries": entries[:_ENTRIES_MAX], "entries_more": max(0, len(entries) - _ENTRIES_MAX)}
 
 
-async def _entries(page: Page, causes: Sequence[Mapping[str, Any]]) -> list[Entry]:
-    """Return the causes of objects, joined with clusters, holds and rollouts that need attention themselves."""
+async def read_entries(page: Page, causes: Sequence[Mapping[str, Any]], *, with_pods: bool = True) -> list[Entry]:
+    """Return the causes of objects, joined with clusters, holds and rollouts that need attention themselves.
+
+    `with_pods` asks members what the pods of workloads that are not ready wait for.
+    """
     clusters, holds, rollouts = await asyncio.gather(
         page.get_optional(FEDERATED_CLUSTERS.path(), {"items": []}),
         page.get_optional(PLACEMENT_HOLDS.path(), {"items": []}),
         page.get_optional(FEDERATED_ROLLOUTS.path(page.query.get("namespace", "")), {"items": []}, limit="500"),
     )
-    reason = await _pod_reason(page, causes)
+    reason = await _pod_reason(page, causes) if with_pods else ""
     is_all = (page.query.get("state") or "attention") == "attention"
     return to_entries(
         causes,

@@ -24,7 +24,7 @@ from federation.web.ui.userapi import UserAPI
 COOKIE = "__Host-federation-session"
 ATTEMPT_COOKIE = "__Host-federation-login"
 _ATTEMPT = "oidc"
-_START = "/ui/objects"
+_START = "/ui/overview"
 _REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _REVIEW_BODY = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 

@@ -81,6 +81,8 @@ class Screen:
     form_bytes_max: int = SMALL_BYTES_MAX
     poll_s: float = 0.0
     """Longest time between two live updates, for what no collection of the host tells; 0 for no limit."""
+    key: str = ""
+    """The key that leads to a listed screen after `g`; the first letter of its title if it is ""."""
     templates: Path = TEMPLATES
     """The folder of the template, which can use those of the UI."""
 

@@ -15,6 +15,7 @@ _HITS_MAX = 20
 _TEXT_LENGTH_MAX = 253
 KEYS = (
     ("/", "search"),
+    ("g h", "overview"),
     ("g o", "objects"),
     ("g f", "fleet"),
     ("g n", "needs attention"),

@@ -32,6 +32,7 @@ from federation.web.ui import (
     login,
     objectscreen,
     objectsscreen,
+    overview,
     planscreen,
     podscreen,
     searchscreen,
@@ -45,6 +46,7 @@ from federation.web.ui.screen import Page, Screen, problem_of
 from federation.web.ui.userapi import UserAPI
 
 SCREENS = (
+    overview.SCREEN,
     objectsscreen.SCREEN,
     fleet.SCREEN,
     attention.SCREEN,
@@ -89,13 +91,13 @@ def mount(
     @ui.get("/ui")
     @ui.get("/ui/")
     async def start() -> Response:
-        return RedirectResponse(objectsscreen.SCREEN.path, 303)
+        return RedirectResponse(overview.SCREEN.path, 303)
 
     @ui.exception_handler(HTTPException)
     async def on_http_error(request: Request, error: HTTPException) -> Response:
         title = "There is no such page" if error.status_code == 404 else str(error.detail)
         session = login.session_of(request, sealer)
-        return _problem(request, session, error.status_code, title, "Check the address, or start from the objects.")
+        return _problem(request, session, error.status_code, title, "Check the address, or start from the overview.")
 
     @ui.exception_handler(RequestEntityTooLarge)
     async def on_large_form(request: Request, error: RequestEntityTooLarge) -> Response:

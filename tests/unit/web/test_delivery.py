@@ -24,6 +24,7 @@ from federation.plans.planner import Planners
 from federation.scheduling.framework.registry import load_plugins
 from federation.web.clusterheadroom import HeadroomView
 from federation.web.delivery import DeliveryView
+from federation.web.history import HistoryView
 from federation.web.objectlist import ObjectListView
 from federation.web.plans import PlanView
 from federation.web.policyobjects import PolicyView
@@ -47,7 +48,7 @@ async def served(world: World, directory: Path) -> AsyncIterator[tuple[Parts, ht
         registry=world.registry,
         view=view,
         policies=policies,
-        views=[*feature_views(plane.host), PlanView(world.user, planners)],
+        views=[*feature_views(plane.host), PlanView(world.user, planners), HistoryView(plane.metrics.history)],
         listed=listed,
         headroom=HeadroomView(plane.objects, plane.informers),
     )
