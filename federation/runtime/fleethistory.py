@@ -41,7 +41,7 @@ class Gauge(StrEnum):
 
 
 class Counter(StrEnum):
-    """What is counted per slot: objects that moved between clusters, and objects that could not be delivered."""
+    """Counts per slot: objects that moved between clusters, and objects that could not be delivered."""
 
     MOVES = "moves"
     FAILURES = "failures"
@@ -51,7 +51,7 @@ _COUNTERS = frozenset(each.value for each in Counter)
 
 
 class Happening(StrEnum):
-    """What happened to a cluster."""
+    """A change of a cluster."""
 
     JOINED = "joined"
     LEFT = "left"
@@ -61,7 +61,7 @@ class Happening(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Something that happened to a cluster; `text` is the message of its condition."""
+    """A change of a cluster; `text` is the message of its condition."""
 
     at: datetime
     cluster: str

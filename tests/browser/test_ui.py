@@ -24,6 +24,7 @@ SCREENS = {
     "cluster": "/ui/fleet/member-1",
     "attention": "/ui/attention",
     "decisions": "/ui/decisions",
+    "timeline": "/ui/timeline",
     "decision": DECISION,
     "diff": f"{OBJECT}/diff",
 }

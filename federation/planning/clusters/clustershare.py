@@ -1,4 +1,4 @@
-"""What one cluster adds to the numbers of the whole fleet: health, room, and the price of what is requested. Pure."""
+"""The part of one cluster in the numbers of the whole fleet: health, room, and the price of requests. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -30,8 +30,9 @@ async def _load(page: Page) -> Mapping[str, Any]:
     }
 
 
-def _watched(page: Page) -> Sequence[Collection]:
+def watched_decisions(page: Page) -> Sequence[Collection]:
+    """Return what makes a page about decisions stale."""
     return [(FEDERATED_OBJECTS.path(page.query.get("namespace", "")), {}), (CLUSTER_FEDERATED_OBJECTS.path(), {})]
 
 
-SCREEN = Screen(PATH, "Decisions", "decisions.html", _load, _watched, pause_s=3.0)
+SCREEN = Screen(PATH, "Decisions", "decisions.html", _load, watched_decisions, pause_s=3.0)

@@ -36,6 +36,7 @@ from federation.web.ui import (
     planscreen,
     podscreen,
     searchscreen,
+    timelinescreen,
 )
 from federation.web.ui.credentials import Sealer, Session
 from federation.web.ui.forms import is_genuine, read_form
@@ -62,6 +63,7 @@ SCREENS = (
     podscreen.SCREEN,
     podscreen.LOGS_SCREEN,
     searchscreen.SCREEN,
+    timelinescreen.SCREEN,
 )
 """The screens of the spine; those that are listed are in the navigation in this order, before those of features."""
 _STATIC_AGE = "public, max-age=3600"
