@@ -1,35 +1,39 @@
 """HTTP calls to webhooks and other services that administrators configure: one deadline, a bounded response.
 
-It does not retry, follow redirects, cache, keep cookies or use the proxy of the environment. Connections are reused per
-address and TLS identity. `stream` forwards requests and responses of any length piece by piece.
-`client/retryingwebhookclient.py` adds retries and circuit breakers; `webhooks.py` adds the review protocol of
-Kubernetes' webhooks.
+It does not retry, follow redirects, cache, keep cookies or use the proxy of the environment: requests go to httpx's
+transport, below what its clients remember. Connections are reused per server and TLS identity. `stream` forwards
+requests and responses of any length piece by piece. `client/retryingwebhookclient.py` adds retries and circuit
+breakers; `webhooks.py` adds the review protocol of Kubernetes' webhooks.
+
+httpx is imported at the first call: that takes longer than most commands.
+
+Decision: docs/decisions/0122-httpx-for-what-is-not-hot.md
 """
 
 import asyncio
-import errno
-import os
-import socket
 import ssl
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import NamedTuple
-
-import aiohttp
-from yarl import URL
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 from federation.apimachinery.connection import Connection
-from federation.apimachinery.errors import ConfigurationError, ServiceUnavailable
+from federation.apimachinery.errors import ServiceUnavailable
 from federation.apimachinery.publicaddresses import Network, is_listed, is_public
+
+if TYPE_CHECKING:
+    import httpx
+
+    from federation.apimachinery.webhooktransport import CheckedTransport
 
 _CONTEXTS_MAX = 64
 _CONNECT_S_MAX = 5.0
 """Time to connect for `stream`, TLS included."""
-_AUTOMATIC_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
+_HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "federation"}
+"""Of each call, unless it brings its own. Compressed answers could be much larger than what was received."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class WebhookClientOptions:
 
     calls_per_host_max: int = 32
     """Concurrent calls to one server; 0 for no limit."""
+    servers_max: int = 64
+    """Servers to which connections are kept; one more closes those that were not called for the longest time."""
     response_bytes_max: int = 1 << 20
     is_public_only: bool = False
     """Whether it connects to global unicast addresses and `allowed_networks` only: for addresses that users of a
@@ -69,14 +75,22 @@ class StreamedResponse(NamedTuple):
     body: AsyncIterator[bytes]
 
 
+@dataclass(slots=True)
+class _Server:
+    """The connections to one server with one TLS identity, and how many calls use them."""
+
+    transport: "CheckedTransport"
+    turn: AbstractAsyncContextManager[Any]
+    """Entered by each call. httpcore's own limit loses a place for ever when a call that waits for one is cancelled."""
+    calls: int = 0
+
+
 class WebhookClient:
     """An HTTP client whose calls return failures instead of raising them. Connections open at the first call."""
 
     def __init__(self, options: WebhookClientOptions | None = None) -> None:
         self._options = options or WebhookClientOptions()
-        self._session: aiohttp.ClientSession | None = None
-        self._addresses: ContextVar[list[str] | None] = ContextVar("addresses", default=None)
-        """The addresses that the call of the present task connects to."""
+        self._servers: OrderedDict[Connection, _Server] = OrderedDict()
         self._contexts: OrderedDict[Connection, ssl.SSLContext | None] = OrderedDict()
 
     async def post(
@@ -93,48 +107,37 @@ class WebhookClient:
         self, method: str, connection: Connection, body: bytes | None, headers: Mapping[str, str], timeout_s: float
     ) -> WebhookResponse:
         reached: list[str] = []
-        token = self._addresses.set(reached)
         try:
-            response = await self._exchange(method, connection, body, headers, timeout_s)
-        finally:
-            self._addresses.reset(token)
-        # A connection that is used again was checked, but its address is not known here.
+            async with asyncio.timeout(timeout_s):
+                response = await self._exchange(method, connection, body, headers, reached)
+        except TimeoutError:
+            response = WebhookResponse(0, error=f"no answer within {timeout_s:g} s", is_timeout=True)
+        except ServiceUnavailable as problem:
+            response = WebhookResponse(0, error=problem.message)
         networks = self._options.allowed_networks
         return response._replace(is_listed=bool(reached) and all(is_listed(each, networks) for each in reached))
 
     async def _exchange(
-        self, method: str, connection: Connection, body: bytes | None, headers: Mapping[str, str], timeout_s: float
+        self,
+        method: str,
+        connection: Connection,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        reached: list[str],
     ) -> WebhookResponse:
-        try:
-            context = self._context(connection)
-            async with (
-                asyncio.timeout(timeout_s),
-                self._opened().request(
-                    method,
-                    connection.server,
-                    data=body,
-                    headers=headers,
-                    ssl=True if context is None else context,
-                    server_hostname=connection.tls_server_name or None,
-                    allow_redirects=False,
-                ) as response,
-            ):
-                self._record_peer(response)
-                received = bytearray()
-                async for chunk in response.content.iter_any():
-                    received += chunk
-                    if len(received) > self._options.response_bytes_max:
-                        drop_unread(response)
-                        return WebhookResponse(
-                            0, error=f"the answer is larger than {self._options.response_bytes_max} bytes"
-                        )
-                return WebhookResponse(response.status, bytes(received))
-        except TimeoutError:
-            return WebhookResponse(0, error=f"no answer within {timeout_s:g} s", is_timeout=True)
-        except aiohttp.ClientConnectorError as problem:
-            return WebhookResponse(0, error=_connection_error(problem))
-        except (aiohttp.ClientError, ConfigurationError, ValueError, OSError) as problem:
-            return WebhookResponse(0, error=str(problem) or type(problem).__name__)
+        lower = {name.lower() for name in headers}
+        sent = [*headers.items(), *(item for item in _HEADERS.items() if item[0].lower() not in lower)]
+        async with self._opened(method, connection, sent, body, reached) as response:
+            if response.headers.get("content-encoding", "identity") != "identity":
+                return WebhookResponse(0, error="the answer is compressed, which was not asked for")
+            received = bytearray()
+            async for chunk in response.aiter_raw():
+                received += chunk
+                if len(received) > self._options.response_bytes_max:
+                    return WebhookResponse(
+                        0, error=f"the answer is larger than {self._options.response_bytes_max} bytes"
+                    )
+            return WebhookResponse(response.status_code, bytes(received))
 
     @asynccontextmanager
     async def stream(
@@ -149,70 +152,70 @@ class WebhookClient:
         No headers are added but those of the transfer. The caller limits the time. ServiceUnavailable says why there
         is no response, also when it breaks off while the body is read.
         """
-        try:
-            context = self._context(connection)
-            async with self._opened().request(
-                method,
-                URL(connection.server, encoded=True),
-                data=body,
-                headers=headers,
-                skip_auto_headers=_AUTOMATIC_HEADERS,
-                ssl=True if context is None else context,
-                server_hostname=connection.tls_server_name or None,
-                allow_redirects=False,
-                auto_decompress=False,
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S_MAX),
-            ) as response:
-                try:
-                    yield StreamedResponse(response.status, response.raw_headers, response.content.iter_any())
-                finally:
-                    drop_unread(response)
-        except aiohttp.ClientConnectorError as problem:
-            raise ServiceUnavailable(_connection_error(problem)) from problem
-        except (aiohttp.ClientError, ConfigurationError, ValueError, OSError) as problem:
-            raise ServiceUnavailable(str(problem) or type(problem).__name__) from problem
+        async with self._opened(method, connection, headers, body, [], _CONNECT_S_MAX) as response:
+            yield StreamedResponse(response.status_code, response.headers.raw, response.aiter_raw())
 
     async def close(self) -> None:
         """Close all connections."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        servers, self._servers = self._servers, OrderedDict()
+        for server in servers.values():
+            await server.transport.aclose()
 
-    def _opened(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            connector = aiohttp.TCPConnector(
-                limit=0,
-                limit_per_host=self._options.calls_per_host_max,
-                socket_factory=self._open_public_socket if self._options.is_public_only else None,
-            )
-            timeout = aiohttp.ClientTimeout(total=None)
-            cookies = aiohttp.DummyCookieJar()  # one user's cookies must not travel with the calls of another
-            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, cookie_jar=cookies)
-        return self._session
+    @asynccontextmanager
+    async def _opened(
+        self,
+        method: str,
+        connection: Connection,
+        headers: Sequence[tuple[str, str]],
+        body: bytes | AsyncIterator[bytes] | None,
+        reached: list[str],
+        connect_s: float | None = None,
+    ) -> AsyncGenerator["httpx.Response"]:
+        """Send the request and yield the response whose body is to be read; ServiceUnavailable says what went wrong.
 
-    def _open_public_socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
-        """Return a socket for an address; PermissionError for one that is not allowed.
-
-        It sees every address that is connected to, so a name that resolves to another address later is no way in.
+        `reached` gets the addresses that were connected to. A response that is not read to its end ends its connection.
         """
-        family, type_, protocol, _, address = info
-        host = str(address[0])
-        if not is_public(host) and not is_listed(host, self._options.allowed_networks):
-            raise PermissionError(errno.EACCES, "only global unicast addresses are allowed")
-        if (reached := self._addresses.get()) is not None:
-            reached.append(host)
-        return socket.socket(family=family, type=type_, proto=protocol)
+        from federation.apimachinery import webhooktransport  # noqa: PLC0415  # see the module's docstring
 
-    def _record_peer(self, response: aiohttp.ClientResponse) -> None:
-        """Record the address of the connection that a response came from; it may have been opened for another call."""
-        connection, reached = response.connection, self._addresses.get()
-        if connection is None or connection.transport is None or reached is None:
-            return
-        if peer := connection.transport.get_extra_info("peername"):
-            reached.append(str(peer[0]))
+        with webhooktransport.described_problems(connection.server):
+            request = webhooktransport.to_request(method, connection, headers, body, reached, connect_s)
+            server = self._server(connection)
+            server.calls += 1
+            try:
+                await self._close_surplus()
+                async with server.turn:
+                    response = await server.transport.handle_async_request(request)
+                    try:
+                        yield response
+                    finally:
+                        await response.aclose()
+            finally:
+                server.calls -= 1
+
+    def _server(self, connection: Connection) -> _Server:
+        from federation.apimachinery.webhooktransport import CheckedTransport  # noqa: PLC0415
+
+        url = urlsplit(connection.server)
+        identity = replace(connection, server=f"{url.scheme}://{url.netloc}".lower())
+        server = self._servers.get(identity)
+        if server is None:
+            calls_max = self._options.calls_per_host_max
+            turn = asyncio.Semaphore(calls_max) if calls_max else nullcontext()
+            allowed = self._options.allowed_networks if self._options.is_public_only else None
+            server = _Server(CheckedTransport(self._context(connection), allowed), turn)
+            self._servers[identity] = server
+        self._servers.move_to_end(identity)
+        return server
+
+    async def _close_surplus(self) -> None:
+        """Close the connections to the server that was not called for the longest time, if there are many."""
+        if len(self._servers) > self._options.servers_max:
+            idle = next((key for key, each in self._servers.items() if not each.calls), None)
+            if idle is not None:
+                await self._servers.pop(idle).transport.aclose()
 
     def _context(self, connection: Connection) -> ssl.SSLContext | None:
-        """Return the TLS context; equal credentials share one, because aiohttp pools connections by context."""
+        """Return the TLS context. Servers with equal credentials share one: the system's CAs take 70 ms to load."""
         if not connection.server.startswith("https://"):
             return None
         identity = replace(connection, server="https://", tls_server_name="")
@@ -229,28 +232,11 @@ def is_public_host(url: str, networks: Sequence[Network] = ()) -> bool:
     Names are not resolved; the client checks their addresses when it connects.
     """
     try:
-        host = URL(url).host or ""
+        parsed = urlsplit(url)
+        host, _ = parsed.hostname or "", parsed.port
     except ValueError:
         return False
     try:
         return is_public(host) or is_listed(host, networks)
     except ValueError:
         return bool(host) and host != "localhost" and not host.endswith(".localhost")
-
-
-def drop_unread(response: aiohttp.ClientResponse) -> None:
-    """Abort the connection of a response that was not read to its end.
-
-    Closing it properly would receive and discard the rest for as long as the other side sends.
-    """
-    connection = response.connection
-    if connection is not None and connection.transport is not None and not response.content.is_eof():
-        connection.transport.abort()
-
-
-def _connection_error(problem: aiohttp.ClientConnectorError) -> str:
-    """Return the system's reason for a failed connection: "cannot connect to db:80: Connection refused"."""
-    code = problem.os_error.errno
-    if isinstance(problem, aiohttp.ClientSSLError) or code is None or code <= 0:
-        return str(problem)
-    return f"cannot connect to {problem.host}:{problem.port}: {os.strerror(code)}"

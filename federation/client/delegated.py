@@ -20,7 +20,7 @@ from yarl import URL
 
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ClusterError, ClusterUnreachable, from_status
-from federation.apimachinery.webhookclient import StreamedResponse, drop_unread
+from federation.apimachinery.webhookclient import StreamedResponse
 from federation.client.dialing import Dialer
 from federation.client.streams import MemberSocket
 
@@ -232,3 +232,13 @@ def _describe(problem: Exception) -> str:
     if isinstance(problem, OSError):
         return f"the connection broke ({problem.strerror or type(problem).__name__})"
     return f"the connection broke ({type(problem).__name__})"
+
+
+def drop_unread(response: aiohttp.ClientResponse) -> None:
+    """Abort the connection of a response that was not read to its end.
+
+    Closing it properly would receive and discard the rest for as long as the other side sends.
+    """
+    connection = response.connection
+    if connection is not None and connection.transport is not None and not response.content.is_eof():
+        connection.transport.abort()
