@@ -139,6 +139,7 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
                 "/ui/decisions/apps/Deployment/default/web",
                 f"/ui/decisions/apps/Deployment/default/{quote(MARKUP.replace('/', ''), safe='')}",
                 "/ui/objects/apps/v1/deployments/default/web",
+                "/ui/objects/apps/v1/deployments/default/web/graph",
                 "/ui/fleet",
                 "/ui/fleet/east",
                 "/ui/overview",

@@ -20,6 +20,7 @@ SCREENS = {
     "overview": "/ui/overview",
     "objects": "/ui/objects",
     "object": OBJECT,
+    "graph": f"{OBJECT}/graph",
     "fleet": "/ui/fleet",
     "cluster": "/ui/fleet/member-1",
     "attention": "/ui/attention",

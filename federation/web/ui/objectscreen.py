@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from federation.apimachinery.errors import ApiError
@@ -23,27 +24,44 @@ _EVENTS_MAX = 20
 _NONE: Mapping[str, Any] = {"items": []}
 
 
-async def _load(page: Page) -> Mapping[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An object with its delivery and newest decision; `about` names it in requests."""
+
+    source: Mapping[str, Any]
+    about: Mapping[str, str]
+    delivered: Mapping[str, Any]
+    decision: Mapping[str, Any] | None
+    tree: ObjectTree
+
+
+async def read_object(page: Page) -> Shown:
+    """Return the object that the address of a page names."""
     resource, namespace, name = target_of(page)
     source = await page.api.get(resource.path(namespace, name))
-    kind = str(source["kind"])
-    about = {"group": resource.group, "kind": kind, "name": name}
+    about = {"group": resource.group, "kind": str(source["kind"]), "name": name}
     if namespace:
         about["namespace"] = namespace
     delivered = await page.api.get(delivery.DELIVERY_PATH, **about)
     decided = (await page.get_optional(decisions.DECISIONS_PATH, _NONE, **about, limit="1"))["items"]
     decision = decided[0] if decided else None
-    tree = grow(delivered, decision, page.now, outcome_of(source))
+    return Shown(source, about, delivered, decision, grow(delivered, decision, page.now, outcome_of(source)))
+
+
+async def _load(page: Page) -> Mapping[str, Any]:
+    resource, namespace, name = target_of(page)
+    found = await read_object(page)
+    source, tree, decision = found.source, found.tree, found.decision
     text = page.query.get("q", "")
     branches = [branch for branch in tree.branches if text in branch.cluster]
-    pods = await _pods(page, tree, about)
-    subject = await actionscreen.to_subject(page, resource, source, page.now, delivered)
+    pods = await read_pods(page, found.about, _opened(page, tree))
+    subject = await actionscreen.to_subject(page, resource, source, page.now, found.delivered)
     return {
         "actions": await actionscreen.offered(page, subject),
         "address": actionscreen.address_of(resource, namespace, name),
         "done": actionscreen.done_by(page),
         "source": source,
-        "kind": kind,
+        "kind": source["kind"],
         "tree": tree,
         "decision": decision,
         "decision_link": to_link(decision) if decision else "",
@@ -57,14 +75,19 @@ async def _load(page: Page) -> Mapping[str, Any]:
     }
 
 
-async def _pods(page: Page, tree: ObjectTree, about: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
-    """Return the pods by cluster: of the one that the query names, else of all, or of the first that lack some."""
+def _opened(page: Page, tree: ObjectTree) -> Sequence[str]:
+    """Return the clusters whose pods are shown: the one that the query names, else all, or the first that lack some."""
     named = page.query.get("cluster", "")
     counted = [branch for branch in tree.branches if branch.wanted is not None]
     shown = [branch.cluster for branch in counted if named in ("", branch.cluster)]
     if not named and len(shown) > _OPEN_MAX:
         short = [branch.cluster for branch in counted if branch.tone != "unknown" and is_short(branch)]
         shown = short[:_OPEN_MAX]
+    return shown
+
+
+async def read_pods(page: Page, about: Mapping[str, str], clusters: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """Return the pods of an object in clusters, each with the `problem` of reading them."""
 
     async def read(cluster: str) -> Mapping[str, Any]:
         try:
@@ -73,7 +96,7 @@ async def _pods(page: Page, tree: ObjectTree, about: Mapping[str, str]) -> dict[
             return {"items": [], "isComplete": True, "problem": problem_of(error)}
         return {**found, "problem": ""}
 
-    return dict(zip(shown, await asyncio.gather(*map(read, shown)), strict=True))
+    return dict(zip(clusters, await asyncio.gather(*map(read, clusters)), strict=True))
 
 
 def is_short(branch: ClusterBranch) -> bool:

@@ -27,6 +27,7 @@ from federation.web.ui import (
     decisionsscreen,
     diffscreen,
     fleet,
+    graphscreen,
     holdscreen,
     live,
     login,
@@ -64,6 +65,7 @@ SCREENS = (
     podscreen.LOGS_SCREEN,
     searchscreen.SCREEN,
     timelinescreen.SCREEN,
+    graphscreen.SCREEN,
 )
 """The screens of the spine; those that are listed are in the navigation in this order, before those of features."""
 _STATIC_AGE = "public, max-age=3600"
