@@ -31,7 +31,8 @@ class _Dumper(yaml.SafeDumper):
 
 def render(crds: list[dict[str, Any]]) -> dict[Path, str]:
     """Return the text of every generated file by path."""
-    rendered = {RUNTIME: orjson.dumps(crds, option=orjson.OPT_INDENT_2).decode() + "\n"}
+    # One definition per line: the chart has them for readers.
+    rendered = {RUNTIME: "[\n" + ",\n".join(orjson.dumps(crd).decode() for crd in crds) + "\n]\n"}
     for crd in crds:
         name = crd["spec"]["group"] + "_" + crd["spec"]["names"]["plural"]
         rendered[CHART / f"{name}.yaml"] = _HEADER + yaml.dump(

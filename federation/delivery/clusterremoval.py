@@ -30,6 +30,7 @@ from federation.delivery.rules.content import member_key
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.names import EVENT_WAIT_FOR_CASCADING_DELETE, EVENT_WAIT_FOR_CASCADING_DELETE_ERROR
 from federation.delivery.rules.plan import ClusterState, Removal, cluster_state_of, decide_removal
+from federation.guard.suspensions import Suspensions
 from federation.planning.leftovers.record import Action, Reason, Record
 from federation.planning.leftovers.strays import is_kept
 from federation.runtime.controller import DONE, Result
@@ -54,6 +55,7 @@ class ClusterRemoval:
         objects: FederatedObjects,
         members: Members,
         tombstones: Tombstones,
+        suspensions: Suspensions,
         recorder: Recorder,
         writer: MemberWriter,
     ) -> None:
@@ -62,6 +64,7 @@ class ClusterRemoval:
         self._objects = objects
         self._members = members
         self._tombstones = tombstones
+        self._suspensions = suspensions
         self._recorder = recorder
         self._writer = writer
 
@@ -167,6 +170,8 @@ class ClusterRemoval:
         federated = self._objects.get(self._objects.key_of_source(type_, obj))
         annotations = (federated["metadata"].get("annotations") or {}) if federated is not None else {}
         removal = decide_removal(annotations, metadata.get("annotations") or {})
+        if self._suspensions.find(obj, metadata.get("namespace", ""), cluster) is not None:
+            return None
         if is_kept(type_.resource) or self._tombstones.is_forgotten(obj):
             removal = Removal.ORPHAN  # the sources were not deleted, and data would go with these objects
         key = MemberKey(cluster, type_.resource, metadata.get("namespace", ""), metadata["name"])

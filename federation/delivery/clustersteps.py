@@ -22,7 +22,7 @@ from federation.delivery.rules.corrections import is_correction
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import is_management_disabled
 from federation.delivery.rules.status import ClusterStatus
-from federation.guard.freezes import Freezes
+from federation.guard.suspensions import Holds
 from federation.planning.failover.application import PurgeMode, purge_of
 from federation.planning.failover.podbudgets import unavailable_max
 from federation.planning.freezes.changefreeze import Change, Frozen
@@ -70,9 +70,10 @@ class Rollouts:
         executor: Executor,
         records: MemberRecords,
         kept: KeptState,
-        freezes: Freezes,
+        holds: Holds,
     ) -> None:
-        self._freezes = freezes
+        self._freezes = holds.freezes
+        self._suspensions = holds.suspensions
         self._objects = objects
         self._clusters = clusters
         self._member_objects = member_objects
@@ -141,7 +142,7 @@ class Rollouts:
         waits: dict[str, tuple[ClusterStatus, str]] = {}
         for target in found:
             step, cluster = planned[target.cluster], target.cluster
-            if not target.is_answering:
+            if not target.is_answering or self._is_suspended(aim, cluster):
                 continue  # nothing is written there
             if (wait := _wait_of(target, step)) is not None:
                 frozen = None if step.gets_template else self._frozen(aim, cluster)
@@ -179,6 +180,8 @@ class Rollouts:
             return steps, waits
         needs_approval = is_approval_due(subject.federated)
         for cluster in sorted(aim.selected):
+            if self._is_suspended(aim, cluster):
+                continue
             _, live = self._member_objects.observe(subject.member_key(cluster), subject.annotations)
             wanted = _wanted(subject, cluster)
             if wanted is None or (live is not None and is_management_disabled(live)):
@@ -196,6 +199,10 @@ class Rollouts:
     def _frozen(self, aim: Aim, cluster: str) -> Frozen | None:
         """Return the freeze that keeps the pod template in a cluster, None for none."""
         return self._freezes.find(aim.subject.federated, cluster, Change.UPDATES)
+
+    def _is_suspended(self, aim: Aim, cluster: str) -> bool:
+        template = aim.subject.federated["spec"]["template"]
+        return self._suspensions.find(template, aim.key.namespace, cluster) is not None
 
     def _targets(self, aim: Aim) -> list[Target]:
         found = (self._target(aim, name) for name in aim.selected | aim.recorded)
@@ -218,6 +225,9 @@ class Rollouts:
         if is_answering and observed.lookup_failed and (not is_selected or cluster in aim.published):
             return Target(cluster, replicas, pods=UNKNOWN_PODS, is_departing=wanted is None)
         self.observe(key, live)
+        is_suspended = self._is_suspended(aim, cluster)
+        if is_suspended and live is None:
+            return None  # nothing is created there, and nothing elsewhere waits for it
         record, is_frozen = self._records.get(key), live is not None and self._frozen(aim, cluster) is not None
         try:
             return to_target(
@@ -225,11 +235,11 @@ class Rollouts:
                 cluster,
                 wanted,
                 live,
-                approved={} if is_frozen else approved_revisions(subject.federated),
+                approved={} if is_frozen or is_suspended else approved_revisions(subject.federated),
                 needs_approval=is_approval_due(subject.federated),
                 is_steered=wanted is None or subject.renderer.scheduled.get(cluster) in (None, replicas),
                 is_written=wanted is not None and is_correction(record, wanted.hash, live),
-                keeps_replicas=subject.is_retained or bool(record.scaler_name),
+                keeps_replicas=subject.is_retained or bool(record.scaler_name) or is_suspended,
                 is_answering=is_answering,
                 unobserved=None if record.sent is None else record.sent.unobserved,
             )

@@ -38,7 +38,7 @@ from federation.delivery.publication import WRITER, Publication
 from federation.delivery.questions import Questions
 from federation.delivery.reconcile import Reconciler
 from federation.delivery.rules.decision import Decision
-from federation.guard.freezes import Freezes
+from federation.guard.suspensions import Holds
 from federation.planning.guard.ledger import GuardOptions
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.host import Host
@@ -116,9 +116,9 @@ class SyncController:
         questions = Questions(
             self.executor, writer, records, admission, drift, clock, kept, grace_s=grace_s, enqueue=self.enqueue
         )
-        self._freezes = freezes = Freezes(informers, clock, self._on_freeze)
-        rollouts = Rollouts(objects, clusters, member_objects, self.executor, records, kept, freezes)
-        observer = Observer(records, member_objects, self.executor, tombstones, admission, readiness, freezes, clock)
+        self._holds = holds = Holds(informers, clock, self._on_hold)
+        rollouts = Rollouts(objects, clusters, member_objects, self.executor, records, kept, holds)
+        observer = Observer(records, member_objects, self.executor, tombstones, admission, readiness, holds, clock)
         delivery = ClusterDelivery(observer, operations, questions, records, recorder)
         self._guard = guard = DeletionGuard(objects, informers, recorder, clock, chosen.guard, kept, self.enqueue)
         deletion = Deletion(
@@ -129,9 +129,8 @@ class SyncController:
         self._reconciler = reconciler = Reconciler(
             objects, sources, clusters, delivery, rollouts, records, deletion, publication, recorder, kept
         )
-        removal = ClusterRemoval(
-            client, lambda name: self._cluster_informer.get("", name), objects, members, tombstones, recorder, writer
-        )
+        find = self._find_cluster
+        removal = ClusterRemoval(client, find, objects, members, tombstones, holds.suspensions, recorder, writer)
         self.controller: Controller[Key] = Controller(
             "sync",
             reconciler.reconcile,
@@ -172,8 +171,11 @@ class SyncController:
             return {}
         return self._reconciler.preview(key_of(federated), federated, type_)
 
-    def _on_freeze(self) -> None:
-        """Look at every object again: a freeze that was changed or removed may have held any of them."""
+    def _find_cluster(self, name: str) -> Object | None:
+        return self._cluster_informer.get("", name)
+
+    def _on_hold(self) -> None:
+        """Look at every object again: a freeze or suspension that was changed or removed may have held any of them."""
         if self._is_running:
             for key in self._objects.all_keys():
                 self.controller.enqueue(key, priority=1)
@@ -188,7 +190,7 @@ class SyncController:
         await self._cluster_informer.wait_synced()
         await self._admission.wait_synced()
         await self._policies.wait_synced()
-        await self._freezes.wait_synced()
+        await self._holds.wait_synced()
         # An unknown record would let a new object be delivered over one that is to be deleted.
         await self._tombstones.wait_synced()
         await self._guard.wait_synced()

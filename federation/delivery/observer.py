@@ -17,7 +17,7 @@ from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.propagation import Aim, Known
 from federation.delivery.rules.content import Content, Subject, compute_content, settled_status
-from federation.delivery.rules.facts import Facts, FollowerWait, Freeze, Pause
+from federation.delivery.rules.facts import Facts, FollowerWait, Freeze, Hold, Pause
 from federation.delivery.rules.memberrecord import MemberKey, MemberRecord
 from federation.delivery.rules.plan import (
     ABSENT_OBJECT,
@@ -29,7 +29,7 @@ from federation.delivery.rules.plan import (
     is_managed,
 )
 from federation.delivery.rules.status import describe_kind
-from federation.guard.freezes import Freezes
+from federation.guard.suspensions import Holds
 from federation.planning.failover.application import purge_of, removed_first
 from federation.planning.federatedobject.finished import evidence, is_finished, run_of
 from federation.planning.federatedobject.finished import started as started_run
@@ -50,7 +50,7 @@ class Observer:
         tombstones: Tombstones,
         admission: HostAdmission,
         followers: FollowerReadiness,
-        freezes: Freezes,
+        holds: Holds,
         clock: Clock,
     ) -> None:
         self._records = records
@@ -59,7 +59,8 @@ class Observer:
         self._tombstones = tombstones
         self._admission = admission
         self._followers = followers
-        self._freezes = freezes
+        self._freezes = holds.freezes
+        self._suspensions = holds.suspensions
         self._clock = clock
 
     def observe(self, aim: Aim, cluster: ClusterState, known: Known = _UNKNOWN) -> Facts:
@@ -123,6 +124,7 @@ class Observer:
             find_missing=partial(self._find_missing, aim, name, live),
             find_pause=partial(self._find_pause, key),
             freeze=None if live is None or aim.is_deleted else self._find_freeze(aim, name),
+            suspension=self._find_suspension(aim, name),
         )
 
     def _finished(
@@ -161,6 +163,10 @@ class Observer:
     def _find_freeze(self, aim: Aim, cluster: str) -> Freeze | None:
         frozen = self._freezes.find(aim.subject.federated, cluster, Change.UPDATES)
         return None if frozen is None else Freeze(frozen.message, self._freezes.left_s(frozen))
+
+    def _find_suspension(self, aim: Aim, cluster: str) -> Hold | None:
+        suspended = self._suspensions.find(aim.subject.federated["spec"]["template"], aim.key.namespace, cluster)
+        return None if suspended is None else Hold(suspended.message, self._suspensions.left_s(suspended))
 
     def _find_pause(self, key: MemberKey) -> Pause | None:
         left_s, drift = self._records.pause_left_s(key), self._records.drift(key)

@@ -17,6 +17,7 @@ from federation.api.v1alpha1.base import Column, Kind
 from federation.api.v1alpha1.changefreeze import ChangeFreeze
 from federation.api.v1alpha1.clusterdisruptionbudget import ClusterDisruptionBudget
 from federation.api.v1alpha1.collectedstatus import ClusterCollectedStatus, CollectedStatus
+from federation.api.v1alpha1.deliverysuspension import ClusterDeliverySuspension, DeliverySuspension
 from federation.api.v1alpha1.federatedcluster import FederatedCluster
 from federation.api.v1alpha1.federatedobject import ClusterFederatedObject, FederatedObject
 from federation.api.v1alpha1.federatedresourcequota import FederatedResourceQuota
@@ -34,12 +35,14 @@ KINDS: tuple[type[Kind], ...] = (
     CloneSet,
     ClusterCollectedStatus,
     ChangeFreeze,
+    ClusterDeliverySuspension,
     ClusterDisruptionBudget,
     ClusterFederatedObject,
     ClusterOverridePolicy,
     ClusterPropagatedVersion,
     ClusterPropagationPolicy,
     CollectedStatus,
+    DeliverySuspension,
     FederatedCluster,
     FederatedObject,
     FederatedResourceQuota,

@@ -15,6 +15,7 @@ from federation.api.resources import (
     ADVANCED_STATEFUL_SETS,
     CLONE_SETS,
     CORE_GROUP,
+    DELIVERY_SUSPENSIONS,
     FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_ROLLOUTS,
     KRUISE_GROUP,
@@ -29,7 +30,7 @@ _STEERED = [FEDERATED_ROLLOUTS.plural]
 """Kinds that the control plane creates, and that users steer by their spec."""
 _LIMITS = [FEDERATED_RESOURCE_QUOTAS.plural]
 """Kinds that limit the users of a namespace: they read them."""
-_WRITTEN = [OVERRIDE_POLICIES.plural, PROPAGATION_POLICIES.plural]
+_WRITTEN = [DELIVERY_SUSPENSIONS.plural, OVERRIDE_POLICIES.plural, PROPAGATION_POLICIES.plural]
 """Kinds that users write in their namespaces."""
 _WORKLOADS = [
     f"{resource.plural}{suffix}" for resource in (CLONE_SETS, ADVANCED_STATEFUL_SETS) for suffix in ("", "/scale")

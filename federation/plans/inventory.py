@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Collection
 
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS
-from federation.apimachinery.errors import ConfigurationError, Forbidden
+from federation.apimachinery.errors import ConfigurationError, Forbidden, NotFound
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.client.client import Client
 from federation.plans.edits import get_or_none
+from federation.scheduling.whatif.holding import HOLDING
 from federation.scheduling.whatif.state import CONTEXT, FEDERATED, ObjectSet
 
 _PAGE = 500
@@ -24,11 +25,20 @@ async def read_inventory(host: Client, namespaces: Collection[str] | None = None
     With `namespaces`, only what changes in these namespaces can affect or depend on.
     """
     kinds = (*CONTEXT, *FEDERATED)
-    if namespaces is None:
-        listed = await asyncio.gather(*(_list(host, resource) for resource in kinds))
-    else:
-        listed = await asyncio.gather(*(_list_for(host, resource, namespaces) for resource in kinds))
-    return ObjectSet(dict(zip(kinds, listed, strict=True)))
+    lists = [_list(host, each) if namespaces is None else _list_for(host, each, namespaces) for each in kinds]
+    optional = [_list_or_none(host, each, namespaces) for each in HOLDING]
+    listed, held = await asyncio.gather(asyncio.gather(*lists), asyncio.gather(*optional))
+    found = {resource: objects for resource, objects in zip(HOLDING, held, strict=True) if objects is not None}
+    unread = [resource for resource in HOLDING if resource not in found]
+    return ObjectSet({**dict(zip(kinds, listed, strict=True)), **found}, unread)
+
+
+async def _list_or_none(host: Client, resource: Resource, namespaces: Collection[str] | None) -> list[Object] | None:
+    """Return the objects of a kind that the plan can do without; None if they cannot be listed."""
+    try:
+        return await (_list(host, resource) if namespaces is None else _list_for(host, resource, namespaces))
+    except (PlanForbidden, NotFound):
+        return None  # a role from before the kind, or a host that does not serve it yet
 
 
 async def _list_for(host: Client, resource: Resource, namespaces: Collection[str]) -> list[Object]:

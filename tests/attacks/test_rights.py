@@ -36,7 +36,14 @@ def test_tenants_write_policies_and_workloads_and_nothing_else() -> None:
     allowed = {key: verbs for key, verbs in rights().items() if key[0] != "cluster-admin" and verbs}
     # A user who may change a workload may also pause, approve and abort its rollout.
     # One who may create a HorizontalPodAutoscaler may as well scale at set times.
-    plurals = ("overridepolicies", "propagationpolicies", "federatedrollouts", "cronfederatedhpas")
+    # One who may change a workload may also suspend its delivery.
+    plurals = (
+        "deliverysuspensions",
+        "overridepolicies",
+        "propagationpolicies",
+        "federatedrollouts",
+        "cronfederatedhpas",
+    )
     policies = {f"{plural}.core.kubeadmiral.io" for plural in plurals}
     workloads = {"clonesets.apps.kruise.io", "statefulsets.apps.kruise.io"}
     # KubeFed's kinds need the rights on the native kinds besides (tests/attacks/test_kubefed.py).

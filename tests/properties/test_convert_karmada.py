@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.generated import examples
 
+from federation.api.v1alpha1.deliverysuspension import DeliverySuspensionSpec
 from federation.api.v1alpha1.overridepolicy import OverridePolicySpec
 from federation.api.v1alpha1.propagationpolicy import PropagationPolicySpec
 from federation.apimachinery.errors import ConfigurationError
@@ -218,7 +219,9 @@ def test_every_field_is_used_or_noted(kind: str, data: st.DataObject) -> None:
     result = convert([manifest])
     assert manifest == original, "the input is changed"
     if model is not None:
-        model.model_validate(result.objects[0]["spec"])
+        model.model_validate(result.objects[-1]["spec"])
+    for suspension in result.objects[:-1]:
+        DeliverySuspensionSpec.model_validate(suspension["spec"])
     noted = {note.field for note in result.notes}
     for path in leaves(manifest):
         if path in (("apiVersion",), ("kind",)) or path[-1] == "affinityName":

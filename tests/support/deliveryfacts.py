@@ -10,7 +10,7 @@ from typing import Any
 
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.delivery.rules.content import Content, Write
-from federation.delivery.rules.facts import CONFIRMATION, END, SCALER, Facts, FollowerWait, Freeze, Held, Pause
+from federation.delivery.rules.facts import CONFIRMATION, END, SCALER, Facts, FollowerWait, Freeze, Held, Hold, Pause
 from federation.delivery.rules.memberrecord import (
     NOTHING_KNOWN,
     Failure,
@@ -142,6 +142,8 @@ HOSTS: dict[str, dict[str, Any]] = {
     "unanswered": {"find_held": lambda: Held(_UNANSWERED, is_open=False, recheck_after_s=1.0)},
     "without followers": {"find_missing": lambda _: FollowerWait("waits for ConfigMap a", 1.0, True)},
     "frozen": {"freeze": Freeze("ChangeFreeze sale holds", 60.0)},
+    "suspended": {"suspension": Hold("DeliverySuspension web holds", 60.0)},
+    "suspended without end": {"suspension": Hold("DeliverySuspension web holds", None)},
     "after an earlier object": {"find_earlier": lambda: "leftover-1"},
 }
 FLIGHTS = {"idle": False, "in flight": True}
@@ -179,6 +181,8 @@ def combinations() -> Iterator[tuple[str, Facts]]:
     uses = ("placed", "unplaced", "created later", "departing", "deleted", "last look", "started")
     for use, obj, record, flight in product(uses, ("absent", "present"), RECORDS, FLIGHTS):
         yield f"{use}, {obj}, record {record}, {flight}", facts("ready", use, obj, record, flight=flight)
+    for use, obj in product(USES, ("absent", "unknown", "present", "going")):
+        yield f"suspended: {use}, {obj}", facts("ready", use, obj, host="suspended")
     for record, content in product(RECORDS, CONTENTS):
         yield f"scaled, record {record}, content {content}", facts("ready", "placed", "scaled", record, content)
     for obj, content, host, flight in product(("absent", "present"), CONTENTS, HOSTS, FLIGHTS):

@@ -13,6 +13,7 @@ from federation.controllers.leftovers.reconcile import Reconciler
 from federation.controllers.leftovers.sweep import Sweep
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.rules.plan import cluster_state_of
+from federation.guard.suspensions import Suspensions
 from federation.planning.leftovers.strays import StrayAction, is_written_by_us, judge_federated, policy_of
 from federation.runtime.controller import Controller, ControllerOptions
 from federation.runtime.host import Host
@@ -46,7 +47,9 @@ class LeftoverController:
         self._delay_s = chosen.sweep_delay_s
         self._join_delay_s = chosen.join_delay_s
         self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
-        reconciler = Reconciler(host, tombstones, cluster=lambda name: self._clusters.get("", name))
+        self._is_running = False
+        self._suspensions = Suspensions(host.informers, host.clock, self._on_suspension)
+        reconciler = Reconciler(host, tombstones, self._suspensions, cluster=lambda name: self._clusters.get("", name))
         self.controller: Controller[str] = Controller(
             "leftovers",
             reconciler.reconcile,
@@ -77,6 +80,8 @@ class LeftoverController:
     async def run(self) -> None:
         """Run until cancelled. The workers start once records, clusters and federated objects are cached."""
         await asyncio.gather(self._tombstones.wait_synced(), self._clusters.wait_synced(), self._objects.wait_synced())
+        await self._suspensions.wait_synced()
+        self._is_running = True
         async with asyncio.TaskGroup() as group:
             group.create_task(self.controller.run(), name="leftovers")
             group.create_task(self.sweeps.run(), name="sweep")
@@ -84,6 +89,11 @@ class LeftoverController:
     def _on_leftover(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
         if new is not None:
             self.controller.enqueue(new["metadata"]["name"])
+
+    def _on_suspension(self) -> None:
+        """Look at every record again: a suspension that was changed or removed may have held any of them."""
+        for record in self._tombstones.all() if self._is_running else ():
+            self.controller.enqueue(record.record_name)
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         if new is None or not cluster_state_of(new).ready:

@@ -18,6 +18,7 @@ from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.operations import MemberWriter, Outcome
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import cluster_state_of
+from federation.guard.suspensions import Suspensions
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 from federation.planning.leftovers.record import Action, Reason, Record, Step, next_step
 from federation.runtime.controller import DONE, Result
@@ -31,7 +32,15 @@ _RETRY_S = 10.0
 class Reconciler:
     """Acts on the records of members that answer. `cluster` returns a FederatedCluster by name."""
 
-    def __init__(self, host: Host, tombstones: Tombstones, *, cluster: Callable[[str], Object | None]) -> None:
+    def __init__(
+        self,
+        host: Host,
+        tombstones: Tombstones,
+        suspensions: Suspensions,
+        *,
+        cluster: Callable[[str], Object | None],
+    ) -> None:
+        self._suspensions = suspensions
         self._tombstones = tombstones
         self._objects = host.objects
         self._members = host.members
@@ -76,6 +85,9 @@ class Reconciler:
             else:
                 await self._tombstones.put(replace(record, action=Action.KEEP, reason=Reason.STRAY, uid=uid))
         elif step in (Step.DELETE, Step.RELEASE):
+            suspended = self._suspensions.find(live or {}, record.namespace, record.cluster)
+            if suspended is not None:
+                return Result(requeue_after_s=self._suspensions.left_s(suspended))  # its end requeues the record, too
             is_terminating = bool((live or {}).get("metadata", {}).get("deletionTimestamp"))
             if step is Step.RELEASE:
                 outcome = await self._writer.release(member, key, uid)

@@ -25,7 +25,7 @@ from federation.controllers.schedule.requeueing import Requeueing
 from federation.controllers.schedule.unschedulable import UnschedulableRecord
 from federation.guard.freezes import Freezes
 from federation.planning.failover.completion import to_annotation
-from federation.planning.freezes.changefreeze import Change, Frozen
+from federation.planning.freezes.changefreeze import Change, Frozen, moved_clusters
 from federation.planning.guard.ledger import Permit
 from federation.planning.guard.losses import held_placement, lost_clusters
 from federation.runtime.controller import DONE, Key, Result
@@ -204,17 +204,11 @@ class Reconciler:
         return await self._place_permitted(context, due, decided, permitted, eased, snapshot)
 
     def _find_frozen(self, context: AttemptContext, due: Due, eased: Eased) -> Frozen | None:
-        """Return the freeze that holds the move of a decision, None if nothing moves or nothing holds it.
-
-        Scaling is no move: replicas that the object has too many may leave, and new ones may come.
-        """
+        """Return the freeze that holds the move of a decision, None if nothing moves or nothing holds it."""
         before, after = context.attempt.current(), eased.decision.placements
-        allowed = held_placement(before, after, due.unit.desired_replicas)
-        if not before or allowed == after:
-            return None
         leaving = lost_clusters(before, after)
         evicted = leaving & (eased.left.keys() | due.unit.avoided.keys())
-        for cluster in sorted(leaving | {name for name in after if after[name] != before.get(name, 0)}):
+        for cluster in sorted(moved_clusters(before, after, due.unit.desired_replicas)):
             change = Change.EVICTIONS if evicted else Change.MOVES
             if (frozen := self.freezes.find(context.federated, cluster, change)) is not None:
                 return frozen

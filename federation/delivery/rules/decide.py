@@ -9,13 +9,13 @@ but may still hold the object, keeps its status entry until it was observed with
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from federation.api import names
 from federation.delivery.rules.decision import Decision, Question
-from federation.delivery.rules.facts import CONFIRMATION, END, SCALER, Facts
+from federation.delivery.rules.facts import CONFIRMATION, SCALER, Facts
 from federation.delivery.rules.memberrecord import Failure
 from federation.delivery.rules.plan import PENDING_STATUS, Operation, Removal
 from federation.delivery.rules.status import ClusterStatus, describe_unserved
 from federation.delivery.rules.waits import (
+    ask_end,
     await_followers,
     await_removal,
     freeze,
@@ -23,6 +23,7 @@ from federation.delivery.rules.waits import (
     keep_old_copy,
     operation_of,
     pause,
+    suspend,
 )
 from federation.planning.failover.application import PurgeMode
 
@@ -30,11 +31,6 @@ _FINALIZER_RECHECK_S = 10.0
 _UNSEEN_S = 15.0
 """How long the published status stays while the cache of a cluster that is ready is not complete."""
 _FINISHED = "it has finished and is gone there, so it is not created again"
-
-_END_UNKNOWN = (
-    "it was removed there while nobody watched, and whether it had finished is not known; "
-    f"to run it again, set its annotation {names.RUN_AGAIN} to the time, or create it again"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +92,6 @@ def _is_removed(facts: Facts) -> bool:
 
 def _confirm(status: ClusterStatus) -> Callable[[Facts], Decision]:
     return _status(status, question=Question.CONFIRM, shows_object=False)
-
-
-def _end_unknown(facts: Facts) -> Decision:
-    """Ask the member once. Until it has answered nothing is published: its events usually tell the end."""
-    failure = facts.backoff(END)
-    is_open = not facts.is_end_asked and failure is None
-    return Decision(
-        status=ClusterStatus.END_UNKNOWN,
-        message=_END_UNKNOWN,
-        question=Question.END if is_open and not facts.is_in_flight else None,
-        recheck_after_s=None if failure is None else failure.retry_at_s - facts.now_s,
-        is_brief=is_open,
-    )
 
 
 def _unserved(facts: Facts) -> Decision:
@@ -193,6 +176,13 @@ ROWS: tuple[Row, ...] = (
         _status(_S.KEPT),
     ),
     Row(
+        "removal suspended",
+        "deleted or not placed, the object is there, and a suspension holds it",
+        "`DeliverySuspended` (ours): it stays until the suspension ends",
+        lambda f: f.suspension is not None and _is_removed(f),
+        suspend,
+    ),
+    Row(
         "old copy",
         "not placed, an unhealthy workload left the cluster, the new copy is not healthy or a user keeps the old one",
         "`WaitingForRemoval`: it stays for now (ours)",
@@ -255,7 +245,7 @@ ROWS: tuple[Row, ...] = (
         "placed, the object runs to completion, was there and is gone, and nobody saw how it left",
         "`EndUnknown` (ours): it is not created again; the member is asked once for events that tell its end",
         lambda f: f.is_placed and not f.is_cascading and f.is_end_unknown,
-        _end_unknown,
+        ask_end,
     ),
     Row(
         "earlier object",
@@ -346,6 +336,13 @@ ROWS: tuple[Row, ...] = (
         "`OK`, `Finished`, or the wait of its step",
         lambda f: f.content.is_as_wanted,
         _converge,
+    ),
+    Row(
+        "suspended",
+        "placed, absent or with other content, and a suspension holds it",
+        "`DeliverySuspended` (ours): nothing is written until the suspension ends",
+        lambda f: f.suspension is not None and (f.is_placed or f.is_departing),
+        suspend,
     ),
     Row(
         "scaler unknown",
@@ -439,7 +436,8 @@ def decide(facts: Facts) -> Decision:
     row = next(row for row in ROWS if row.holds(facts))
     decision = row.decide(facts)
     recheck_after_s = decision.recheck_after_s
-    for left_s in (facts.scaler_left_s, facts.freeze.left_s if facts.freeze is not None else 0.0):
+    suspended_s = facts.suspension.left_s if facts.suspension is not None else None
+    for left_s in (facts.scaler_left_s, facts.freeze.left_s if facts.freeze is not None else 0.0, suspended_s or 0.0):
         if left_s > 0:
             recheck_after_s = left_s if recheck_after_s is None else min(recheck_after_s, left_s)
     return replace(decision, row=row.name, recheck_after_s=recheck_after_s)

@@ -52,6 +52,13 @@ class Freeze(NamedTuple):
     left_s: float
 
 
+class Hold(NamedTuple):
+    """A suspension that holds every write and deletion of the object, and for how many seconds; None if without end."""
+
+    message: str
+    left_s: float | None
+
+
 class Pause(NamedTuple):
     """A pause of corrections: for how long, and the drift that caused it."""
 
@@ -116,6 +123,8 @@ class Facts:
     find_pause: Callable[[], Pause | None] = lambda: None
     freeze: Freeze | None = None
     """The freeze that holds updates of the object, None for none."""
+    suspension: Hold | None = None
+    """The suspension that holds the object in the cluster, None for none."""
 
     @cached_property
     def exists(self) -> bool:

@@ -54,6 +54,8 @@ class ClusterStatus(StrEnum):
     """The cluster has other replicas than wanted until enough pods are available elsewhere, or others are gone."""
     WAITING_FOR_UPDATE = "WaitingForUpdate"
     """The cluster keeps its pod template until its update fits into the workload's budget, or is approved."""
+    DELIVERY_SUSPENDED = "DeliverySuspended"
+    """A suspension holds every write and deletion of the object in the cluster, and one is due."""
     CORRECTION_PAUSED = "CorrectionPaused"
     """Somebody in the cluster keeps changing a field, and its correction waits (planning/drift/fights.py)."""
     FINALIZER_CHECK_FAILED = "FinalizerCheckFailed"
@@ -97,11 +99,12 @@ def departing_clusters(federated: Mapping[str, Any]) -> frozenset[str]:
 
 def outdated_clusters(federated: Mapping[str, Any]) -> frozenset[str]:
     """Return the clusters whose pods do not count as updated: they have an old pod template, or are departing."""
-    return _clusters_with(federated, ClusterStatus.WAITING_FOR_UPDATE) | departing_clusters(federated)
+    waiting = (ClusterStatus.WAITING_FOR_UPDATE, ClusterStatus.DELIVERY_SUSPENDED)
+    return _clusters_with(federated, *waiting) | departing_clusters(federated)
 
 
-def _clusters_with(federated: Mapping[str, Any], status: ClusterStatus) -> frozenset[str]:
-    return frozenset(name for name, entry in clusters_of(federated).items() if entry.get("status") == status)
+def _clusters_with(federated: Mapping[str, Any], *statuses: ClusterStatus) -> frozenset[str]:
+    return frozenset(name for name, entry in clusters_of(federated).items() if entry.get("status") in statuses)
 
 
 def is_fully_observed(

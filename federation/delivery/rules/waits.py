@@ -5,7 +5,7 @@
 
 from federation.api import names
 from federation.delivery.rules.decision import Decision, Question
-from federation.delivery.rules.facts import Facts
+from federation.delivery.rules.facts import END, Facts
 from federation.delivery.rules.plan import PENDING_STATUS, Operation
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.failover.application import PurgeMode
@@ -13,6 +13,10 @@ from federation.planning.rendering.verdicts import Outcome
 from federation.planning.status.delivery import describe_drift
 
 _REMOVAL_RECHECK_S = 2.0
+_END_UNKNOWN = (
+    "it was removed there while nobody watched, and whether it had finished is not known; "
+    f"to run it again, set its annotation {names.RUN_AGAIN} to the time, or create it again"
+)
 
 
 def operation_of(facts: Facts) -> Operation:
@@ -75,3 +79,23 @@ def freeze(facts: Facts) -> Decision:
     """Keep the content until the end of a ChangeFreeze."""
     assert facts.freeze is not None
     return Decision(status=ClusterStatus.WAITING_FOR_UPDATE, message=facts.freeze.message)
+
+
+def suspend(facts: Facts) -> Decision:
+    """Leave the cluster as it is until the end of a suspension."""
+    assert facts.suspension is not None
+    hold_ = facts.suspension
+    return Decision(status=ClusterStatus.DELIVERY_SUSPENDED, message=hold_.message, recheck_after_s=hold_.left_s)
+
+
+def ask_end(facts: Facts) -> Decision:
+    """Ask the member once. Until it has answered nothing is published: its events usually tell the end."""
+    failure = facts.backoff(END)
+    is_open = not facts.is_end_asked and failure is None
+    return Decision(
+        status=ClusterStatus.END_UNKNOWN,
+        message=_END_UNKNOWN,
+        question=Question.END if is_open and not facts.is_in_flight else None,
+        recheck_after_s=None if failure is None else failure.retry_at_s - facts.now_s,
+        is_brief=is_open,
+    )

@@ -17,6 +17,7 @@ from federation.features.waves.httpgate import HTTPGate
 from federation.features.waves.podreader import PodReader
 from federation.features.waves.reconcile import WRITER, Reconciler
 from federation.features.waves.waitingforbudgets import WaitingForBudgets
+from federation.guard.suspensions import Holds
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.waves.waverules import find_rules, has_waves
 from federation.runtime.controller import Controller, Key, key_of
@@ -54,6 +55,8 @@ class RolloutController:
         host.objects.add_index(_WITH_WAVES, lambda federated: ("true",) if find_rules(federated) is not None else ())
         self._waiting = WaitingForBudgets(host.informers, self._enqueue)
         self._pods = PodReader(host.members, host.clock, self._enqueue)
+        self._is_running = False
+        self._holds = Holds(host.informers, host.clock, self._on_hold)
         self._reconciler = Reconciler(
             host,
             self._rollouts,
@@ -61,6 +64,7 @@ class RolloutController:
             HTTPGate(transport, host.clock),
             self._waiting,
             self._pods,
+            self._holds,
         )
         self.controller: Controller[Key] = Controller(
             "rollout", self._reconciler.reconcile, workers=chosen.workers, clock=host.clock, resync=self._keys
@@ -78,10 +82,13 @@ class RolloutController:
             self._rollouts.wait_synced(),
             self._clusters.wait_synced(),
             self._waiting.run(),
+            self._holds.wait_synced(),
         )
+        self._is_running = True
         try:
             await self.controller.run()
         finally:
+            self._is_running = False
             await self._pods.close()
 
     def _keys(self) -> Iterator[Key]:
@@ -89,6 +96,11 @@ class RolloutController:
 
     def _enqueue(self, key: Key) -> None:
         self.controller.enqueue(key)
+
+    def _on_hold(self) -> None:
+        """Look at every rollout again: a freeze or suspension was changed or removed."""
+        if self._is_running:
+            self._enqueue_all()
 
     def _enqueue_all(self) -> None:
         for key in self._keys():

@@ -22,8 +22,11 @@ from federation.features.waves.podreader import INTERVAL_S, PodReader
 from federation.features.waves.rules.report import control_of, settled_of, templates_of, to_status
 from federation.features.waves.rules.waveplan import Plan, http_check_due, plan_waves
 from federation.features.waves.waitingforbudgets import WaitingForBudgets
+from federation.guard.suspensions import Holds
+from federation.planning.failover.clusterbudgets import Blocked
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import to_merge_patch, with_annotations, with_overrides
+from federation.planning.freezes.changefreeze import Change
 from federation.planning.steps.strategy import is_paused
 from federation.planning.steps.waveapproval import to_annotation, to_failure
 from federation.planning.waves.rolloutstatus import record_of
@@ -59,7 +62,10 @@ class Reconciler:
         http: HTTPGate,
         waiting: WaitingForBudgets,
         pods: PodReader,
+        holds: Holds,
     ) -> None:
+        self._freezes = holds.freezes
+        self._suspensions = holds.suspensions
         self._client = host.client
         self._objects = host.objects
         self._observer = observer
@@ -134,10 +140,23 @@ class Reconciler:
         http_problem = await self._http.problem(key, check) if check is not None else ""
         # From here to the record nothing waits: no other rollout takes the same rest of a budget.
         now = self._clock.now()
-        budgets = self._waiting.budgets(key, now)
+        budgets = self._waiting.budgets(key, now, self._frozen(federated, observation))
         plan = plan_waves(record, rules, observation.clusters, control, now, http_problem, budgets)
         self._waiting.record(key, plan.disrupted, is_waiting=bool(plan.held))
         return plan
+
+    def _frozen(self, federated: Object, observation: Observation) -> dict[str, Blocked]:
+        """Return the clusters that get no new template now, with the freeze or suspension."""
+        found: dict[str, Blocked] = {}
+        namespace, template = federated["metadata"].get("namespace", ""), federated["spec"]["template"]
+        for cluster, seen in observation.clusters.items():
+            if seen.live is None or seen.live == seen.wanted:
+                continue
+            if (frozen := self._freezes.find(federated, cluster, Change.UPDATES)) is not None:
+                found[cluster] = Blocked(frozen.freeze, frozen.message, frozen.until)
+            elif (suspended := self._suspensions.find(template, namespace, cluster)) is not None:
+                found[cluster] = Blocked("", suspended.message, suspended.until)
+        return found
 
     def _forget(self, key: Key) -> None:
         self._http.forget(key)

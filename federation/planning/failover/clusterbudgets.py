@@ -84,11 +84,19 @@ def budgeted_clusters(
 
 
 class WaveBudgets:
-    """The budgets for the clusters of one wave; it lives for one decision, which takes from it."""
+    """The budgets for the clusters of one wave; it lives for one decision, which takes from it.
+
+    `frozen` are the clusters that get no new template now, whatever the budgets say.
+    """
 
     def __init__(
-        self, clusters: Iterable[BudgetedCluster], budgets: Iterable[Mapping[str, Any]], now: datetime
+        self,
+        clusters: Iterable[BudgetedCluster],
+        budgets: Iterable[Mapping[str, Any]],
+        now: datetime,
+        frozen: Mapping[str, Blocked] | None = None,
     ) -> None:
+        self.frozen = frozen or {}
         known = list(clusters)
         self._unready = {cluster.name for cluster in known if not cluster.is_ready}
         self._unavailable = {cluster.name for cluster in known if cluster.is_unavailable}

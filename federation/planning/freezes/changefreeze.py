@@ -16,6 +16,7 @@ from typing import Any
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.selectors import EVERYTHING, Selector, SelectorError, compile_label_selector
 from federation.planning.freezes.names import FREEZE_EXCEPTIONS
+from federation.planning.guard.losses import held_placement, lost_clusters
 from federation.planning.windows import MALFORMED, end_of, is_open
 
 _MALFORMED = (SelectorError, *MALFORMED)
@@ -103,6 +104,19 @@ def find_frozen(
             message = f"ChangeFreeze {freeze.name} holds until {to_rfc3339(until)}: {freeze.reason}"
             found = Frozen(freeze.name, message, until)
     return found
+
+
+def moved_clusters(
+    before: Mapping[str, int | None], after: Mapping[str, int | None], wanted: int | None
+) -> frozenset[str]:
+    """Return the clusters that a decision moves something out of or into, none for a first placement or for scaling.
+
+    `wanted` are the object's replicas: those that it has too many may leave, and new ones may come.
+    """
+    if not before or held_placement(before, after, wanted) == after:
+        return frozenset()
+    changed = {name for name in after if after[name] != before.get(name, 0)}
+    return lost_clusters(before, after) | changed
 
 
 def window_problems(spec: Mapping[str, Any]) -> Iterable[tuple[str, str]]:

@@ -108,7 +108,9 @@ def compute(
             subjects[key], run = _Subject(type_, held, held), PipelineRun(held, type_, is_unschedulable=False)
         if run is not None and followers.follow(run):
             runs[key] = yield from resume_pipeline(run, state, now=now)
-    objects = [_plan(subject, runs.get(key), state, is_explained=is_explained) for key, subject in subjects.items()]
+    objects = [
+        _plan(subject, runs.get(key), state, now, is_explained=is_explained) for key, subject in subjects.items()
+    ]
     if len(deciding := [change for change in changed if change.resource not in OVERRIDES]) > 1:
         problems += _order_warning(deciding, objects)
     reported = [obj for obj in objects if obj.action is not Action.NONE or obj.reason or obj.problems or obj.unplaced]
@@ -235,7 +237,9 @@ def _subject_of_source(
     return _Subject(type_, held, run.federated, is_named=True)
 
 
-def _plan(subject: _Subject, run: PipelineRun | None, state: CompiledState, *, is_explained: bool) -> ObjectPlan:
+def _plan(
+    subject: _Subject, run: PipelineRun | None, state: CompiledState, now: datetime, *, is_explained: bool
+) -> ObjectPlan:
     """Compare one object before and after. Without a change of placement or overrides nothing is rendered."""
     type_, before = subject.type_, subject.before
     after = run.federated if run is not None else None
@@ -249,6 +253,7 @@ def _plan(subject: _Subject, run: PipelineRun | None, state: CompiledState, *, i
     retained = type_.paths.replicas_spec if after is not None and is_replicas_retained(after) else ()
     waiting = run.decision.waiting if run is not None and run.decision is not None else {}
     rows = to_rows(old, new, state.cluster_objects, retained, waiting)
+    rows = state.holding.annotate(rows, before, after, type_, now)
     either: Mapping[str, Any] = after or before or {}
     template = (either.get("spec") or {}).get("template") or {}
     metadata = either.get("metadata") or {}

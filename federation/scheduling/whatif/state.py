@@ -5,7 +5,7 @@ clusters, policies, profiles, override bindings, types, and an engine with the p
 the controllers treat them, and reported in `problems`.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,7 @@ from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.webhooks.configuration import decisive_hash
 from federation.scheduling.webhooks.factory import admit, with_webhooks
+from federation.scheduling.whatif.holding import HOLDING, Holding
 from federation.scheduling.workloadspreads import SpreadCompiler, SpreadIndex
 
 PROPAGATION = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
@@ -59,6 +60,7 @@ CONTEXT = (
 )
 """Every kind that decisions about a federated object depend on, besides the object itself."""
 
+_UNREAD = "{} cannot be listed, so the plan does not tell what they hold"
 Name = tuple[str, str]
 """Namespace ("" for cluster-scoped kinds) and name."""
 
@@ -83,9 +85,10 @@ def title_of(resource: Resource, namespace: str, name: str) -> str:
 
 
 class ObjectSet:
-    """Objects of `CONTEXT` and `FEDERATED` by kind and name."""
+    """Objects of `CONTEXT`, `FEDERATED` and `HOLDING` by kind and name; `unread` could not be listed."""
 
-    def __init__(self, objects: Mapping[Resource, Iterable[Object]]) -> None:
+    def __init__(self, objects: Mapping[Resource, Iterable[Object]], unread: Collection[Resource] = ()) -> None:
+        self.unread = unread
         self._objects: dict[Resource, dict[Name, Object]] = {
             resource: {_name(obj): obj for obj in listed} for resource, listed in objects.items()
         }
@@ -105,7 +108,7 @@ class ObjectSet:
 
     def with_changes(self, changes: Iterable[ObjectChange]) -> "ObjectSet":
         """Return the objects after the changes."""
-        changed = ObjectSet({})
+        changed = ObjectSet({}, self.unread)
         changed._objects = dict(self._objects)
         for change in changes:
             held = changed._objects[change.resource] = dict(changed._objects.get(change.resource, {}))
@@ -129,6 +132,8 @@ class CompiledState:
             self.annotation_policy.put(namespace)
         self.types = federated_types(objects, self.problems)
         self.cluster_objects = {cluster["metadata"]["name"]: cluster for cluster in objects.list(FEDERATED_CLUSTERS)}
+        self.holding = Holding({each: objects.list(each) for each in HOLDING}, self.cluster_objects)
+        self.problems += [_UNREAD.format(each.plural) for each in before.unread]
         self.clusters = ClusterCache()
         for cluster in self.cluster_objects.values():
             self.clusters.update(cluster)

@@ -28,6 +28,7 @@ from federation.features.convert.rules.karmadametadata import to_metadata, to_pl
 from federation.features.convert.rules.karmadaoverrides import to_override_spec
 from federation.features.convert.rules.karmadapropagation import to_policy_spec
 from federation.features.convert.rules.karmadaquotas import to_quota_spec
+from federation.features.convert.rules.karmadasuspension import to_suspension
 from federation.features.convert.rules.model import Conversion, Note
 from federation.planning.federatedobject.previoushosts import KARMADA_DOMAIN, in_domain
 
@@ -40,6 +41,7 @@ _SPECS: dict[str, tuple[Resource, Callable[[FieldReader, str], Object]]] = {
     "FederatedResourceQuota": (FEDERATED_RESOURCE_QUOTAS, lambda spec, _: to_quota_spec(spec)),
     "CronFederatedHPA": (CRON_AUTOSCALERS, lambda spec, _: to_cron_spec(spec)),
 }
+_PROPAGATION = (PROPAGATION_POLICIES.kind, CLUSTER_PROPAGATION_POLICIES.kind)
 _WITHOUT = {
     "Cluster": "join the cluster: fedctl join NAME --kubeconfig FILE",
     "Work": "members are written directly; apply the object itself",
@@ -60,39 +62,44 @@ def convert(manifests: Sequence[dict[str, Any]]) -> Conversion:
     overrides: list[Object] = []
     policies: list[Object] = []
     others: list[Object] = []
+    suspensions: list[Object] = []
     for manifest in manifests:
         if not _is_karmadas(manifest):
             others.append(to_plain(manifest, notes))
             continue
-        converted = _convert_one(manifest, definitions, notes)
-        if converted is None:
-            continue
-        kind = converted["kind"]
-        (overrides if "Override" in kind else policies if "Policy" in kind else others).append(converted)
-    return Conversion([*overrides, *policies, *others], notes)
+        for converted in _convert_one(manifest, definitions, notes):
+            kind = converted["kind"]
+            listed = suspensions if "Suspension" in kind else overrides if "Override" in kind else others
+            (policies if kind in _PROPAGATION else listed).append(converted)
+    return Conversion([*suspensions, *overrides, *policies, *others], notes)
 
 
 def _is_karmadas(manifest: Mapping[str, Any]) -> bool:
     return in_domain(str(manifest.get("apiVersion") or ""), KARMADA_DOMAIN)
 
 
-def _convert_one(manifest: Object, definitions: Sequence[Object], notes: list[Note]) -> Object | None:
+def _convert_one(manifest: Object, definitions: Sequence[Object], notes: list[Note]) -> list[Object]:
     title, kind = to_title(manifest), str(manifest.get("kind") or "")
     reader = FieldReader(manifest, title, notes)
     for key in ("apiVersion", "kind", "status"):
         reader.any(key)
     if kind == "ResourceInterpreterCustomization":
         reader.any("metadata")
-        converted = to_type_config(reader.child("spec"), definitions)
+        configured = to_type_config(reader.child("spec"), definitions)
         reader.finish()
-        return converted
+        return [] if configured is None else [configured]
     if kind not in _SPECS:
         notes.append(Note(title, "kind", f"left out: {_WITHOUT.get(kind, 'it has no counterpart')}"))
-        return None
+        return []
     resource, to_spec = _SPECS[kind]
     metadata = to_metadata(reader.child("metadata"))
     if kind == "FederatedHPA":
         metadata["labels"] = {**metadata.get("labels", {}), **autoscaler_labels()}
-    spec = to_spec(reader.child("spec"), metadata.get("namespace", ""))
+    source = reader.child("spec")
+    spec = to_spec(source, metadata.get("namespace", ""))
+    converted = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
+    suspension = None
+    if resource.kind in _PROPAGATION:
+        suspension = to_suspension(source, title, metadata, spec.get("resourceSelectors", []))
     reader.finish()
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
+    return [converted] if suspension is None else [suspension, converted]

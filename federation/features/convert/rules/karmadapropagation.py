@@ -39,7 +39,6 @@ _DROPPED: tuple[tuple[str, str, tuple[object, ...]], ...] = (
         f"annotate the objects with {names.ORPHAN}: all, or delete them with --cascade=orphan",
         (False,),
     ),
-    ("suspension", "deliveries cannot be suspended; fedctl rollout pause stops a rollout", ({},)),
     (
         "schedulePriority",
         "has no counterpart by name of a PriorityClass; give the number in spec.schedulingPriority",

@@ -341,16 +341,21 @@ def _start_clusters(
     budgets: WaveBudgets,
     now: datetime,
 ) -> Record:
-    """Return the record after the start of the wave's clusters that no budget holds; the others go to `held`."""
+    """Return the record after the start of the wave's clusters that no budget or freeze holds; others go to `held`."""
     clusters = dict(record.clusters)
     for name in disrupted_clusters(record, observed):
         budgets.take(name)
     for name in clusters_of_wave(record, wave):
-        cluster = clusters[name]
+        cluster, seen = clusters[name], observed[name]
+        if (frozen := budgets.frozen.get(name)) is not None and seen.live != cluster.target:
+            # Nothing is delivered there now: what has started before the freeze starts again after it.
+            held[name] = frozen
+            clusters[name] = replace(cluster, started_at=None, is_changed=seen.live != cluster.good)
+            continue
         if cluster.started_at is not None:
             continue
         # A change of what an earlier template broke makes nothing worse, and may be what others wait for.
-        is_repair = cluster.is_changed and bool(observed[name].problem)
+        is_repair = cluster.is_changed and bool(seen.problem)
         if not is_repair and (blocked := budgets.find_blocked(name)) is not None:
             held[name] = blocked
             continue

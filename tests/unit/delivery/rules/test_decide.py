@@ -15,6 +15,7 @@ from tests.support.deliveryfacts import HASH, NOW, combinations, facts
 from federation.api import names
 from federation.delivery.rules.decide import ROWS, decide
 from federation.delivery.rules.decision import Decision, Question, describe
+from federation.delivery.rules.facts import Hold
 from federation.delivery.rules.plan import Operation, cluster_state_of
 from federation.delivery.rules.status import ClusterStatus
 
@@ -222,3 +223,9 @@ def test_marks_of_a_cluster_are_read_from_their_places() -> None:
     cluster["metadata"]["annotations"] = {"other": ""}
     state = cluster_state_of(cluster)
     assert (state.cascading_delete, state.has_finalizer, state.is_drained) == (False, False, False)
+
+
+def test_nothing_is_written_or_removed_while_a_suspension_holds() -> None:
+    for name, found in combinations():
+        decision = decide(replace(found, suspension=Hold("DeliverySuspension web holds", 60.0)))
+        assert decision.operation is None, name

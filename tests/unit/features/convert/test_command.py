@@ -113,7 +113,7 @@ def test_differences_are_on_standard_error_and_strict_fails() -> None:
         "apiVersion": "policy.karmada.io/v1alpha1",
         "kind": "PropagationPolicy",
         "metadata": {"name": "web", "namespace": "shop"},
-        "spec": {"resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap"}], "suspension": {"dispatching": True}},
+        "spec": {"resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap"}], "activationPreference": "Lazy"},
     }
     text = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [manifest]})
     lenient = CliRunner().invoke(app, ["convert", "-f", "-"], input=text)
@@ -121,7 +121,7 @@ def test_differences_are_on_standard_error_and_strict_fails() -> None:
     assert (lenient.exit_code, strict.exit_code) == (0, 1)
     assert lenient.stdout == strict.stdout
     assert yaml.safe_load(lenient.stdout)["apiVersion"] == "core.kubeadmiral.io/v1alpha1"
-    assert lenient.stderr.startswith("PropagationPolicy shop/web: spec.suspension: deliveries")
+    assert lenient.stderr.startswith("PropagationPolicy shop/web: spec.activationPreference: new")
 
 
 def test_kubefeds_kinds_are_converted_too() -> None:

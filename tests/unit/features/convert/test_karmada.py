@@ -236,7 +236,7 @@ def test_fields_without_counterpart_are_noted_unless_they_have_the_default() -> 
     assert converted(policy(**same))[1] == []
     other = {
         "conflictResolution": "Overwrite",
-        "suspension": {"dispatching": True},
+        "activationPreference": "Lazy",
     }
     assert {note.field for note in converted(policy(**other))[1]} == {f"spec.{key}" for key in other}
 
@@ -469,3 +469,32 @@ def test_a_state_that_would_be_passed_on_from_a_lost_cluster_is_reported_as_lost
     assert [note.field for note in notes if "statePreservation" in note.field] == [
         "spec.failover.cluster.statePreservation"
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "suspension", "expected"),
+    [
+        ("PropagationPolicy", {"dispatching": True}, ("DeliverySuspension", None)),
+        ("ClusterPropagationPolicy", {"dispatching": True}, ("ClusterDeliverySuspension", None)),
+        (
+            "PropagationPolicy",
+            {"dispatchingOnClusters": {"clusterNames": ["east"]}},
+            ("DeliverySuspension", ["east"]),
+        ),
+    ],
+)
+def test_suspended_dispatching_is_a_suspension_of_the_policys_objects(
+    kind: str, suspension: dict[str, Any], expected: tuple[str, Any]
+) -> None:
+    (held, found), notes = converted(policy(kind, suspension=suspension))
+    assert notes == []
+    assert (held["kind"], held["spec"].get("clusters")) == expected
+    assert held["metadata"] == found["metadata"]
+    assert held["spec"]["objects"] == SELECTORS
+    assert held["spec"]["owner"].startswith(f"{kind} ")
+
+
+def test_what_is_not_suspended_makes_no_suspension_and_suspended_scheduling_is_noted() -> None:
+    objects, notes = converted(policy(suspension={"dispatching": False, "scheduling": True}))
+    assert [each["kind"] for each in objects] == ["PropagationPolicy"]
+    assert [note.field for note in notes] == ["spec.suspension.scheduling"]

@@ -12,7 +12,7 @@ from federation.apimachinery.errors import Bug
 from federation.features.waves.rules import waveplan
 from federation.features.waves.rules.report import to_status
 from federation.features.waves.rules.waveplan import Control, Plan, plan_waves
-from federation.planning.failover.clusterbudgets import BudgetedCluster, WaveBudgets
+from federation.planning.failover.clusterbudgets import Blocked, BudgetedCluster, WaveBudgets
 from federation.planning.waves import waverecord
 from federation.planning.waves.rolloutstatus import record_of, waiting_wave
 from federation.planning.waves.waverecord import Observed, Phase, Record
@@ -45,6 +45,7 @@ class Simulation:
         self.labels: Mapping[str, Mapping[str, str]] = {}
         self.http = ""
         self.budgets: list[Mapping[str, Any]] = []
+        self.frozen: dict[str, Blocked] = {}
         self.elsewhere: Mapping[str, datetime] = {}
         self.record = Record()
         self.plan: Plan = self.step()
@@ -67,13 +68,13 @@ class Simulation:
         self.now += timedelta(seconds=after_s)
         observed = self.observed()
         clusters = [BudgetedCluster(name, {}, True, None, self.elsewhere.get(name)) for name in self.live]
-        budgets = WaveBudgets(clusters, self.budgets, self.now)
+        budgets = WaveBudgets(clusters, self.budgets, self.now, self.frozen)
         self.plan = plan_waves(self.record, self.rules, observed, self.control, self.now, self.http, budgets)
         status = to_status(self.plan, None, observed, {}, {}, policy="", generation=1, now=self.now)
         self.record = record_of(status)
         assert self.record == self.plan.record
         for name, revision in self.plan.approved.items():
-            if name in self.live:
+            if name in self.live and name not in self.frozen:
                 self.live[name] = revision
         return self.plan
 
@@ -580,3 +581,31 @@ def test_a_cluster_that_joins_with_the_earlier_template_changes_in_an_empty_wave
     }
     assert len({wave.name for wave in world.record.waves}) == len(world.record.waves), "no wave is there twice"
     assert {wave.name for wave in world.record.waves} >= {REMAINING}
+
+
+def test_a_frozen_cluster_does_not_start_and_its_timeout_does_not_run() -> None:
+    simulation = Simulation()
+    simulation.frozen = {"a": Blocked("sale", "ChangeFreeze sale holds", NOW + timedelta(days=2))}
+    plan = simulation.change("v2")
+    assert plan.waits == "wave canary: a: ChangeFreeze sale holds"
+    assert plan.requeue_after_s == 2 * 86400
+    plan = simulation.step(86400)
+    assert (plan.record.phase, simulation.live) == (Phase.PROGRESSING, {"a": "v1", "b": "v1", "c": "v1"})
+    simulation.frozen = {}
+    assert simulation.step(86400).record.phase is Phase.PROGRESSING
+    assert simulation.live["a"] == "v2"
+
+
+def test_a_cluster_that_a_freeze_met_between_approval_and_delivery_starts_again_after_it() -> None:
+    simulation = Simulation()
+    simulation.frozen = {"a": Blocked("sale", "ChangeFreeze sale holds")}
+    simulation.wanted = dict.fromkeys(simulation.live, "v2")
+    simulation.frozen, held = {}, simulation.frozen
+    simulation.live = dict.fromkeys(simulation.live, "v1")
+    simulation.step()
+    simulation.live["a"], simulation.frozen = "v1", held
+    assert simulation.step(7200).record.phase is Phase.PROGRESSING
+    assert simulation.record.clusters["a"].started_at is None
+    simulation.frozen = {}
+    simulation.step()
+    assert simulation.live["a"] == "v2"

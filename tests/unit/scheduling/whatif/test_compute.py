@@ -1,5 +1,6 @@
 """Plans: placements before and after, reasons, unplaced replicas, and free resources of clusters."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from tests.support.manifests import a_policy, an_override
@@ -7,13 +8,15 @@ from tests.support.whatif import a_cluster, a_source, a_world, change, plan
 
 from federation.api import names
 from federation.api.resources import (
+    CHANGE_FREEZES,
+    DELIVERY_SUSPENSIONS,
     FEDERATED_CLUSTERS,
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
     SCHEDULING_PROFILES,
 )
-from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object
+from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object, Resource
 from federation.scheduling.triggerwords import describe_deferral
 from federation.scheduling.whatif.changes import as_down, with_label, with_taint, without_taint
 from federation.scheduling.whatif.planresult import Action, ObjectPlan, to_json
@@ -276,3 +279,59 @@ def test_a_cluster_that_does_not_go_down_strands_nothing() -> None:
     labelled = with_label(cluster(down, "east"), "a", "b")
     for after in (labelled, up):
         assert plan(down, change(down, FEDERATED_CLUSTERS, after)).stranded == []
+
+
+def a_hold(resource: Resource, spec: Mapping[str, Any], namespace: str = "") -> ObjectChange:
+    metadata = {"name": "sale", **({"namespace": namespace} if namespace else {})}
+    obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
+    return ObjectChange(resource, namespace, "sale", None, obj)
+
+
+ALWAYS = [{"start": "2020-01-01T00:00:00Z", "end": "2099-01-01T00:00:00Z"}]
+FREEZE = {"reason": "the sale", "windows": ALWAYS, "clusterSelector": {"matchLabels": {"tier": "prod"}}}
+IMAGE = {"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "nginx:2"}]}}}}
+
+
+def notes(world: ObjectSet, *changes: ObjectChange) -> dict[str, str]:
+    return {row.cluster: row.note for obj in plan(world, *changes).changed for row in obj.rows}
+
+
+def a_frozen_world(hold: ObjectChange) -> ObjectSet:
+    clusters = [a_cluster("east", tier="prod"), a_cluster("west")]
+    world = a_world(clusters, [a_policy({"east": 1, "west": 1}, **FREE)], sources=[a_source("web", 6)])
+    return world.with_changes([hold])
+
+
+def test_a_plan_names_the_freeze_that_holds_updates_and_not_scaling() -> None:
+    world, source = a_frozen_world(a_hold(CHANGE_FREEZES, FREEZE)), a_source("web", 6)
+    changed = {**source, "spec": {**source["spec"], **IMAGE["spec"]}}
+    held = "ChangeFreeze sale holds until 2099-01-01T00:00:00Z: the sale"
+    assert notes(world, ObjectChange(DEPLOYMENTS, "default", "web", source, changed)) == {"east": held, "west": ""}
+    assert notes(world, ObjectChange(DEPLOYMENTS, "default", "web", source, a_source("web", 8))) == {
+        "east": "",
+        "west": "",
+    }
+
+
+def test_a_plan_names_the_freeze_that_holds_a_move_in_each_of_its_clusters() -> None:
+    world = a_frozen_world(a_hold(CHANGE_FREEZES, {**FREEZE, "holds": ["Evictions"]}))
+    drained = change(world, FEDERATED_CLUSTERS, with_taint(cluster(world, "east"), "drain", "", "NoExecute"))
+    assert all("ChangeFreeze sale holds" in note for note in notes(world, drained).values())
+    policy = world.get(PROPAGATION_POLICIES, "default", "divide")
+    assert policy is not None
+    moved = {**policy, "spec": {**policy["spec"], "placement": [{"cluster": "west"}]}}
+    assert not any(notes(world, change(world, PROPAGATION_POLICIES, moved)).values()), "this is no eviction"
+
+
+def test_a_plan_names_the_suspension_of_a_delivery() -> None:
+    spec = {"clusters": ["west"], "owner": "ops", "reason": "a copy", "until": "2099-01-01T00:00:00Z"}
+    world = a_frozen_world(a_hold(DELIVERY_SUSPENSIONS, spec, "default"))
+    held = "DeliverySuspension default/sale holds until 2099-01-01T00:00:00Z: a copy (owner: ops)"
+    scaled = ObjectChange(DEPLOYMENTS, "default", "web", a_source("web", 6), a_source("web", 8))
+    assert notes(world, scaled) == {"east": "", "west": held}
+
+
+def test_a_plan_says_which_holds_it_could_not_read() -> None:
+    world = a_usual_world()
+    world.unread = (CHANGE_FREEZES,)
+    assert plan(world).problems == ["changefreezes cannot be listed, so the plan does not tell what they hold"]

@@ -1,0 +1,78 @@
+"""The suspensions of deliveries on the host, for what writes to members. `planning/freezes` decides.
+
+Decision: docs/decisions/0124-suspensions-stop-writes-not-decisions.md
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from federation.api.resources import CLUSTER_DELIVERY_SUSPENSIONS, DELIVERY_SUSPENSIONS, FEDERATED_CLUSTERS
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object
+from federation.guard.freezes import Freezes
+from federation.planning.freezes.suspension import Suspended, Suspension, compile_suspension, find_suspended
+from federation.runtime.informers import Informers
+
+_KINDS = (DELIVERY_SUSPENSIONS, CLUSTER_DELIVERY_SUSPENSIONS)
+
+
+class Suspensions:
+    """Follows both kinds. It lives as long as its controller.
+
+    `on_change` is called when one was added, changed or removed: what waits for it may go on.
+    """
+
+    def __init__(self, informers: Informers, clock: Clock, on_change: Callable[[], None] = lambda: None) -> None:
+        self._clock = clock
+        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        self._informers = [informers.for_resource(resource) for resource in _KINDS]
+        self._by_namespace: dict[str, dict[str, Suspension]] = {}
+        """By namespace, "" for those of the cluster-wide kind, and name."""
+        self._on_change = on_change
+        for informer in self._informers:
+            informer.add_handler(self._on_suspension)
+
+    async def wait_synced(self) -> None:
+        """Return once every suspension is known: before that, something could be written that must not."""
+        for informer in self._informers:
+            await informer.wait_synced()
+
+    def find(self, obj: Mapping[str, Any], namespace: str, cluster: str) -> Suspended | None:
+        """Return the suspension that holds an object of the host in a cluster now, None for none."""
+        found = [*self._by_namespace.get("", {}).values()]
+        if namespace:
+            found += self._by_namespace.get(namespace, {}).values()
+        if not found:
+            return None
+        labels = ((self._clusters.get("", cluster) or {}).get("metadata") or {}).get("labels") or {}
+        return find_suspended(found, obj, namespace, cluster, labels, self._clock.now())
+
+    def left_s(self, suspended: Suspended) -> float | None:
+        """Return for how many seconds it holds, None if it has no end."""
+        if suspended.until is None:
+            return None
+        return max(0.1, (suspended.until - self._clock.now()).total_seconds())
+
+    def _on_suspension(self, old: Object | None, new: Object | None) -> None:
+        metadata = (new if new is not None else old or {})["metadata"]
+        held = self._by_namespace.setdefault(metadata.get("namespace", ""), {})
+        if new is None:
+            held.pop(metadata["name"], None)
+        else:
+            held[metadata["name"]] = compile_suspension(new)
+        if not held:
+            del self._by_namespace[metadata.get("namespace", "")]
+        self._on_change()
+
+
+class Holds:
+    """Both that hold deliveries: freezes and suspensions. It lives as long as its controller."""
+
+    def __init__(self, informers: Informers, clock: Clock, on_change: Callable[[], None]) -> None:
+        self.freezes = Freezes(informers, clock, on_change)
+        self.suspensions = Suspensions(informers, clock, on_change)
+
+    async def wait_synced(self) -> None:
+        """Return once all of them are known."""
+        await self.freezes.wait_synced()
+        await self.suspensions.wait_synced()

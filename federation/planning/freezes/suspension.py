@@ -1,0 +1,120 @@
+"""Which suspension holds every write and deletion of an object in a cluster now, and until when. Pure.
+
+A suspension is stored, and what it holds is decided again at each look. One that cannot be read holds everything that
+it may be about: a mistake in it must not lift it.
+
+Reference: docs/reference/suspensions.md.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from federation.apimachinery.clock import from_rfc3339, to_rfc3339
+from federation.apimachinery.resources import NAMESPACES
+from federation.apimachinery.selectors import EVERYTHING, Selector, SelectorError, compile_label_selector
+
+_MALFORMED = (SelectorError, ValueError, TypeError, KeyError, AttributeError)
+
+
+@dataclass(frozen=True, slots=True)
+class Suspended:
+    """What people read about a suspension that holds now, and when it ends; None if it has no end."""
+
+    message: str
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Objects:
+    """Objects by type, name and labels; "" stands for any name."""
+
+    api_version: str
+    kind: str
+    name: str
+    labels: Selector
+
+    def matches(self, obj: Mapping[str, Any]) -> bool:
+        metadata = obj.get("metadata") or {}
+        if obj.get("kind") != self.kind or obj.get("apiVersion") != self.api_version:
+            return False
+        return self.name in ("", metadata.get("name")) and self.labels.matches(metadata.get("labels") or {})
+
+
+@dataclass(frozen=True, slots=True)
+class Suspension:
+    """A compiled DeliverySuspension or ClusterDeliverySuspension; empty parts select everything."""
+
+    title: str
+    message: str
+    namespaces: frozenset[str] = frozenset()
+    clusters: frozenset[str] = frozenset()
+    selector: Selector = EVERYTHING
+    objects: tuple[_Objects, ...] = ()
+    until: datetime | None = None
+
+    def concerns(self, obj: Mapping[str, Any], namespace: str, cluster: str, labels: Mapping[str, str]) -> bool:
+        """Return whether it is about an object of the host in a cluster with these labels.
+
+        A Namespace counts as an object of itself: its deletion takes them with it.
+        """
+        if not namespace and obj.get("kind") == NAMESPACES.kind:
+            namespace = str((obj.get("metadata") or {}).get("name"))
+        if self.namespaces and namespace not in self.namespaces:
+            return False
+        if (self.clusters and cluster not in self.clusters) or not self.selector.matches(labels):
+            return False
+        return not self.objects or any(each.matches(obj) for each in self.objects)
+
+
+def compile_suspension(source: Mapping[str, Any]) -> Suspension:
+    """Return the compiled form; one that cannot be read holds everything within its namespace or namespaces."""
+    metadata, spec = source["metadata"], source.get("spec") or {}
+    namespace = metadata.get("namespace")
+    where = f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
+    title = f"{source.get('kind') or ('DeliverySuspension' if namespace else 'ClusterDeliverySuspension')} {where}"
+    namespaces = frozenset((namespace,)) if namespace else frozenset(map(str, spec.get("namespaces") or ()))
+    try:
+        until = from_rfc3339(str(spec["until"])) if spec.get("until") else None
+        return Suspension(
+            title,
+            f"{title} holds {_describe(until)}: {spec.get('reason')} (owner: {spec.get('owner')})",
+            namespaces,
+            frozenset(map(str, spec.get("clusters") or ())),
+            compile_label_selector(spec["clusterSelector"]) if spec.get("clusterSelector") else EVERYTHING,
+            tuple(map(_compile_objects, spec.get("objects") or ())),
+            until,
+        )
+    except _MALFORMED as error:
+        return Suspension(title, f"{title} is malformed: {error}", namespaces)
+
+
+def find_suspended(
+    suspensions: Iterable[Suspension],
+    obj: Mapping[str, Any],
+    namespace: str,
+    cluster: str,
+    labels: Mapping[str, str],
+    now: datetime,
+) -> Suspended | None:
+    """Return the suspension that holds the object in the cluster for longest, None for none."""
+    found = [
+        each
+        for each in suspensions
+        if (each.until is None or each.until > now) and each.concerns(obj, namespace, cluster, labels)
+    ]
+    if not found:
+        return None
+    longest = max(found, key=lambda each: (each.until is None, each.until or now, each.title))
+    return Suspended(longest.message, longest.until)
+
+
+def _describe(until: datetime | None) -> str:
+    return "until it is deleted" if until is None else f"until {to_rfc3339(until)}"
+
+
+def _compile_objects(entry: Mapping[str, Any]) -> _Objects:
+    labels = entry.get("labelSelector")
+    selector = compile_label_selector(labels) if labels else EVERYTHING
+    return _Objects(str(entry["apiVersion"]), str(entry["kind"]), str(entry.get("name") or ""), selector)

@@ -1,0 +1,104 @@
+"""Changes of a plan that freezes and suspensions hold now: their clusters, and until when. Pure.
+
+A plan shows what is decided without them, as that is what happens once they end.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from federation.api.federatedtype import FederatedType
+from federation.api.resources import CHANGE_FREEZES, CLUSTER_DELIVERY_SUSPENSIONS, DELIVERY_SUSPENSIONS
+from federation.apimachinery.dotpaths import Path
+from federation.apimachinery.resources import Object, Resource
+from federation.planning.federatedobject.placements import current_clusters
+from federation.planning.freezes.changefreeze import Change, Freeze, compile_freeze, find_frozen, moved_clusters
+from federation.planning.freezes.suspension import Suspension, compile_suspension, find_suspended
+from federation.planning.guard.losses import lost_clusters
+from federation.scheduling.whatif.planresult import MemberObject, MemberPlan
+
+HOLDING = (CHANGE_FREEZES, DELIVERY_SUSPENSIONS, CLUSTER_DELIVERY_SUSPENSIONS)
+"""The kinds that hold changes for a time. Decisions do not depend on them."""
+
+
+class Holding:
+    """The freezes and suspensions of the host, and its clusters by name."""
+
+    def __init__(self, objects: Mapping[Resource, Iterable[Object]], clusters: Mapping[str, Mapping[str, Any]]) -> None:
+        self._freezes: list[Freeze] = [compile_freeze(each) for each in objects.get(CHANGE_FREEZES, ())]
+        self._suspensions: list[Suspension] = [
+            compile_suspension(each)
+            for resource in (DELIVERY_SUSPENSIONS, CLUSTER_DELIVERY_SUSPENSIONS)
+            for each in objects.get(resource, ())
+        ]
+        self._clusters = clusters
+
+    def annotate(
+        self,
+        rows: Sequence[MemberPlan],
+        before: Mapping[str, Any] | None,
+        after: Mapping[str, Any] | None,
+        type_: FederatedType,
+        now: datetime,
+    ) -> list[MemberPlan]:
+        """Return the rows of a federated object before and after, with the reason where a change waits."""
+        if not self._freezes and not self._suspensions:
+            return list(rows)
+        either: Mapping[str, Any] = after or before or {}
+        template, namespace = either["spec"]["template"], str(either["metadata"].get("namespace") or "")
+        moved, freeze = frozenset[str](), ""
+        if before is not None and after is not None:
+            moved, freeze = self._frozen_move(before, after, type_, now)
+        annotated = []
+        for row in rows:
+            reason = self._suspended(row.cluster, template, namespace, now) if row.is_changed else ""
+            reason = reason or (freeze if row.cluster in moved else "")
+            if not reason and _is_update(row, type_.paths.replicas_spec):
+                reason = self._frozen(row.cluster, template, namespace, Change.UPDATES, now)
+            annotated.append(replace(row, note="; ".join(filter(None, (row.note, reason)))) if reason else row)
+        return annotated
+
+    def _suspended(self, cluster: str, template: Mapping[str, Any], namespace: str, now: datetime) -> str:
+        found = find_suspended(self._suspensions, template, namespace, cluster, self._labels(cluster), now)
+        return "" if found is None else found.message
+
+    def _frozen(self, cluster: str, template: Mapping[str, Any], namespace: str, change: Change, now: datetime) -> str:
+        name = str((template.get("metadata") or {}).get("name") or "")
+        found = find_frozen(self._freezes, namespace, name, self._labels(cluster), change, now)
+        return "" if found is None else found.message
+
+    def _frozen_move(
+        self, before: Mapping[str, Any], after: Mapping[str, Any], type_: FederatedType, now: datetime
+    ) -> tuple[frozenset[str], str]:
+        """Return the clusters of a move that a freeze holds as a whole, and the freeze."""
+        old, new = current_clusters(before, type_), current_clusters(after, type_)
+        template, namespace = after["spec"]["template"], str(after["metadata"].get("namespace") or "")
+        moved = moved_clusters(old, new, type_.replicas(template)) if new else frozenset()
+        evicted = any(self._is_evicting(name) for name in lost_clusters(old, new))
+        change = Change.EVICTIONS if evicted else Change.MOVES
+        reasons = (self._frozen(name, template, namespace, change, now) for name in sorted(moved))
+        reason = next(filter(None, reasons), "")
+        return (moved, reason) if reason else (frozenset(), "")
+
+    def _is_evicting(self, cluster: str) -> bool:
+        taints = ((self._clusters.get(cluster) or {}).get("spec") or {}).get("taints") or ()
+        return any(taint.get("effect") == "NoExecute" for taint in taints)
+
+    def _labels(self, cluster: str) -> Mapping[str, str]:
+        return ((self._clusters.get(cluster) or {}).get("metadata") or {}).get("labels") or {}
+
+
+def _is_update(row: MemberPlan, replicas: Path) -> bool:
+    """Return whether an object that exists gets other content than other replicas."""
+    if row.before is None or row.after is None or not row.is_changed:
+        return False
+    return _without(row.before, replicas) != _without(row.after, replicas)
+
+
+def _without(member: MemberObject, path: Path) -> Mapping[str, Any]:
+    if len(path) != 2:
+        return member.manifest
+    outer, inner = path
+    part = member.manifest.get(outer) or {}
+    return {**member.manifest, outer: {key: value for key, value in part.items() if key != inner}}

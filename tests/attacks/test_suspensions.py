@@ -1,0 +1,44 @@
+"""Attack: a tenant suspends what is not his, or writes a suspension that cannot be read."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.tenants import OURS, tenants
+
+from federation.apimachinery.resources import Object
+
+
+def a_suspension(kind: str, **spec: Any) -> Object:
+    body = {"owner": "ops", "reason": "a copy", **spec}
+    return {"apiVersion": OURS.removeprefix("/apis/"), "kind": kind, "metadata": {"name": "copy"}, "spec": body}
+
+
+async def test_a_tenant_suspends_his_own_namespace_only(tmp_path: Path) -> None:
+    async with tenants(tmp_path) as host:
+        editor = await host.client("editor")
+        own = a_suspension("DeliverySuspension")
+        assert (await editor.post(f"{OURS}/namespaces/default/deliverysuspensions", json=own)).status_code == 201
+        assert (await editor.post(f"{OURS}/namespaces/kube-system/deliverysuspensions", json=own)).status_code == 403
+        every = a_suspension("ClusterDeliverySuspension")
+        assert (await editor.post(f"{OURS}/clusterdeliverysuspensions", json=every)).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"until": "tomorrow"}, "spec.until"),
+        ({"owner": ""}, "spec.owner"),
+        ({"clusters": []}, "spec.clusters"),
+        ({"objects": [{"apiVersion": "v1", "kind": "Secret"}] * 257}, "spec.objects"),
+        ({"clusters": ["a" * 254]}, "spec.clusters[0]"),
+        ({"namespaces": ["other"]}, "namespaces"),
+    ],
+)
+async def test_a_suspension_that_cannot_be_read_is_refused(tmp_path: Path, spec: dict[str, Any], field: str) -> None:
+    async with tenants(tmp_path) as host:
+        root = await host.root()
+        body = a_suspension("DeliverySuspension", **spec)
+        answer = await root.post(f"{OURS}/namespaces/default/deliverysuspensions?fieldValidation=Strict", json=body)
+    assert answer.status_code in (400, 422), answer.text
+    assert field in answer.text
