@@ -187,8 +187,6 @@ class AssumeCache:
             sums[request] = left = sums.get(request, 0) + replicas
             if not left:
                 del sums[request]
-                if not sums:
-                    del self._sums[cluster]
         self._weight += weight * hash_weight_of(request)
         self._changed.update([cluster for cluster, _ in counts])
 

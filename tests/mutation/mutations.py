@@ -156,7 +156,9 @@ def _is_text_or_log(node: ast.stmt) -> bool:
 
 def _has_effect_only(node: ast.stmt) -> bool:
     match node:
-        case ast.Expr(value=ast.Call()) | ast.Expr(value=ast.Await()) | ast.AugAssign() | ast.Delete():
+        case ast.Expr(value=ast.Call()) | ast.Expr(value=ast.Await()) | ast.AugAssign():
+            return True
+        case ast.Delete(targets=[ast.Attribute() | ast.Subscript()]):  # a local name only says that it is not used
             return True
         case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
             return True

@@ -73,7 +73,7 @@ class Mutator:
         self._failed = ""
         self._items: dict[str, pytest.Item] = {}
         self._functions: dict[tuple[str, str, int], list[FunctionType]] = {}
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[dict[str, Any]] = json.loads(options.out.read_text()) if options.resume else []
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -83,10 +83,11 @@ class Mutator:
                 code = found.__code__
                 self._functions.setdefault((code.co_filename, code.co_qualname, code.co_firstlineno), []).append(found)
         gc.freeze()
-        self._items = {item.nodeid: item for item in session.items}
-        print(f"{len(session.items)} tests; recording what they execute ...", flush=True)
         checked = items_of_check(session.items)
-        self._reach.record(session.items, self._run, lambda item: _TIERS[item.nodeid in checked], self._options.workers)
+        items = [item for item in session.items if item.nodeid in checked or not self._options.check]
+        self._items = {item.nodeid: item for item in items}
+        print(f"{len(items)} tests; recording what they execute ...", flush=True)
+        self._reach.record(items, self._run, lambda item: _TIERS[item.nodeid in checked], self._options.workers)
         self._mutate()
         return True
 
@@ -107,7 +108,8 @@ class Mutator:
         return results
 
     def _mutate(self) -> None:
-        waiting = _sample(self._options)
+        known = {(row["key"], row["line"], row["start"]) for row in self.rows}
+        waiting = [m for m in _sample(self._options) if (m.key, m.line, m.start) not in known]
         limits = {"workers": self._options.workers, "cpu_s": 2 * self._options.budget + 10, "wall_s": 1_800}
         while waiting:
             jobs = [
@@ -163,6 +165,7 @@ class Mutator:
             {
                 "file": mutation.path,
                 "line": mutation.line,
+                "start": mutation.start,
                 "kind": mutation.kind,
                 "key": mutation.key,
                 "caught": tier,
@@ -243,6 +246,8 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--area", default="", choices=["", *AREAS], help="only the part of the sample in this area")
     parser.add_argument("--only", default="", help="only the part of the sample whose paths contain this")
+    parser.add_argument("--check", action="store_true", help="try only the tests of `make check`")
+    parser.add_argument("--resume", action="store_true", help="continue the interrupted run that has written --out")
     parser.add_argument("--again", type=Path, help="instead of a sample, what survived in this earlier report")
     parser.add_argument("--out", type=Path, default=ROOT / ".mutation/report.json", help="the JSON report")
     parser.add_argument("tests", nargs="*", default=_TESTS, help="folders of tests")

@@ -67,6 +67,7 @@ def test_each_kind_of_mutation_is_one_small_wrong_edit(tmp_path: Path) -> None:
         "def f(x: Literal[3]) -> Literal[4]:\n    raise ValueError(f'{x + 3}')\n",
         "class A:\n    @decorated(slots=True)\n    def f(self):\n        self._log.info(1)\n",
         "def f(x):\n    return 'a' + x\n",
+        "def f(x):\n    del x\n",
     ],
 )
 def test_texts_annotations_decorators_and_logs_stay(tmp_path: Path, source: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from operator import itemgetter
 from typing import Any
 
 from federation.apimachinery.clock import to_rfc3339
@@ -92,18 +93,23 @@ def find_frozen(
     change: Change,
     now: datetime,
 ) -> Frozen | None:
-    """Return the freeze that holds a change of an object in a cluster with these labels for longest, None for none."""
-    found: Frozen | None = None
+    """Return the freeze that holds a change of an object in a cluster with these labels for longest, None for none.
+
+    Of several that end at the same time, it is the first.
+    """
+    holding: list[tuple[datetime, Freeze]] = []
     for freeze in freezes:
         if not freeze.concerns(namespace, name, labels, change):
             continue
         if freeze.problem:
             return Frozen(freeze.name, f"ChangeFreeze {freeze.name} is malformed: {freeze.problem}", None)
-        until = freeze.end(now)
-        if until is not None and (found is None or found.until is None or until > found.until):
-            message = f"ChangeFreeze {freeze.name} holds until {to_rfc3339(until)}: {freeze.reason}"
-            found = Frozen(freeze.name, message, until)
-    return found
+        if (until := freeze.end(now)) is not None:
+            holding.append((until, freeze))
+    if not holding:
+        return None
+    until, freeze = max(holding, key=itemgetter(0))
+    message = f"ChangeFreeze {freeze.name} holds until {to_rfc3339(until)}: {freeze.reason}"
+    return Frozen(freeze.name, message, until)
 
 
 def moved_clusters(

@@ -224,7 +224,6 @@ class _Division:
                 weight, minimum, _ = own or Preference()
                 top = tops[cluster]
                 preferences[cluster] = Preference(weight, minimum if top is None else min(minimum, top), top)
-        steps: Steps | None = None if self._steps is None else []
         plan = self._planner(
             Demand(
                 total=total,
@@ -235,10 +234,8 @@ class _Division:
                 scheduled={c: min(n, current.get(c, 0)) for c, n in demand.scheduled.items() if c in chosen},
                 avoid_disruption=avoid_disruption,
             ),
-            steps,
+            self._steps,
         )
-        if self._steps is not None and steps:
-            self._steps += steps
         return plan.totals()
 
 

@@ -82,6 +82,7 @@ def test_foreign_stored_triggers_prevent_no_decision() -> None:
 
 def test_without_a_policy_any_difference_counts() -> None:
     assert judged(triggers(), triggers(replicas=3), None).is_due
+    assert judged(triggers(), triggers(clusters=(a_cluster("west").built(),)), None).is_due
     assert not judged(triggers(), triggers(), None).is_due
 
 

@@ -9,6 +9,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType, PathDefinition
 from federation.api.selectors import compile_cluster_terms
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS
+from federation.features.catalogue import spread_compiler
 from federation.planning.placement.failback import Offers
 from federation.scheduling.annotationoverrides import ignored_annotations
 from federation.scheduling.framework.testing import a_cluster
@@ -390,3 +391,12 @@ def test_plugins_see_the_users_own_labels_and_annotations_and_the_whole_manifest
     unit = unit_of(federated=federated)
     assert (unit.labels, unit.annotations) == ({"team": "red"}, {"budget": "3"})
     assert unit.template is federated["spec"]["template"]
+
+
+@pytest.mark.parametrize(("mode", "caps"), [("Divide", {"half": 2}), ("Duplicate", None)])
+def test_the_subsets_of_a_divided_unit_count_in_its_replicas(mode: str, caps: dict[str, int] | None) -> None:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    subsets = [{"name": "half", "maxReplicas": "50%"}, {"name": "rest"}]
+    spread = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"targetRef": target, "subsets": subsets}}
+    unit = unit_of({"schedulingMode": mode}, spread=spread_compiler().compile(spread))
+    assert (unit.workload_spread and unit.workload_spread.caps()) == caps

@@ -48,10 +48,7 @@ def worst_case_bounds(service: Service, skews: Skews) -> Maxima:
     zone_skew = skews.zone
     if zone_skew is None:
         return Maxima(node, node)
-    domain = max(
-        (total for total in range(shards + 1) if total + (len(nodes) - 1) * max(0, total - zone_skew) <= pods),
-        default=0,
-    )
+    domain = max(total for total in range(shards + 1) if total + (len(nodes) - 1) * max(0, total - zone_skew) <= pods)
     return Maxima(node, domain)
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from federation.features.topologyspreadplan.rules.counting import Maxima, worst_case_bounds
 from federation.features.topologyspreadplan.rules.planner import Avoidance, Outcome, Plan, judge_pins, plan_service, run
 from federation.features.topologyspreadplan.rules.report import describe, plan_document
 from federation.features.topologyspreadplan.rules.search import SearchOutcome
@@ -125,3 +126,8 @@ def test_a_search_that_is_too_large_falls_back_to_pins() -> None:
     assert plan.search.verdict == "TooLarge"
     assert plan.outcome in (Outcome.TOO_LARGE, Outcome.FREE)
     assert (plan.avoidance is Avoidance.PINNED) is (plan.outcome is Outcome.FREE)
+
+
+@pytest.mark.parametrize("zone_skew", [None, 1])
+def test_without_nodes_the_worst_case_is_no_pod(zone_skew: int | None) -> None:
+    assert worst_case_bounds(a_service(nodes=0, replicas=0), Skews(1, zone_skew)) == Maxima(0, 0)

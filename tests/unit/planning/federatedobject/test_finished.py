@@ -111,6 +111,10 @@ def test_evidence_of_another_run_does_not_count() -> None:
     assert has_finished_everywhere(_federated(_job(), east=ended, north=ended))
 
 
+def test_evidence_has_the_last_status() -> None:
+    assert _ended(_job(), _condition("Complete"))["status"] == last_status(_condition("Complete"))
+
+
 def test_a_new_value_of_the_annotation_is_another_run() -> None:
     for template in (_job(), _workflow()):
         plain, again, later = (_federated(template) for _ in range(3))

@@ -47,6 +47,10 @@ def test_the_longest_freeze_is_named() -> None:
     assert held(longer, a_freeze()).startswith("ChangeFreeze longer holds until 2026-07-09")
 
 
+def test_of_freezes_that_end_together_the_first_is_named() -> None:
+    assert held(a_freeze("b"), a_freeze("a")).startswith("ChangeFreeze b holds")
+
+
 @pytest.mark.parametrize(
     ("freeze", "is_held"),
     [

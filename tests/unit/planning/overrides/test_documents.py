@@ -136,6 +136,19 @@ def test_a_secret_is_decoded_and_encoded() -> None:
         list(DocumentEditor().patches(a_config_map("a: 1", kind="Secret"), [overrider]))
 
 
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"kind": "Secret", "apiVersion": "vault.example.com/v1"}, "/data/app"),
+        ({"kind": "Secret", "stringData": {"app": "user: a\n"}}, "/stringData/app"),
+    ],
+)
+def test_what_is_not_the_data_of_a_secret_is_no_base64(fields: dict[str, Any], path: str) -> None:
+    overrider = {"fieldPath": path, "yaml": [{"subPath": "/user", "value": "b"}]}
+    (patch,) = DocumentEditor().patches(a_config_map("user: a\n", **fields), [overrider])
+    assert patch["value"] == 'user: "b"\n'
+
+
 def test_two_overriders_of_one_text_chain() -> None:
     overriders = [{"fieldPath": "/data/app", "yaml": [{"subPath": f"/{key}", "value": key}]} for key in "ab"]
     (patch,) = DocumentEditor().patches(a_config_map("c: 1\n"), overriders)

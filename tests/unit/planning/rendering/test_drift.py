@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from federation.apimachinery import wellknown
-from federation.planning.rendering.drift import is_subset, may_have_drifted
+from federation.planning.rendering.drift import find_item, is_subset, may_have_drifted, pair_items
 
 BEFORE = {
     "metadata": {
@@ -92,3 +92,9 @@ def test_without_a_generation_every_part_but_the_status_counts(path: str, value:
 )
 def test_what_was_applied_is_there_beside_what_others_set(desired: Any, live: Any, expected: bool) -> None:
     assert is_subset(desired, live) is expected
+
+
+@pytest.mark.parametrize("wanted", ["a name", ["name"], None, {"image": "x"}])
+def test_items_without_keys_have_no_partner(wanted: Any) -> None:
+    assert pair_items([wanted], [wanted], "containers") == []
+    assert find_item(wanted, [wanted], "containers") is None
