@@ -31,7 +31,16 @@ from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
 from federation.runtime.sourceinformers import SourceInformers
 from federation.web.delivery import DeliveryView
-from federation.web.objectrows import SORTS, CauseCount, Row, causes_to_json, count_causes, identity_of, page_of
+from federation.web.objectrows import (
+    SORTS,
+    CauseCount,
+    NamespaceCount,
+    Row,
+    causes_to_json,
+    count_causes,
+    identity_of,
+    page_of,
+)
 from federation.web.requests import check_parameters, json_response, may_list
 
 PATH = "/federation/v1/objects"
@@ -155,7 +164,7 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
         hold: str = "",
         cause: str = "",
         sort: str = "",
-        count_by: Annotated[Literal["", "cluster"], Query(alias="countBy")] = "",
+        count_by: Annotated[Literal["", "cluster", "namespace"], Query(alias="countBy")] = "",
         limit: Annotated[int, Query(ge=1, le=_LIMIT_MAX)] = _LIMIT_MAX,
         after: Annotated[str, Query(alias="continue")] = "",
     ) -> Response:
@@ -171,12 +180,15 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
         silent, rows, counts, placed = view.silent_clusters(), list[Row](), Counter[str](), Counter[str]()
         replicas: Counter[str] = Counter(wanted=0, ready=0)
         causes: dict[str, CauseCount] = {}
+        spaces: dict[str, NamespaceCount] = {}
         seen = 0
         for type_ in visible:
             for place, federated in view.of_type(type_, wanted, with_hand_written=by_hand):
                 row = Row(place, type_, federated, view.summarize(type_, federated, silent))
-                if count_by:
+                if count_by == "cluster":
                     placed.update(row.summary.clusters)
+                elif count_by == "namespace":
+                    spaces.setdefault(source_key(federated)[2], NamespaceCount()).add(row.summary)
                 counts.update({problem.attention.value for problem in row.summary.problems})
                 count_causes(causes, row)
                 if wanted.states(row.summary):
@@ -196,6 +208,7 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
             "metadata": {"continue": token} if token else {},
             "counts": counts,
             "countsByCluster": placed,
+            "countsByNamespace": {name: count.to_json() for name, count in spaces.items() if name},
             "replicas": replicas,
             "causes": causes_to_json(causes.values()),
             "kinds": sorted({type_.resource.kind for type_ in visible}),

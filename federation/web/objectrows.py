@@ -110,6 +110,25 @@ class CauseCount:
     samples: list[dict[str, Any]] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class NamespaceCount:
+    """Objects of one namespace: all of them, those that need attention, and their clusters."""
+
+    objects: int = 0
+    attention: int = 0
+    clusters: set[str] = field(default_factory=set)
+
+    def add(self, summary: ObjectSummary) -> None:
+        """Count one more object."""
+        self.objects += 1
+        self.attention += bool(summary.problems)
+        self.clusters.update(summary.clusters)
+
+    def to_json(self) -> dict[str, int]:
+        """Return the numbers."""
+        return {"objects": self.objects, "attention": self.attention, "clusters": len(self.clusters)}
+
+
 def count_causes(found: dict[str, CauseCount], row: Row) -> None:
     """Count the causes of an object."""
     for problem in row.summary.problems:

@@ -51,11 +51,13 @@ class PolicyView:
                 yield key
 
     def identity_of(self, key: ObjectKey) -> dict[str, str]:
-        """Return apiVersion, kind, namespace and name of the object behind a cached federated object."""
+        """Return what names the object behind a cached federated object."""
         federated = self._objects.get(Key(*key))
         assert federated is not None
         api_version, kind, namespace, name = source_key(federated)
-        return {"apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name}
+        type_ = self._objects.type_of(federated)
+        plural = type_.resource.plural if type_ is not None else ""
+        return {"apiVersion": api_version, "kind": kind, "plural": plural, "namespace": namespace, "name": name}
 
 
 def add_routes(web: FastAPI, view: PolicyView) -> None:

@@ -29,7 +29,7 @@ from federation.web.ui.credentials import SESSION_S, Credentials, Sealer
 
 OWN = {"origin": "https://api"}
 MARKUP = "<img src=x onerror=alert(1)>\"'><script>alert(1)</script>{{7*7}}"
-PARAMETERS = ("hours", "q", "name", "namespace", "against", "cpu", "without", "taint", "manifests")
+PARAMETERS = ("hours", "from", "q", "name", "namespace", "against", "cpu", "without", "taint", "manifests")
 ADMIN = Peer("admin", ("system:masters",))
 
 
@@ -144,6 +144,9 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
                 "/ui/fleet/east",
                 "/ui/overview",
                 "/ui/timeline",
+                "/ui/policies",
+                "/ui/namespaces",
+                "/ui/objects/core.kubeadmiral.io/v1alpha1/propagationpolicies/default/divide",
                 "/ui/attention",
                 "/ui/objects",
                 "/ui/capacity",

@@ -13,7 +13,8 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.nameformats import path_segment
 from federation.planning.waves.rolloutstatus import waiting_wave
 from federation.planning.waves.waverecord import Phase
-from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
+from federation.web.ui.exports import Table
+from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen, read_all
 from federation.web.ui.usertransport import client_of
 
 TONES = {
@@ -44,6 +45,17 @@ async def _load_all(page: Page) -> Mapping[str, Any]:
         "next": page.link(**{"continue": after}) if after else "",
         "first": page.link(**{"continue": ""}) if query else "",
     }
+
+
+async def _table(page: Page) -> Table:
+    rows, is_complete = [], True
+    if not path_segment(_namespace(page)):
+        items, is_complete = await read_all(page, FEDERATED_ROLLOUTS.path(_namespace(page)), {})
+        for item in items:
+            metadata, ref, state = item["metadata"], item["spec"]["targetRef"], item.get("status") or {}
+            about = (metadata["namespace"], metadata["name"], ref["kind"], ref["name"])
+            rows.append([*about, str(state.get("state") or ""), str(state.get("message") or "")])
+    return Table("rollouts", ("namespace", "name", "kind", "workload", "state", "message"), rows, is_complete)
 
 
 def _namespace(page: Page) -> str:
@@ -98,7 +110,7 @@ def _watched_one(page: Page) -> Sequence[Collection]:
 
 _FOLDER = Path(__file__).parent / "templates"
 SCREENS = (
-    Screen("/ui/rollouts", "Rollouts", "rollouts.html", _load_all, _watched_all, templates=_FOLDER),
+    Screen("/ui/rollouts", "Rollouts", "rollouts.html", _load_all, _watched_all, templates=_FOLDER, table=_table),
     Screen(
         "/ui/rollouts/{namespace}/{name}",
         "Rollout",

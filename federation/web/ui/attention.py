@@ -15,10 +15,11 @@ from federation.apimachinery.resources import Object
 from federation.web import memberpods, objectlist
 from federation.web.ui.clustercards import concerns_of
 from federation.web.ui.expiringcertificates import expiring
+from federation.web.ui.exports import Cell, Table
 from federation.web.ui.holdscreen import consequence_of
-from federation.web.ui.objectsscreen import watched_objects
+from federation.web.ui.objectsscreen import to_table, watched_objects
 from federation.web.ui.podtroubles import troubles_in
-from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
+from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen, read_all
 
 KINDS = (
     ("attention", "All"),
@@ -68,6 +69,19 @@ async def _load(page: Page) -> Mapping[str, Any]:
     if state == "attention":
         entries += await _certificates(page)
     return {**found, "entries": entries[:_ENTRIES_MAX], "entries_more": max(0, len(entries) - _ENTRIES_MAX)}
+
+
+async def _table(page: Page) -> Table:
+    state = page.query.get("state") or "attention"
+    query = {key: page.query[key] for key in ("namespace", "cause") if page.query.get(key)}
+    if page.query.get("cause"):
+        items, is_complete = await read_all(page, objectlist.PATH, {**query, "state": state})
+        return to_table(items, is_complete=is_complete)
+    listed = await page.api.get(objectlist.PATH, **query, state=state, limit="1")
+    causes = [each for each in listed["causes"] if state in ("attention", each["attention"])]
+    entries = await read_entries(page, causes, with_pods=False)
+    rows: list[list[Cell]] = [[entry.badge, entry.title, entry.text, entry.count] for entry in entries]
+    return Table("attention", ("state", "cause", "text", "objects"), rows)
 
 
 async def read_entries(page: Page, causes: Sequence[Mapping[str, Any]], *, with_pods: bool = True) -> list[Entry]:
@@ -191,4 +205,4 @@ def _watched(page: Page) -> Sequence[Collection]:
     return [*watched_objects(page), (PLACEMENT_HOLDS.path(), {})]
 
 
-SCREEN = Screen("/ui/attention", "Needs attention", "attention.html", _load, _watched, pause_s=3.0)
+SCREEN = Screen("/ui/attention", "Needs attention", "attention.html", _load, _watched, pause_s=3.0, table=_table)

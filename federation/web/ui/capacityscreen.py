@@ -8,7 +8,8 @@ from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.amounts import to_amount
 from federation.apimachinery.errors import BadRequest
 from federation.web import clusterheadroom
-from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
+from federation.web.ui.exports import Table
+from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen, read_all
 
 _FIELDS = ("cpu", "memory", "name", "without", "continue")
 WIDTH, ROW, LABEL = 1200, 26, 240
@@ -81,9 +82,30 @@ async def _load(page: Page) -> Mapping[str, Any]:
     }
 
 
+async def _table(page: Page) -> Table:
+    query = {field: page.query[field] for field in ("cpu", "memory", "name") if page.query.get(field)}
+    items, is_complete = await read_all(page, clusterheadroom.PATH, query, page_rows=100)
+    return to_table(items, is_complete=is_complete)
+
+
+def to_table(items: Sequence[Mapping[str, Any]], *, is_complete: bool = True) -> Table:
+    """Return clusters as the rows of a file."""
+    columns = (
+        "cluster", "ready", "cpuFree", "cpu", "memoryFree", "memory", "fits", "replicas", "withoutRoom", "staying",
+        "taints",
+    )  # fmt: skip
+    rows = []
+    for item in items:
+        free, total, loss = item["available"], item["allocatable"], item["loss"]
+        amounts = [to_amount(name, each[name]) for name in ("cpu", "memory") for each in (free, total)]
+        counts = (item["fits"], loss["replicas"], loss["homeless"], loss["staying"])
+        rows.append([item["cluster"], item["isReady"], *amounts, *counts, item["taints"]])
+    return Table("capacity", columns, rows, is_complete)
+
+
 def _watched(page: Page) -> Sequence[Collection]:
     del page
     return [(FEDERATED_CLUSTERS.path(), {})]
 
 
-SCREEN = Screen("/ui/capacity", "Capacity", "capacity.html", _load, _watched, pause_s=10.0)
+SCREEN = Screen("/ui/capacity", "Capacity", "capacity.html", _load, _watched, pause_s=10.0, table=_table)

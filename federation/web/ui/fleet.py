@@ -9,7 +9,8 @@ from federation.apimachinery.naturalorder import natural_key
 from federation.planning.diagnosis.objectsummary import Outcome
 from federation.web import objectlist
 from federation.web.ui import actionscreen
-from federation.web.ui.clustercards import by_region, concerns_of, matches, to_card
+from federation.web.ui.clustercards import ClusterCard, by_region, concerns_of, matches, to_card
+from federation.web.ui.exports import Table
 from federation.web.ui.objecttree import state_in
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
 
@@ -19,13 +20,42 @@ _PATH = FEDERATED_CLUSTERS.path()
 _HEALTHS = (("", "Any health"), ("ready", "Ready"), ("limited", "Limited rights"), ("lost", "Not ready"))
 
 
-async def _load(page: Page) -> Mapping[str, Any]:
+async def _read(page: Page) -> tuple[list[ClusterCard], list[ClusterCard]]:
+    """Return all clusters, and those that pass the filter, by region and name."""
     cards = [to_card(cluster) for cluster in (await page.api.get(_PATH))["items"]]
     query = page.query
     shown = [
         card for card in cards if matches(card, query.get("q", ""), query.get("region", ""), query.get("health", ""))
     ]
-    shown.sort(key=lambda card: (card.region, natural_key(card.name)))
+    return cards, sorted(shown, key=lambda card: (card.region, natural_key(card.name)))
+
+
+async def _table(page: Page) -> Table:
+    _, shown = await _read(page)
+    columns = (
+        "name", "region", "state", "version", "nodes", "cpuFree", "cpu", "memoryFree", "memory", "taints", "labels",
+        "message",
+    )  # fmt: skip
+    rows = [
+        [
+            card.name,
+            card.region,
+            card.state,
+            card.version,
+            card.nodes,
+            *(text for room in card.rooms for text in (room.free, room.total)),
+            card.taints,
+            card.labels,
+            card.message,
+        ]
+        for card in shown
+    ]
+    return Table("clusters", columns, rows)
+
+
+async def _load(page: Page) -> Mapping[str, Any]:
+    cards, shown = await _read(page)
+    query = page.query
     start = max(0, int(query.get("from", "0"))) if query.get("from", "0").isdecimal() else 0
     listed = await page.api.get(objectlist.PATH, countBy="cluster", limit="1")
     return {
@@ -47,7 +77,7 @@ def _watched(page: Page) -> Sequence[Collection]:
     return [(_PATH, {})]
 
 
-SCREEN = Screen("/ui/fleet", "Fleet", "fleet.html", _load, _watched, pause_s=3.0)
+SCREEN = Screen("/ui/fleet", "Fleet", "fleet.html", _load, _watched, pause_s=3.0, table=_table)
 
 
 async def _load_cluster(page: Page) -> Mapping[str, Any]:

@@ -32,7 +32,7 @@ class Dark:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What happened in one step: objects that came or grew are drawn upwards, those that left or shrank downwards."""
+    """Changes in one step: objects that came or grew are drawn upwards, those that left or shrank downwards."""
 
     x: float
     width: float

@@ -7,7 +7,8 @@ from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS
 from federation.apimachinery.naturalorder import natural_key
 from federation.web import objectlist
 from federation.web.ui import actionscreen
-from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
+from federation.web.ui.exports import Table
+from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen, read_all
 
 _FILTERS = ("namespace", "kind", "name", "cluster", "state", "cause", "sort")
 STATES = (
@@ -39,10 +40,26 @@ async def _load(page: Page) -> Mapping[str, Any]:
     }
 
 
+async def _table(page: Page) -> Table:
+    query = {key: page.query[key] for key in _FILTERS if page.query.get(key)}
+    items, is_complete = await read_all(page, objectlist.PATH, query)
+    return to_table(items, is_complete=is_complete)
+
+
+def to_table(items: Sequence[Mapping[str, Any]], *, is_complete: bool = True) -> Table:
+    """Return objects as the rows of a file."""
+    fields = ("group", "kind", "namespace", "name", "stage", "wanted", "ready", "clusters")
+    rows = [
+        [*(item[field] for field in fields), "; ".join(problem["text"] for problem in item["problems"])]
+        for item in items
+    ]
+    return Table("objects", (*fields, "problems"), rows, is_complete)
+
+
 def watched_objects(page: Page) -> Sequence[Collection]:
     """Return what makes a list of objects stale, for users who may watch it."""
     namespace = page.query.get("namespace", "")
     return [(FEDERATED_OBJECTS.path(namespace), {}), (FEDERATED_CLUSTERS.path(), {})]
 
 
-SCREEN = Screen("/ui/objects", "Objects", "objects.html", _load, watched_objects, pause_s=3.0)
+SCREEN = Screen("/ui/objects", "Objects", "objects.html", _load, watched_objects, pause_s=3.0, table=_table)

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 from federation.apimachinery.errors import FederationError, Forbidden, NotFound
 from federation.apimachinery.resources import Resource
 from federation.plans.planner import Planners
+from federation.web.ui.exports import ROWS_MAX, Table
 from federation.web.ui.forms import SMALL_BYTES_MAX
 from federation.web.ui.rendering import TEMPLATES
 from federation.web.ui.userapi import UserAPI
@@ -39,10 +40,17 @@ class Page:
     def link(self, **changes: str) -> str:
         """Return the page's own address with some parameters of the query changed; "" removes one.
 
-        `done`, what led to the page, is told once.
+        `done`, what led to the page, is told once; an export is no state of a page.
         """
-        query = {key: value for key, value in {**self.query, **changes}.items() if value and key != "done"}
+        query = {
+            key: value for key, value in {**self.query, **changes}.items() if value and key not in ("done", "export")
+        }
         return f"{self.path}?{urlencode(query)}" if query else self.path
+
+    def export_link(self, format_: str) -> str:
+        """Return the address of the whole list as a file."""
+        address = self.link(**{"continue": "", "from": ""})
+        return f"{address}{'&' if '?' in address else '?'}export={format_}"
 
     async def may(self, verb: str, resource: Resource, namespace: str = "", name: str = "") -> bool:
         """Return whether the user may do this, to show a button or the reason why there is none."""
@@ -57,6 +65,21 @@ class Page:
             return await self.api.get(path, **query)
         except (Forbidden, NotFound):
             return default
+
+
+async def read_all(
+    page: Page, path: str, query: Mapping[str, str], page_rows: int = 500
+) -> tuple[list[Mapping[str, Any]], bool]:
+    """Return the items of a list over its pages, and whether these are all; at most as many as a file has rows."""
+    items: list[Mapping[str, Any]] = []
+    after: dict[str, str] = {}
+    while True:
+        listed = await page.api.get(path, **query, **after, limit=str(min(page_rows, ROWS_MAX - len(items))))
+        items += listed["items"]
+        token = listed["metadata"].get("continue", "")
+        if not token or len(items) >= ROWS_MAX:
+            return items, not token
+        after = {"continue": str(token)}
 
 
 Collection = tuple[str, Mapping[str, str]]
@@ -81,6 +104,8 @@ class Screen:
     form_bytes_max: int = SMALL_BYTES_MAX
     poll_s: float = 0.0
     """Longest time between two live updates, for what no collection of the host tells; 0 for no limit."""
+    table: Callable[[Page], Awaitable[Table]] | None = None
+    """Returns the list of the screen as a file has it, over all pages; None for a screen without a list."""
     key: str = ""
     """The key that leads to a listed screen after `g`; the first letter of its title if it is ""."""
     templates: Path = TEMPLATES

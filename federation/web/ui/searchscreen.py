@@ -23,6 +23,7 @@ KEYS = (
     ("g p", "plan"),
     ("g r", "rollouts"),
     ("g c", "capacity"),
+    ("g y", "policies"),
     ("j, k", "next and previous entry of a list"),
     ("?", "this help"),
 )

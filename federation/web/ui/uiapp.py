@@ -8,6 +8,7 @@ Decision: docs/decisions/0046-the-web-ui-is-a-client.md
 """
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -16,6 +17,7 @@ from starlette.exceptions import HTTPException
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, ConfigurationError, RequestEntityTooLarge, Unauthorized
+from federation.apimachinery.usedtime import in_thread
 from federation.apiserver.http.asgi import ASGIApp, Receive, Scope, Send
 from federation.apiserver.http.nonresource import SERVER, Mount
 from federation.plans.planner import Planners
@@ -26,16 +28,19 @@ from federation.web.ui import (
     decisionscreen,
     decisionsscreen,
     diffscreen,
+    exports,
     fleet,
     graphscreen,
     holdscreen,
     live,
     login,
+    namespacesscreen,
     objectscreen,
     objectsscreen,
     overview,
     planscreen,
     podscreen,
+    policiesscreen,
     searchscreen,
     timelinescreen,
 )
@@ -50,6 +55,7 @@ from federation.web.ui.userapi import UserAPI
 SCREENS = (
     overview.SCREEN,
     objectsscreen.SCREEN,
+    policiesscreen.SCREEN,
     fleet.SCREEN,
     attention.SCREEN,
     decisionsscreen.SCREEN,
@@ -66,6 +72,7 @@ SCREENS = (
     searchscreen.SCREEN,
     timelinescreen.SCREEN,
     graphscreen.SCREEN,
+    namespacesscreen.SCREEN,
 )
 """The screens of the spine; those that are listed are in the navigation in this order, before those of features."""
 _STATIC_AGE = "public, max-age=3600"
@@ -160,6 +167,8 @@ def _add_screen(ui: FastAPI, screen: Screen, sealer: Sealer, clock: Clock, plann
         if "text/event-stream" in request.headers.get("accept", ""):
             events = live.events(page.api, screen.watched(page), screen.pause_s, screen.poll_s)
             return StreamingResponse(events, media_type="text/event-stream")
+        if screen.table is not None and page.query.get("export") in exports.TYPES:
+            return await _export(request, screen, page, session)
         return await _show(request, screen, page, session)
 
     @ui.post(screen.path)
@@ -184,6 +193,22 @@ def _add_screen(ui: FastAPI, screen: Screen, sealer: Sealer, clock: Clock, plann
         if isinstance(outcome, str):
             return RedirectResponse(outcome, 303)
         return await _show(request, screen, page, session, **{"form": form, **outcome})
+
+
+async def _export(request: Request, screen: Screen, page: Page, session: Session) -> Response:
+    """Return the list of a screen as a file."""
+    assert screen.table is not None
+    try:
+        table = await screen.table(page)
+    except Unauthorized:
+        return login.to_login(request, is_over=True)
+    except (ApiError, ConfigurationError) as error:
+        status = error.code if isinstance(error, ApiError) else 400
+        return _problem(request, session, status, "The list cannot be exported", problem_of(error))
+    format_ = page.query["export"]
+    headers = {"content-disposition": f'attachment; filename="{table.file}.{format_}"'}
+    content = await in_thread(partial(exports.to_file, table, format_))
+    return Response(content, media_type=exports.TYPES[format_], headers=headers)
 
 
 async def _show(

@@ -54,7 +54,14 @@ async def test_an_administrator_sees_all_objects_page_by_page(tmp_path: Path) ->
             assert await _names(admin, WIDE) == (["other/a", "other/b", "other/web"], [])
             assert await _names(admin, f"{WIDE}&objectNamespace=default") == ([], [])
             first = (await admin.get(f"{NEAR}&limit=2")).json()
-            assert first["items"][0] == {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "a"}
+            named = {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "plural": "configmaps",
+                "namespace": "default",
+                "name": "a",
+            }
+            assert first["items"][0] == named
             rest = f"{NEAR}&limit=2&continue={first['metadata']['continue']}"
             assert await _names(admin, rest) == (["default/web"], [])
             assert (await admin.get(rest)).json()["metadata"] == {}

@@ -1,0 +1,132 @@
+"""Policies: propagation and override policies of all namespaces that the user may list, and the objects of each."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from federation.api.resources import (
+    CLUSTER_OVERRIDE_POLICIES,
+    CLUSTER_PROPAGATION_POLICIES,
+    OVERRIDE_POLICIES,
+    PROPAGATION_POLICIES,
+)
+from federation.apimachinery.errors import Forbidden, NotFound
+from federation.apimachinery.nameformats import path_segment
+from federation.apimachinery.naturalorder import natural_key
+from federation.apimachinery.resources import Resource
+from federation.web.ui.actionscreen import address_of
+from federation.web.ui.exports import Table
+from federation.web.ui.policytext import describe_overrides, describe_propagation, describe_selectors
+from federation.web.ui.screen import Collection, Page, Screen
+
+PATH = "/ui/policies"
+RESOURCES = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES, OVERRIDE_POLICIES, CLUSTER_OVERRIDE_POLICIES)
+_READ_MAX = 500
+"""Policies of one kind that are read."""
+ROWS_MAX = 200
+_SORTS = ("name", "kind", "namespace", "objects")
+KINDS = (("", "All kinds"), *((resource.kind, resource.kind) for resource in RESOURCES))
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRow:
+    """One policy: what it selects, what it does, and how many objects it applies to."""
+
+    kind: str
+    namespace: str
+    name: str
+    href: str
+    selects: str
+    does: str
+    objects: int
+    created: str
+
+
+async def read_rows(page: Page) -> tuple[list[PolicyRow], list[str], bool]:
+    """Return the policies that pass the filter, the kinds that the user may not list, and whether more exist."""
+    namespace, kind = page.query.get("namespace", "").strip(), page.query.get("kind", "")
+    if namespace and path_segment(namespace):  # no other text is a namespace, and it becomes a part of an address
+        return [], [], False
+    resources = [each for each in RESOURCES if kind in ("", each.kind) and (each.namespaced or not namespace)]
+
+    async def read(resource: Resource) -> Mapping[str, Any] | None:
+        try:
+            found: Mapping[str, Any] = await page.api.get(
+                resource.path(namespace if resource.namespaced else ""), limit=str(_READ_MAX)
+            )
+        except (Forbidden, NotFound):
+            return None
+        return found
+
+    answers = await asyncio.gather(*map(read, resources))
+    rows = [
+        to_row(resource, policy)
+        for resource, answer in zip(resources, answers, strict=True)
+        for policy in (answer or {"items": ()})["items"]
+    ]
+    text = page.query.get("name", "")
+    hidden = [each.group_resource for each, answer in zip(resources, answers, strict=True) if answer is None]
+    has_more = any(answer is not None and answer["metadata"].get("continue") for answer in answers)
+    return sort_rows([row for row in rows if text in row.name], page.query.get("sort", "")), hidden, has_more
+
+
+def to_row(resource: Resource, policy: Mapping[str, Any]) -> PolicyRow:
+    """Return the row of a policy."""
+    metadata = policy["metadata"]
+    spec = policy.get("spec")
+    spec = spec if isinstance(spec, Mapping) else {}
+    namespace, name = str(metadata.get("namespace") or ""), str(metadata["name"])
+    count = (policy.get("status") or {}).get("refCount")
+    return PolicyRow(
+        resource.kind,
+        namespace,
+        name,
+        f"/ui/objects/{address_of(resource, namespace, name)}",
+        describe_selectors(spec),
+        describe_overrides(spec) if "Override" in resource.kind else describe_propagation(spec),
+        count if isinstance(count, int) else 0,
+        str(metadata.get("creationTimestamp") or ""),
+    )
+
+
+def sort_rows(rows: Sequence[PolicyRow], sort: str) -> list[PolicyRow]:
+    """Return the rows in the order of a column, turned around by a `-`; by namespace, kind and name without one."""
+    usual = sorted(
+        rows, key=lambda row: (row.namespace == "", natural_key(row.namespace), row.kind, natural_key(row.name))
+    )
+    key = sort.removeprefix("-")
+    if key not in _SORTS:
+        return usual
+    return sorted(
+        usual,
+        key=lambda row: row.objects if key == "objects" else natural_key(str(getattr(row, key))),
+        reverse=sort.startswith("-"),
+    )
+
+
+async def _load(page: Page) -> Mapping[str, Any]:
+    rows, hidden, has_more = await read_rows(page)
+    return {
+        "rows": rows[:ROWS_MAX],
+        "count": len(rows),
+        "kinds": KINDS,
+        "hidden_resources": hidden,
+        "has_more": has_more or len(rows) > ROWS_MAX,
+        "is_filtered": any(page.query.get(field) for field in ("name", "namespace", "kind")),
+    }
+
+
+async def _table(page: Page) -> Table:
+    rows, _, has_more = await read_rows(page)
+    columns = ("kind", "namespace", "name", "selects", "does", "objects", "created")
+    return Table("policies", columns, [[getattr(row, column) for column in columns] for row in rows], not has_more)
+
+
+def _watched(page: Page) -> Sequence[Collection]:
+    namespace = page.query.get("namespace", "").strip()
+    namespace = "" if path_segment(namespace) else namespace
+    return [(each.path(namespace if each.namespaced else ""), {}) for each in RESOURCES]
+
+
+SCREEN = Screen(PATH, "Policies", "policies.html", _load, _watched, pause_s=3.0, key="y", table=_table)
