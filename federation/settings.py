@@ -141,7 +141,7 @@ class Settings:
     """How long a policy without its own toleration tolerates a cluster that is not ready or unreachable."""
 
     gate_allowed_networks: tuple[str, ...] = ()
-    """Networks, such as 10.20.0.0/16, that gates of rollouts may reach beside global unicast addresses."""
+    """Networks, such as 10.20.0.0/16, that gates of rollouts and remedies may reach beside global unicast addresses."""
     cluster_rates_url: str = ""
     """http:// or https:// URL of clusters' prices and emissions, read every interval, at least 10 s; empty for none."""
     cluster_rates_interval_s: float = 300.0
@@ -328,7 +328,7 @@ class Settings:
 
     @property
     def gate_networks(self) -> tuple[Network, ...]:
-        """The networks that gates of rollouts may reach; ConfigurationError."""
+        """The networks that gates of rollouts and remedies may reach; ConfigurationError."""
         return parse_networks(self.gate_allowed_networks, setting="FEDERATION_GATE_ALLOWED_NETWORKS")
 
     @property

@@ -231,6 +231,10 @@ HEALTH_TAINTS = frozenset({TAINT_NOT_READY, TAINT_UNREACHABLE})
 """The taints that follow the condition Ready. Users cannot keep taints with these keys."""
 TAINT_UNSCHEDULABLE = _OURS + "unschedulable"
 TAINT_DRAIN = _OURS + "drain"
+RULED_TAINTS = _OURS + "ruled-taints"
+"""Annotation of a FederatedCluster: the taints that ClusterTaintPolicies and Remedies have set, as `key:Effect`."""
+TRAFFIC_CUT = _OURS + "traffic-cut"
+"""Annotation of a FederatedCluster: the Remedies that take its endpoints out of multi-cluster Services."""
 
 # Condition types of a FederatedRollout that screens show
 ROLLOUT_PAUSED = "Paused"

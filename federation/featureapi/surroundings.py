@@ -19,6 +19,12 @@ class GateTransport(Protocol):
         """Return the response, or the reason why there is none; never raises."""
         ...
 
+    async def post(
+        self, connection: Connection, body: bytes, headers: Mapping[str, str], *, timeout_s: float
+    ) -> WebhookResponse:
+        """Return the response, or the reason why there is none; never raises."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -31,7 +37,7 @@ class Surroundings:
     """The capacity of members, node by node."""
     journal: Journal
     gate_transport: GateTransport
-    """Sends the requests of gates of rollouts, whose addresses users of namespaces choose."""
+    """Sends requests to addresses that users choose, such as those of gates of rollouts and of remedies."""
     toleration_s: float
     """Time after which an unreachable cluster counts as lost."""
     has_existing_host: bool

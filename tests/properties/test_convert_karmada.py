@@ -13,6 +13,7 @@ from federation.api.v1alpha1.deliverysuspension import DeliverySuspensionSpec
 from federation.api.v1alpha1.overridepolicy import OverridePolicySpec
 from federation.api.v1alpha1.propagationpolicy import PropagationPolicySpec
 from federation.apimachinery.errors import ConfigurationError
+from federation.features.clusterrules.model import ClusterTaintPolicySpec, RemedySpec
 from federation.features.convert.rules.karmada import convert
 from federation.features.convert.rules.model import Conversion
 from federation.features.cronfederatedhpa.model import CronFederatedHPASpec
@@ -192,7 +193,34 @@ QUOTAS = st.fixed_dictionaries(
     {"overall": st.dictionaries(st.sampled_from(["cpu", "memory", "limits.cpu"]), WORDS, min_size=1)},
     optional={"staticAssignments": listed(some(clusterName=NAMES)), "unknownField": WORDS},
 )
+CONDITIONS = listed(
+    st.fixed_dictionaries(
+        {"conditionType": WORDS, "operator": st.sampled_from(["In", "NotIn"]), "statusValues": unique(WORDS)}
+    )
+)
+TAINT_POLICIES = st.fixed_dictionaries(
+    {
+        "taints": listed(
+            st.fixed_dictionaries({"key": WORDS, "effect": st.just("NoExecute")}, optional={"value": WORDS})
+        ),
+        "addOnConditions": CONDITIONS,
+    },
+    optional={"targetClusters": AFFINITIES, "removeOnConditions": CONDITIONS, "unknownField": WORDS},
+)
+MATCHES = st.fixed_dictionaries(
+    {"conditionType": WORDS, "operator": st.sampled_from(["Equal", "NotEqual"]), "conditionStatus": WORDS}
+)
+RULED = st.fixed_dictionaries(
+    {"actions": st.just(["TrafficControl"])},
+    optional={
+        "clusterAffinity": some(clusterNames=unique(NAMES)),
+        "decisionMatches": listed(st.fixed_dictionaries({"clusterConditionMatch": MATCHES})),
+        "unknownField": WORDS,
+    },
+)
 KINDS = {
+    "ClusterTaintPolicy": (TAINT_POLICIES, ClusterTaintPolicySpec),
+    "Remedy": (RULED, RemedySpec),
     "PropagationPolicy": (POLICIES, PropagationPolicySpec),
     "ClusterPropagationPolicy": (POLICIES, PropagationPolicySpec),
     "OverridePolicy": (OVERRIDES, OverridePolicySpec),

@@ -1,6 +1,7 @@
 """Random histories of clusters: nothing moves out of a cluster that stayed feasible, and every move has a cause.
 
-Each history is one federation without I/O: taints, labels, joins, deaths, returns, scalings and reports, at random times.
+Each history is one federation without I/O: taints, labels, joins, deaths, returns, scalings, reports and a rule for
+clusters, at random times.
 After each event every object goes through its pipeline, as the controllers and `fedctl plan` run it.
 """
 
@@ -20,6 +21,7 @@ from federation.api.resources import FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIE
 from federation.apimachinery.annotationrecords import to_time
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import Object
+from federation.features.clusterrules.rules.ruleset import compile_rule, plan_cluster
 from federation.planning.failover.application import Eviction, record_of, record_text
 from federation.planning.federatedobject import builder
 from federation.planning.federatedobject.placements import current_clusters
@@ -48,6 +50,18 @@ SPECS: Mapping[str, Mapping[str, Any]] = {
     },
     "rather": {"maxClusters": 2, "workloadAntiAffinity": {"preferred": [{"weight": 9, "labelSelector": {}}]}},
 }
+RULE = compile_rule(
+    {
+        "metadata": {"name": "sick"},
+        "spec": {
+            "when": [{"clusterLabels": {"matchLabels": {"sick": "yes"}}}],
+            "holdSeconds": 60,
+            "clearSeconds": 300,
+            "taints": [{"key": "sick", "effect": "NoExecute"}],
+        },
+    },
+    "ClusterTaintPolicy",
+)
 TOLERATED = timedelta(seconds=300)
 """How long an object tolerates that a cluster does not answer."""
 
@@ -101,9 +115,11 @@ class History:
                 self.scale,
                 self.report,
                 self.ail,
+                self.sicken,
             )
         )
         happen()
+        self.rule()
         self.log.append(happen.__name__)
         for name in self.objects:
             self.reconcile(name)
@@ -197,6 +213,27 @@ class History:
             text = record_text(structs.replace(record, template="t", was_healthy=True, evicted=evicted))
             annotations = {**obj["metadata"]["annotations"], names.APPLICATION_FAILOVER: text}
             self.objects["moving"] = {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
+
+    def sicken(self) -> None:
+        """Let what the rules of clusters look at begin or end."""
+        cluster = self._any()
+        metadata = self.clusters[cluster]["metadata"]
+        labels = {key: value for key, value in metadata["labels"].items() if key != "sick"}
+        if "sick" not in metadata["labels"]:
+            labels["sick"] = "yes"
+        self._put(cluster, {"metadata": {**metadata, "labels": labels}})
+
+    def rule(self) -> None:
+        """Apply the ClusterTaintPolicy."""
+        for name in sorted(self.clusters):
+            others = [each for other, each in self.clusters.items() if other != name]
+            plan = plan_cluster(self.clusters[name], [RULE], others, self.now)
+            if plan.is_changed:
+                metadata = self.clusters[name]["metadata"]
+                written = {**(metadata.get("annotations") or {}), **plan.annotations}
+                annotations = {key: value for key, value in written.items() if value is not None}
+                spec = {**self.clusters[name]["spec"], "taints": plan.taints}
+                self._put(name, {"metadata": {**metadata, "annotations": annotations}, "spec": spec})
 
     def report(self) -> None:
         cluster = self._any()

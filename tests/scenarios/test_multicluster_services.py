@@ -9,7 +9,13 @@ from tests.support.worldmember import Member
 
 from federation.api import names
 from federation.api.crds import crd_manifests
-from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES, SERVICE_EXPORTS, SERVICE_IMPORTS
+from federation.api.resources import (
+    FEDERATED_CLUSTERS,
+    PROPAGATION_POLICIES,
+    REMEDIES,
+    SERVICE_EXPORTS,
+    SERVICE_IMPORTS,
+)
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import DEPLOYMENTS, ENDPOINT_SLICES, SERVICES, Object
 from federation.features.services.names import SOURCE_CLUSTER
@@ -146,6 +152,19 @@ async def test_a_lost_clusters_endpoints_leave_when_its_pods_would_and_return_wi
         await world.until_ready("east")
         await world.until_equal(lambda: endpoints(north), {"east": 2, "west": 2})
         await world.until_available("web", 4)
+
+
+async def test_a_remedy_cuts_the_traffic_of_a_cluster_while_it_is_active() -> None:
+    async with a_world() as world:
+        await export(world)
+        north = world.members["north"]
+        await world.until_equal(lambda: endpoints(north), {"east": 2, "west": 2})
+        spec = {"clusters": ["east"], "holdSeconds": 0, "actions": [{"type": "CutTraffic"}]}
+        header = {"apiVersion": REMEDIES.api_version, "kind": REMEDIES.kind, "metadata": {"name": "cut"}}
+        await world.create(REMEDIES, {**header, "spec": spec})
+        await world.until_equal(lambda: endpoints(north), {"west": 2})
+        await world.user.delete(REMEDIES, "cut")
+        await world.until_equal(lambda: endpoints(north), {"east": 2, "west": 2})
 
 
 async def test_a_restart_deletes_no_endpoint_of_a_cluster_that_does_not_answer() -> None:

@@ -13,7 +13,7 @@ from federation.api.v1alpha1.common import LabelSelector, ResourceSelector
 
 
 class DeliverySuspensionSpec(Model):
-    """What is suspended, where, why and until when."""
+    """The objects and clusters, the reason and the end of a suspension."""
 
     cluster_selector: LabelSelector | None = None
     """The labels of the clusters; absent or empty selects all clusters. With `clusters`, both must match."""
@@ -25,7 +25,7 @@ class DeliverySuspensionSpec(Model):
     objects: Annotated[list[ResourceSelector] | None, Field(min_length=1, max_length=256)] = None
     """The objects; absent means all objects of the namespace."""
     owner: Annotated[str, Field(min_length=1, max_length=256)]
-    """Who answers questions about it, such as a team or an address. Messages quote it."""
+    """The contact for questions, such as a team or an address. Messages quote it."""
     reason: Annotated[str, Field(min_length=1, max_length=256)]
     """The reason. Messages quote it."""
     until: DateTime | None = None
@@ -33,7 +33,7 @@ class DeliverySuspensionSpec(Model):
 
 
 class ClusterDeliverySuspensionSpec(DeliverySuspensionSpec):
-    """What is suspended, where, why and until when."""
+    """The objects and clusters, the reason and the end of a suspension."""
 
     namespaces: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=63)]] | None,

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from federation.api import names
 from federation.apimachinery import conditions
 from federation.delivery.rules.status import ClusterStatus
+from federation.planning.clusters.ruledtaints import ruled_taints, taint_id
 from federation.planning.drift.fields import is_applied_by_us
 from federation.planning.rendering.drift import is_subset
 from federation.planning.rendering.memberobject import Rendered
@@ -71,9 +72,17 @@ def cluster_state_of(cluster: Mapping[str, Any]) -> ClusterState:
         cascading_delete=names.CASCADING_DELETE in (metadata.get("annotations") or {}),
         has_finalizer=names.CASCADING_DELETE_FINALIZER in (metadata.get("finalizers") or ()),
         uid=str(status.get("clusterUid") or ""),
-        is_drained=any(
-            taint.get("key") == names.TAINT_DRAIN for taint in (cluster.get("spec") or {}).get("taints") or ()
-        ),
+        is_drained=_is_drained(cluster),
+    )
+
+
+def _is_drained(cluster: Mapping[str, Any]) -> bool:
+    """Return whether replicas are to leave the cluster: by a drain, or by a NoExecute taint of a rule."""
+    ruled = ruled_taints(cluster)
+    taints = (cluster.get("spec") or {}).get("taints") or ()
+    return any(
+        taint.get("key") == names.TAINT_DRAIN or (taint.get("effect") == "NoExecute" and taint_id(taint) in ruled)
+        for taint in taints
     )
 
 

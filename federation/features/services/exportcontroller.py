@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, SERVICE_EXPORTS
 from federation.apimachinery.resources import ENDPOINT_SLICES, SERVICES, Object, Resource
 from federation.features.services.exportreconcile import BY_SERVICE, KINDS, Reconciler, service_of
@@ -132,4 +133,6 @@ def _cluster_facts(cluster: Object | None) -> Any:
     """Return what decides whether a cluster's endpoints stay."""
     if cluster is None:
         return None
-    return evicting_of(cluster), cluster["metadata"].get("deletionTimestamp")
+    metadata = cluster["metadata"]
+    is_cut = names.TRAFFIC_CUT in (metadata.get("annotations") or {})
+    return evicting_of(cluster), metadata.get("deletionTimestamp"), is_cut

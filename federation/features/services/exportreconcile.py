@@ -109,6 +109,8 @@ class Reconciler:
                 continue
             if cluster["metadata"].get("deletionTimestamp") and not cluster_state_of(cluster).joined:
                 continue
+            if names.TRAFFIC_CUT in (cluster["metadata"].get("annotations") or {}):
+                continue
             left_s = self._lost_in_s(cluster)
             if left_s is not None and left_s <= 0:
                 continue

@@ -1,7 +1,8 @@
 """Whether the replicas of an object may leave one cluster now: its taints, the halts, the policy, the budgets. Pure.
 
-A cluster with our taint `drain` is emptied on request: its pods run, and make room step by step. A cluster with one of
-our other NoExecute taints is lost: its pods may or may not run.
+A cluster with our taint `drain`, or with a NoExecute taint of a ClusterTaintPolicy or Remedy, is emptied on request:
+its pods run, and make room step by step. A cluster with one of our other NoExecute taints is lost: its pods may or may
+not run.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery.clock import from_rfc3339, to_rfc3339
+from federation.planning.clusters.ruledtaints import ruled_taints, taint_id
 from federation.planning.failover.evictionrecord import Stay, StayReason
 from federation.planning.failover.halts import Halt, state_of
 from federation.planning.failover.tolerance import FailoverMode, FailoverRules, Tolerance
@@ -32,20 +34,26 @@ class Evicting:
 
 
 def evicting_of(cluster: Mapping[str, Any]) -> Evicting | None:
-    """Return what empties a FederatedCluster, None without a NoExecute taint of ours.
+    """Return what empties a FederatedCluster, None without a NoExecute taint of ours or of a rule.
+
+    A rule drains a cluster that is ready. One that is not ready is lost: halts hold for it.
 
     A taint without a time was there before every condition that counts.
     """
+    ruled = ruled_taints(cluster)
     taints = [
         taint
         for taint in (cluster.get("spec") or {}).get("taints") or ()
-        if taint.get("effect") == _NO_EXECUTE and taint.get("key") in _LOST | {names.TAINT_DRAIN}
+        if taint.get("effect") == _NO_EXECUTE
+        and (taint.get("key") in _LOST | {names.TAINT_DRAIN} or taint_id(taint) in ruled)
     ]
     if not taints:
         return None
     state = state_of(cluster)
-    drained = [taint for taint in taints if taint.get("key") == names.TAINT_DRAIN]
     is_ready = state is not None and state.is_ready
+    drained = [taint for taint in taints if taint.get("key") == names.TAINT_DRAIN]
+    if is_ready and not drained:
+        drained = [taint for taint in taints if taint.get("key") not in _LOST]
     return Evicting(
         str(cluster["metadata"]["name"]),
         min(_time_of(taint.get("timeAdded")) for taint in drained or taints),

@@ -12,6 +12,7 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery.clock import is_ahead
+from federation.planning.clusters.ruledtaints import ruled_taints, taint_id
 from federation.planning.failover.evictionrecord import EvictionRecord
 from federation.planning.failover.halts import state_of
 from federation.planning.failover.tolerance import Returning
@@ -73,5 +74,7 @@ def plan_returns(
 
 
 def has_taint_of_ours(cluster: Mapping[str, Any]) -> bool:
-    """Return whether the cluster is not healthy, drained or cordoned by the federation."""
-    return any(taint.get("key") in _OURS for taint in (cluster.get("spec") or {}).get("taints") or ())
+    """Return whether the cluster is not healthy, drained or cordoned by the federation, or tainted by a rule."""
+    ruled = ruled_taints(cluster)
+    taints = (cluster.get("spec") or {}).get("taints") or ()
+    return any(taint.get("key") in _OURS or taint_id(taint) in ruled for taint in taints)

@@ -1,4 +1,4 @@
-"""Which suspension holds every write and deletion of an object in a cluster now, and until when. Pure.
+"""The suspension that holds every write and deletion of an object in a cluster now, and until when. Pure.
 
 A suspension is stored, and what it holds is decided again at each look. One that cannot be read holds everything that
 it may be about: a mistake in it must not lift it.
@@ -20,7 +20,7 @@ _MALFORMED = (SelectorError, ValueError, TypeError, KeyError, AttributeError)
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
-    """What people read about a suspension that holds now, and when it ends; None if it has no end."""
+    """The message about a suspension that holds now, and its end; None if it has none."""
 
     message: str
     until: datetime | None

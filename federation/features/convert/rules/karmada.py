@@ -15,14 +15,17 @@ from typing import Any
 from federation.api.resources import (
     CLUSTER_OVERRIDE_POLICIES,
     CLUSTER_PROPAGATION_POLICIES,
+    CLUSTER_TAINT_POLICIES,
     CRON_AUTOSCALERS,
     FEDERATED_RESOURCE_QUOTAS,
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
+    REMEDIES,
 )
 from federation.apimachinery.resources import CRDS, HORIZONTAL_POD_AUTOSCALERS, Object, Resource
 from federation.features.convert.rules.fieldreader import FieldReader, to_title
 from federation.features.convert.rules.karmadaautoscaling import autoscaler_labels, to_autoscaler_spec, to_cron_spec
+from federation.features.convert.rules.karmadaclusterrules import to_remedy_spec, to_taint_policy_spec
 from federation.features.convert.rules.karmadainterpreters import to_type_config
 from federation.features.convert.rules.karmadametadata import to_metadata, to_plain
 from federation.features.convert.rules.karmadaoverrides import to_override_spec
@@ -39,6 +42,8 @@ _SPECS: dict[str, tuple[Resource, Callable[[FieldReader, str], Object]]] = {
     "ClusterOverridePolicy": (CLUSTER_OVERRIDE_POLICIES, to_override_spec),
     "FederatedHPA": (HORIZONTAL_POD_AUTOSCALERS, lambda spec, _: to_autoscaler_spec(spec)),
     "FederatedResourceQuota": (FEDERATED_RESOURCE_QUOTAS, lambda spec, _: to_quota_spec(spec)),
+    "ClusterTaintPolicy": (CLUSTER_TAINT_POLICIES, lambda spec, _: to_taint_policy_spec(spec)),
+    "Remedy": (REMEDIES, lambda spec, _: to_remedy_spec(spec)),
     "CronFederatedHPA": (CRON_AUTOSCALERS, lambda spec, _: to_cron_spec(spec)),
 }
 _PROPAGATION = (PROPAGATION_POLICIES.kind, CLUSTER_PROPAGATION_POLICIES.kind)
@@ -47,7 +52,6 @@ _WITHOUT = {
     "Work": "members are written directly; apply the object itself",
     "ResourceBinding": "the placement is in the FederatedObject, which the control plane writes",
     "ClusterResourceBinding": "the placement is in the ClusterFederatedObject, which the control plane writes",
-    "ClusterTaintPolicy": "taint the cluster: fedctl taint NAME KEY=VALUE:EFFECT",
     "MultiClusterService": "apply a ServiceExport and a ServiceImport of the Service's name",
     "MultiClusterIngress": "apply an Ingress with a policy that places it",
     "WorkloadRebalancer": "divide the replicas again with: fedctl rebalance KIND/NAME",

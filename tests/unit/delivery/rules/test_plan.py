@@ -8,6 +8,7 @@ import pytest
 from federation.api import names
 from federation.delivery.rules.plan import (
     Removal,
+    cluster_state_of,
     decide_removal,
     has_lost_label,
     is_name_collision,
@@ -25,6 +26,20 @@ def test_orphaning_follows_the_annotation() -> None:
     assert decide_removal({names.ORPHAN: "adopted"}, {}) is Removal.DELETE
     assert decide_removal({names.ORPHAN: "adopted"}, adopted) is Removal.ORPHAN
     assert decide_removal({names.ORPHAN: "all", names.INTERNAL_ORPHAN: "adopted"}, {}) is Removal.DELETE
+
+
+@pytest.mark.parametrize(
+    ("taint", "ruled", "is_drained"),
+    [
+        ({"key": names.TAINT_DRAIN, "effect": "NoExecute"}, "", True),
+        ({"key": "sick", "effect": "NoExecute"}, "", False),
+        ({"key": "sick", "effect": "NoExecute"}, "sick:NoExecute", True),
+        ({"key": "sick", "effect": "NoSchedule"}, "sick:NoSchedule", False),
+    ],
+)
+def test_a_cluster_is_drained_by_a_drain_and_by_a_rule(taint: Any, ruled: str, is_drained: bool) -> None:
+    metadata = {"name": "m1", "annotations": {names.RULED_TAINTS: ruled}}
+    assert cluster_state_of({"metadata": metadata, "spec": {"taints": [taint]}}).is_drained is is_drained
 
 
 def test_a_derived_service_and_another_service_collide_by_name() -> None:

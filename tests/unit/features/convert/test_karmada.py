@@ -498,3 +498,48 @@ def test_what_is_not_suspended_makes_no_suspension_and_suspended_scheduling_is_n
     objects, notes = converted(policy(suspension={"dispatching": False, "scheduling": True}))
     assert [each["kind"] for each in objects] == ["PropagationPolicy"]
     assert [note.field for note in notes] == ["spec.suspension.scheduling"]
+
+
+def test_a_cluster_taint_policy_keeps_its_conditions_and_taints() -> None:
+    condition = {"conditionType": "Ready", "operator": "NotIn", "statusValues": ["True"]}
+    taint = {"key": "sick", "effect": "NoExecute"}
+    spec = {
+        "targetClusters": {"clusterNames": ["east"], "labelSelector": {"matchLabels": {"tier": "prod"}}},
+        "addOnConditions": [condition],
+        "removeOnConditions": [{**condition, "operator": "In"}],
+        "taints": [taint],
+    }
+    (found,), notes = converted({**policy("ClusterTaintPolicy"), "spec": spec})
+    assert notes == []
+    assert found["spec"] == {
+        "clusters": ["east"],
+        "clusterSelector": {"tier": "prod"},
+        "when": [{"conditions": [{"type": "Ready", "operator": "NotIn", "values": ["True"]}]}],
+        "clearWhen": [{"conditions": [{"type": "Ready", "operator": "In", "values": ["True"]}]}],
+        "holdSeconds": 0,
+        "clearSeconds": 0,
+        "maxClusters": "100%",
+        "taints": [taint],
+    }
+    (manual,), notes = converted({**policy("ClusterTaintPolicy"), "spec": {**spec, "removeOnConditions": []}})
+    assert (manual["spec"]["removal"], notes) == ("Manual", [])
+    (idle,), notes = converted({**policy("ClusterTaintPolicy"), "spec": {**spec, "addOnConditions": []}})
+    assert (idle["spec"]["maxClusters"], [note.field for note in notes]) == (0, ["spec.addOnConditions"])
+
+
+def test_a_remedy_keeps_its_decisions_and_cuts_traffic() -> None:
+    match = {"conditionType": "ServiceDomainNameResolutionReady", "operator": "Equal", "conditionStatus": "False"}
+    spec = {
+        "clusterAffinity": {"clusterNames": ["east"]},
+        "decisionMatches": [{"clusterConditionMatch": match}],
+        "actions": ["TrafficControl"],
+    }
+    remedy = {**policy("ClusterRemedy"), "apiVersion": "remedy.karmada.io/v1alpha1", "kind": "Remedy", "spec": spec}
+    (found,), notes = converted(remedy)
+    assert notes == []
+    assert found["spec"]["when"] == [
+        {"conditions": [{"type": match["conditionType"], "operator": "In", "values": ["False"]}]}
+    ]
+    assert (found["spec"]["clusters"], found["spec"]["actions"]) == (["east"], [{"type": "CutTraffic"}])
+    (_,), notes = converted({**remedy, "spec": {**spec, "actions": ["Other"]}})
+    assert [note.field for note in notes] == ["spec.actions[0]"]

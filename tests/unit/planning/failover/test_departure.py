@@ -53,6 +53,23 @@ def test_only_our_taints_empty_a_cluster() -> None:
     assert drained.is_drained
 
 
+def _ruled(ready: str) -> dict[str, Any]:
+    cluster = _cluster("sick", ready=ready)
+    cluster["metadata"]["annotations"] = {names.RULED_TAINTS: "other:NoSchedule,sick:NoExecute"}
+    return cluster
+
+
+def test_a_taint_of_a_rule_drains_a_ready_cluster_and_a_halt_holds_it_for_one_that_is_not() -> None:
+    drained, lost = evicting_of(_ruled("True")), evicting_of(_ruled("Unknown"))
+    assert drained is not None
+    assert drained.is_drained
+    assert lost is not None
+    assert not lost.is_drained
+    assert not _stay(_ruled("True"), halt=HALT)
+    assert _stay(_ruled("True"), blocked="a budget") == StayReason.BUDGET
+    assert _stay(_ruled("Unknown"), halt=HALT) == StayReason.HALTED
+
+
 @pytest.mark.parametrize("added", [None, "", "yesterday"])
 def test_a_taint_without_a_time_is_older_than_any_grace_time(added: str | None) -> None:
     cluster = {**LOST, "spec": {"taints": [{"key": names.TAINT_DRAIN, "effect": "NoExecute", "timeAdded": added}]}}

@@ -49,6 +49,13 @@ def test_a_cluster_must_be_stable_and_without_our_taints(cluster: dict[str, Any]
     assert _plan(cluster) == expected
 
 
+def test_nothing_returns_while_a_rule_taints_the_cluster() -> None:
+    cluster = a_cluster("sick")
+    assert _plan(cluster) == Returns({"east": 3}), "the scheduler judges taints of people"
+    cluster["metadata"]["annotations"] = {names.RULED_TAINTS: "sick:"}
+    assert _plan(cluster) == Returns({"east": 0})
+
+
 def test_replicas_return_in_batches_and_only_after_the_old_copy_is_gone() -> None:
     assert _plan(a_cluster(), left=2) == Returns({"east": 2})
     assert _plan(a_cluster(), returned_s=60) == Returns({"east": 3})
