@@ -99,6 +99,7 @@ class ControlPlane:
         self.kubeconfig: Path = settings.directory.expanduser().absolute() / "kubeconfig"
         self._pki = self.kubeconfig.parent / "pki"
         self._is_new = settings.new
+        self._guard = settings.guard
         self._oidc_login = settings.oidc_login
         store_options = StoreOptions(encryption=settings.encryption, bytes_max=settings.store_bytes_max)
         self._store = SQLStore(settings.database_url, store_options, clock=clock)
@@ -244,7 +245,7 @@ class ControlPlane:
     @cached_property
     def _planners(self) -> Planners:
         """Plans for users, those of the web UI and others: their limits are for both."""
-        return Planners(load_plugins(), spread_compiler(), self._wiring.plugin_caller, self._clock)
+        return Planners(load_plugins(), spread_compiler(), self._wiring.plugin_caller, self._clock, self._guard)
 
     async def _run_controllers(self) -> None:
         """Run what only one process on a database may run; with a shared database, while this one leads."""

@@ -78,6 +78,10 @@ class _Commands(CommandTable):
             "why": ("federation.cli.why", "Explain where an object runs, and why."),
             "plan": ("federation.cli.plan.command", "Show what a change would do, without changing anything."),
             "apply-plan": ("federation.cli.plan.command", "Apply a saved plan if it is still valid."),
+            "review": (
+                "federation.cli.plan.review",
+                "Show what a change of a repository would do, as one comment for its review.",
+            ),
             "diff": ("federation.cli.rendered", "Show how an object in the members differs from what is wanted."),
             "render": ("federation.cli.rendered", "Print the manifest that is applied in a cluster."),
             "topology": ("", "Plan and check how a sharded stateful service is spread over zones and nodes."),

@@ -61,7 +61,7 @@ async def plan_and_apply(
         if is_dry_run or not (result.changed or is_changed):
             return 0
         saved = to_plan_file(result, world, edits, changes, ())
-        await apply_edits(planner.host, edits, changes)
+        await apply_edits(planner.host, edits, [change.before for change in changes])
         return await wait_as_planned(planner, saved, timeout_s)
 
 

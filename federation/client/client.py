@@ -97,6 +97,8 @@ class Request(NamedTuple):
     """Whether a creation in a dry run asks for validation and admission only: see `Client.review`."""
     skips: LineFilter | None = None
     """The lines of a watch that are not parsed: see `Client.watch`."""
+    is_plan: bool = False
+    """Whether a dry run is for a plan: whoever sends it has checked that the user may plan it or make the write."""
 
 
 class Transport(Protocol):

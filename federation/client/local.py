@@ -59,7 +59,8 @@ class LocalTransport:
     async def _call(self, request: Request) -> Object:
         verb, resource, namespace, name, subresource = request[:5]
         info, registry = self._info(resource), self._registry
-        if request.user is not None and not request.is_review:
+        is_permitted = request.is_review or (request.is_plan and request.dry_run)
+        if request.user is not None and not is_permitted:
             registry.check_access(info, _VERBS[verb], namespace, name, request.user, subresource=subresource)
         if verb == "get":  # the most frequent verb, and the only one for which the dispatch is measurable
             return _parse(await registry.get(info, namespace, name))
@@ -156,6 +157,7 @@ class LocalTransport:
             user_agent=self._user_agent,
             user=_requester(request, self._requester),
             ignores_taken_name=request.is_review,
+            is_plan=request.is_plan and request.dry_run,
         )
 
 

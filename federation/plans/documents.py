@@ -37,6 +37,40 @@ def parse_manifests(name: str, text: str) -> Iterator[Document]:
         yield from to_documents(origin, _load(origin, line, part))
 
 
+def parse_repository_file(name: str, text: str) -> tuple[list[Document], list[str]]:
+    """Return the manifests of a file of a repository, and the origins of documents that are none.
+
+    A repository has more than manifests: values of charts, settings of other tools. What has no `apiVersion` and
+    `kind`, or is read by kustomize, is none. ConfigurationError names what is wrong with the rest.
+    """
+    documents: list[Document] = []
+    others: list[str] = []
+    parts = [(line, part) for line, part in _split(text) if not _is_blank(part)]
+    for number, (line, part) in enumerate(parts, 1):
+        first = line + part[: len(part) - len(part.lstrip())].count("\n")
+        origin = f"{name}, document {number} (line {first})" if len(parts) > 1 else name
+        value = _load(origin, line, part)
+        if is_manifest(value):
+            documents += to_documents(origin, value)
+        else:
+            others.append(origin)
+    return documents, others
+
+
+def is_manifest(value: Any) -> bool:
+    """Return whether a value is meant for an API server."""
+    if not isinstance(value, dict):
+        return False
+    api_version, kind = value.get("apiVersion"), value.get("kind")
+    if not (isinstance(api_version, str) and isinstance(kind, str) and api_version and kind):
+        return False
+    return api_version.partition("/")[0] not in _OF_TOOLS
+
+
+_OF_TOOLS = frozenset(("kustomize.config.k8s.io", "config.kubernetes.io"))
+"""Groups of files that tools read, and no server."""
+
+
 def _split(text: str) -> Iterator[tuple[int, str]]:
     """Yield the YAML documents of a text with the numbers of their first lines."""
     start, line = 0, 1

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from federation.api import names
 from federation.apimachinery.errors import ApiError, ConfigurationError, Conflict, NotFound
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.client.client import Client, PatchType
@@ -193,7 +194,18 @@ def _to_patch(edit: Edit, before: Mapping[str, Any] | None) -> _Patch:
         for entry in (before or {}).get("metadata", {}).get("managedFields") or ()
         if entry.get("operation") == "Apply" and not entry.get("subresource")
     }
-    return _Patch(PatchType.APPLY, edit.body, _KUBECTL if _KUBECTL in appliers else _MANAGER)
+    return _Patch(PatchType.APPLY, edit.body, _manager_among(appliers))
+
+
+def _manager_among(appliers: Collection[str]) -> str:
+    """Return the manager to apply as: fedctl, or the one user of server-side apply so far.
+
+    Argo CD and Flux apply with managers of their own. Only under the same one do fields go that a manifest lost.
+    """
+    users = {each for each in appliers if each and each != names.FIELD_MANAGER}
+    if _MANAGER in users or not users:
+        return _MANAGER
+    return _KUBECTL if _KUBECTL in users else next(iter(users)) if len(users) == 1 else _MANAGER
 
 
 async def _send(

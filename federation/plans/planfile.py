@@ -2,14 +2,15 @@
 
 Each object that the decisions depend on is recorded with its uid and a digest of its relevant fields. Heartbeats and
 statuses are not part of the digest, or every plan would expire within seconds. Free resources are not compared either:
-before a plan is applied it is computed again, and the result must be the same. Everything here is pure except reading
-and writing the file.
+before a plan is applied it is computed again, and the result must be the same. If it is not, `clusterfacts.py` says
+what changed in the clusters since. A plan that the host computed may depend on objects that its user may not see: the
+file has one digest of all of them. Everything here is pure except reading and writing the file.
 
 Decision: docs/decisions/0054-the-web-ui-applies-what-it-showed.md
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from federation.apimachinery import wellknown
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object, Resource
 from federation.planning.rendering.memberobject import content_hash
+from federation.plans.clusterfacts import Facts, capacity_changes, decisive_changes, to_facts
 from federation.plans.edits import Edit, describe_object, edit_from_json, resource_from_json, resource_to_json
 from federation.scheduling.snapshot import to_cluster
 from federation.scheduling.whatif.planresult import ObjectPlan, Plan
@@ -35,6 +37,8 @@ _KIND, _VERSION = "FederationPlan", 1
 _NOT_COMPARED = frozenset((names.DEPARTED_CLUSTERS, wellknown.LAST_APPLIED_CONFIGURATION))
 
 
+Key = tuple[Resource, str, str]
+"""Resource, namespace and name of an object."""
 Getter = Callable[[Resource, str, str], "Mapping[str, Any] | None"]
 """Returns an object by resource, namespace and name; None when it does not exist."""
 
@@ -48,6 +52,11 @@ class ObservedObject:
     name: str
     uid: str
     digest: str
+
+    @property
+    def key(self) -> Key:
+        """Its resource, namespace and name."""
+        return self.resource, self.namespace, self.name
 
     def __str__(self) -> str:
         return title_of(self.resource, self.namespace, self.name)
@@ -63,18 +72,30 @@ class ExpectedObject:
     federated_name: str
     clusters: Mapping[str, tuple[int | None, str]]
 
+    @property
+    def key(self) -> Key:
+        """Its resource, namespace and name."""
+        return self.resource, self.namespace, self.name
+
     def __str__(self) -> str:
         return describe_object(self.resource, self.namespace, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """The content of a plan file; `hypothetical` are the options that prevent it from being applied."""
+    """The content of a plan file; `hypothetical` are the options that prevent it from being applied.
+
+    `clusters` are facts for messages, by name. `hidden` is the digest of what the user who made the plan may not see,
+    "" if there is nothing. `change` names the change, for people.
+    """
 
     edits: Sequence[Edit]
     hypothetical: Sequence[str]
     observed: Sequence[ObservedObject]
     expected: Sequence[ExpectedObject]
+    clusters: Mapping[str, Facts] = field(default_factory=dict)
+    hidden: str = ""
+    change: str = ""
 
 
 def to_plan_file(
@@ -88,10 +109,59 @@ def to_plan_file(
         for obj in world.list(resource):
             keys.setdefault((resource, "", obj["metadata"]["name"]), obj)
     for planned in plan.changed:
-        for resource, namespace, name in (*planned.based_on, _federated_key(planned)):
+        for resource, namespace, name in (*planned.based_on, federated_key(planned)):
             keys.setdefault((resource, namespace, name), world.get(resource, namespace, name))
-    observed = [_observe(*key, obj) for key, obj in keys.items()]
-    return PlanFile(edits, hypothetical, observed, expected_objects(plan))
+    observed = [observe(*key, obj) for key, obj in keys.items()]
+    clusters = {str(obj["metadata"]["name"]): to_facts(obj) for obj in world.list(FEDERATED_CLUSTERS)}
+    return PlanFile(edits, hypothetical, observed, expected_objects(plan), clusters)
+
+
+def seen_by(
+    saved: PlanFile, objects: Collection[Key], kinds: Collection[tuple[Resource, str]], *, sees_clusters: bool
+) -> PlanFile:
+    """Return the part of a plan's content that a user may see, with a digest of the rest.
+
+    These are the `objects` that he may see, by resource, namespace and name, and observed objects of the `kinds` that
+    he may list, by resource and namespace. Contents of hidden objects are not part of the digest, so that nobody can
+    guess them by it.
+    """
+
+    def is_seen(each: ObservedObject) -> bool:
+        return each.key in objects or (each.resource, each.namespace) in kinds
+
+    observed = [each for each in saved.observed if is_seen(each)]
+    expected = [each for each in saved.expected if each.key in objects]
+    return replace(
+        saved,
+        observed=observed,
+        expected=expected,
+        clusters=saved.clusters if sees_clusters else {},
+        hidden=hidden_digest(saved, {each.key for each in observed}, {each.key for each in expected}),
+    )
+
+
+def hidden_digest(saved: PlanFile, observed: Collection[Key], expected: Collection[Key]) -> str:
+    """Return the digest of what a plan depends on, and changes, besides these objects; "" if that is nothing."""
+    others: list[Any] = [
+        [*_key_text(each.key), each.uid, _content_of_hidden(each)]
+        for each in saved.observed
+        if each.key not in observed
+    ]
+    others += [
+        [*_key_text(each.key), {cluster: replicas for cluster, (replicas, _) in sorted(each.clusters.items())}]
+        for each in saved.expected
+        if each.key not in expected
+    ]
+    return content_hash({"others": sorted(others, key=orjson.dumps)}) if others else ""
+
+
+def _content_of_hidden(each: ObservedObject) -> str:
+    """Return the digest of a hidden object that decisions depend on, "" for copies of users' objects."""
+    return "" if each.resource in (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS) else each.digest
+
+
+def _key_text(key: Key) -> tuple[str, str, str]:
+    return key[0].group_resource, key[1], key[2]
 
 
 def expected_objects(plan: Plan) -> list[ExpectedObject]:
@@ -108,7 +178,8 @@ def expected_objects(plan: Plan) -> list[ExpectedObject]:
     ]
 
 
-def _federated_key(obj: ObjectPlan) -> tuple[Resource, str, str]:
+def federated_key(obj: ObjectPlan) -> Key:
+    """Return the key of a planned object's federated object."""
     return (
         FEDERATED_OBJECTS if obj.resource.namespaced else CLUSTER_FEDERATED_OBJECTS,
         obj.namespace,
@@ -116,7 +187,8 @@ def _federated_key(obj: ObjectPlan) -> tuple[Resource, str, str]:
     )
 
 
-def _observe(resource: Resource, namespace: str, name: str, obj: Mapping[str, Any] | None) -> ObservedObject:
+def observe(resource: Resource, namespace: str, name: str, obj: Mapping[str, Any] | None) -> ObservedObject:
+    """Return what a plan file has about an object, None for one that does not exist."""
     if obj is None:
         return ObservedObject(resource, namespace, name, "", "")
     return ObservedObject(resource, namespace, name, str(obj["metadata"].get("uid", "")), _digest(resource, obj))
@@ -145,37 +217,68 @@ def _digest(resource: Resource, obj: Mapping[str, Any]) -> str:
     )
 
 
-def differences(saved: PlanFile, get: Getter, world: ObjectSet, plan: Plan) -> list[str]:
+def differences(saved: PlanFile, now: PlanFile, get: Getter | None = None) -> list[str]:
     """Return one line per difference from the saved plan, [] when it is still valid.
 
-    `get` returns an object's present state; `plan` is the result of the same edits computed now.
+    `now` is the content of the same edits' plan, computed now. `get` returns the present state of further objects; None
+    if they cannot be read.
     """
+    present = {observed.key: observed for observed in now.observed}
     lines = []
     for observed in saved.observed:
-        key = (observed.resource, observed.namespace, observed.name)
-        found = _observe(*key, get(*key))
-        if found == observed:
-            continue
-        if not found.digest:
-            lines.append(f"{observed} was deleted")
-        elif not observed.digest:
-            lines.append(f"{observed} exists now")
-        else:
-            replaced = found.uid != observed.uid
-            lines.append(f"{observed} was deleted and recreated" if replaced else f"{observed} has changed")
-    known = {observed.name for observed in saved.observed if observed.resource == FEDERATED_CLUSTERS}
-    clusters = sorted(str(c["metadata"]["name"]) for c in world.list(FEDERATED_CLUSTERS))
-    lines += [f"FederatedCluster {name} was added" for name in clusters if name not in known]
-    now = {(e.resource, e.namespace, e.name): e for e in expected_objects(plan)}
-    lines += _result_differences(now, saved.expected)
-    planned = {(e.resource, e.namespace, e.name) for e in saved.expected}
-    return lines + [f"{expected} would change too" for key, expected in now.items() if key not in planned]
+        found = present.get(observed.key)
+        if found is None and get is not None:
+            found = observe(*observed.key, get(*observed.key))
+        if found is not None and found != observed:
+            lines += _changes(observed, found, saved, now)
+    known = {observed.key for observed in saved.observed}
+    if saved.clusters:
+        lines += [f"{each} was added" for each in now.observed if _is_new_cluster(each, known)]
+    results = {each.key: each for each in now.expected}
+    differing = _result_differences(results, saved.expected)
+    planned = {each.key for each in saved.expected}
+    if saved.hidden or now.hidden:
+        if (now.hidden or hidden_digest(now, known, planned)) != saved.hidden:
+            lines.append("what the plan depends on besides, and not every user may see, is not as it was")
+    else:
+        differing += [f"{each} would change too" for key, each in results.items() if key not in planned]
+    if differing:
+        for name in sorted(saved.clusters.keys() & now.clusters.keys()):
+            lines += capacity_changes(name, saved.clusters[name], now.clusters[name])
+    return lines + differing
 
 
-def _result_differences(now: Mapping[tuple[Any, ...], ExpectedObject], saved: Iterable[ExpectedObject]) -> list[str]:
+def changed_since(now: PlanFile, edits: Sequence[Edit], befores: Sequence[Object | None]) -> list[str]:
+    """Return which objects of the writes are not as a plan that was computed a moment ago has seen them."""
+    seen = {observed.key: observed for observed in now.observed}
+    found = [
+        observe(edit.resource, edit.namespace, edit.name, before) for edit, before in zip(edits, befores, strict=True)
+    ]
+    return [f"{each} has changed this moment" for each in found if seen.get(each.key) != each]
+
+
+def _is_new_cluster(observed: ObservedObject, known: Collection[Key]) -> bool:
+    return observed.resource == FEDERATED_CLUSTERS and bool(observed.digest) and observed.key not in known
+
+
+def _changes(observed: ObservedObject, found: ObservedObject, saved: PlanFile, now: PlanFile) -> list[str]:
+    """Return how an object differs from what the plan was computed from."""
+    if not found.digest:
+        return [f"{observed} was deleted"]
+    if not observed.digest:
+        return [f"{observed} exists now"]
+    if found.uid != observed.uid:
+        return [f"{observed} was deleted and recreated"]
+    name = observed.name
+    if observed.resource == FEDERATED_CLUSTERS and name in saved.clusters and name in now.clusters:
+        return [*decisive_changes(name, saved.clusters[name], now.clusters[name])] or [f"{observed} has changed"]
+    return [f"{observed} has changed"]
+
+
+def _result_differences(now: Mapping[Key, ExpectedObject], saved: Iterable[ExpectedObject]) -> list[str]:
     lines = []
     for expected in saved:
-        found = now.get((expected.resource, expected.namespace, expected.name))
+        found = now.get(expected.key)
         if found is None:
             lines.append(f"{expected} would no longer change")
         elif found.clusters != expected.clusters:
@@ -213,6 +316,30 @@ def _basis(saved: PlanFile) -> dict[str, Any]:
     }
 
 
+def _remarks(saved: PlanFile) -> dict[str, Any]:
+    """Return what is for messages, and the digest of what is hidden."""
+    found = {"clusters": dict(saved.clusters), "hidden": saved.hidden, "change": saved.change}
+    return {key: value for key, value in found.items() if value}
+
+
+def basis_to_json(saved: PlanFile) -> dict[str, Any]:
+    """Return what a plan depends on, and its result, for the user who asks the host for a plan."""
+    return {**_basis(saved), **_remarks(saved)}
+
+
+def basis_from_json(content: Mapping[str, Any], edits: Sequence[Edit], change: str = "") -> PlanFile:
+    """Return the content of a plan file, from the host's answer; KeyError, TypeError or ValueError if malformed."""
+    return PlanFile(
+        edits,
+        [],
+        [_observed_from_json(observed) for observed in content["seen"]],
+        [_expected_from_json(expected) for expected in content["expected"]],
+        {str(name): dict(facts) for name, facts in (content.get("clusters") or {}).items()},
+        str(content.get("hidden") or ""),
+        change,
+    )
+
+
 def write_plan_file(path: Path, saved: PlanFile) -> None:
     """Write the file; ConfigurationError when it cannot be written."""
     content = {
@@ -221,6 +348,7 @@ def write_plan_file(path: Path, saved: PlanFile) -> None:
         "edits": [edit.to_json() for edit in saved.edits],
         "hypothetical": list(saved.hypothetical),
         **_basis(saved),
+        **_remarks(saved),
     }
     try:
         # Manifests may contain Secrets, so only the owner may read the file, even one that existed before.
@@ -244,12 +372,9 @@ def read_plan_file(path: Path) -> PlanFile:
     if content.get("version") != _VERSION:
         raise ConfigurationError(f"{path} has version {content.get('version')}, and this fedctl reads {_VERSION}")
     try:
-        return PlanFile(
-            [edit_from_json(edit) for edit in content["edits"]],
-            [str(option) for option in content["hypothetical"]],
-            [_observed_from_json(observed) for observed in content["seen"]],
-            [_expected_from_json(expected) for expected in content["expected"]],
-        )
+        saved = basis_from_json(content, [edit_from_json(edit) for edit in content["edits"]])
+        hypothetical = [str(option) for option in content["hypothetical"]]
+        return replace(saved, hypothetical=hypothetical, change=str(content.get("change") or ""))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigurationError(f"{path} is damaged: {error!r}; make the plan again") from error
 

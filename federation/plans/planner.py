@@ -6,10 +6,10 @@ Decision: docs/decisions/0013-plans-run-the-controllers-planners.md
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeVar
 
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.clock import Clock
@@ -18,9 +18,11 @@ from federation.apimachinery.resources import Object, Resource
 from federation.apimachinery.usedtime import in_thread
 from federation.client.client import Client
 from federation.planning.federatedobject import pendingcontrollers
+from federation.planning.guard.ledger import GuardOptions
+from federation.planning.guard.record import held_moves
 from federation.plans.edits import Edit, apply_edit, created_namespaces, dry_run, get_or_none
 from federation.plans.inventory import read_inventory
-from federation.plans.planfile import ExpectedObject, PlanFile, describe, differences, fingerprint, to_plan_file
+from federation.plans.planfile import ExpectedObject, Getter, PlanFile, describe, differences, fingerprint, to_plan_file
 from federation.plans.plugincalls import Perform, PluginCaller, drive
 from federation.plans.requestedchanges import RequestedChanges, ResolvedChanges, resolve_changes
 from federation.scheduling.framework.registry import PluginRegistry
@@ -49,6 +51,8 @@ class Planner:
     clock: Clock
     perform: Perform | None = None
     """Computes in another thread, for example; here if it is None."""
+    guard: GuardOptions = field(default_factory=GuardOptions)
+    """The limits of the guard, whose holds a plan foresees."""
 
     async def forecast(self, requested: RequestedChanges) -> "Forecast":
         """Return what the requested changes would do now; ConfigurationError names the one that is wrong."""
@@ -60,7 +64,15 @@ class Planner:
 
     async def plan(self, world: ObjectSet, changes: Sequence[ObjectChange], *, is_explained: bool = False) -> Plan:
         """Return the result of the changes."""
-        run = compute(world, changes, self.plugins, self.spreads, now=self.clock.now(), is_explained=is_explained)
+        run = compute(
+            world,
+            changes,
+            self.plugins,
+            self.spreads,
+            now=self.clock.now(),
+            is_explained=is_explained,
+            guard=self.guard,
+        )
         result, _ = await drive(run, self.caller, self.perform)
         return result
 
@@ -82,12 +94,18 @@ class Planners:
     """
 
     def __init__(
-        self, plugins: PluginRegistry, spreads: SpreadCompiler, caller: PluginCaller | None, clock: Clock
+        self,
+        plugins: PluginRegistry,
+        spreads: SpreadCompiler,
+        caller: PluginCaller | None,
+        clock: Clock,
+        guard: GuardOptions | None = None,
     ) -> None:
         self._plugins = plugins
         self._spreads = spreads
         self._caller = caller
         self._clock = clock
+        self._guard = guard or GuardOptions()
         self._turn = asyncio.Lock()
         self._users: set[str] = set()
 
@@ -105,7 +123,7 @@ class Planners:
             raise ServiceUnavailable(_OTHERS)
         self._users.add(user)
         try:
-            yield Planner(host, self._plugins, self._spreads, self._caller, self._clock, self._compute)
+            yield Planner(host, self._plugins, self._spreads, self._caller, self._clock, self._compute, self._guard)
         finally:
             self._users.discard(user)
 
@@ -125,59 +143,86 @@ async def check_and_apply(planner: Planner, saved: PlanFile) -> list[str]:
 
     ConfigurationError when it is hypothetical, or when the server rejects a write after earlier ones were made.
     """
-    if saved.hypothetical:
-        raise ConfigurationError(f"this plan cannot be applied: {', '.join(saved.hypothetical)} is hypothetical")
+    reject_hypothetical(saved)
     world = await read_inventory(planner.host)
     created = created_namespaces(saved.edits)
     changes = [await dry_run(planner.host, edit, created) for edit in saved.edits]
     result = await planner.plan(world, changes)
-    edited = {(change.resource, change.namespace, change.name): change.before for change in changes}
+    now = to_plan_file(result, world, saved.edits, changes, ())
+    return await apply_if_valid(planner.host, saved, now, [change.before for change in changes], world.get)
 
-    def get(resource: Resource, namespace: str, name: str) -> Object | None:
+
+def reject_hypothetical(saved: PlanFile) -> None:
+    """Raise ConfigurationError for a plan of changes that nobody can make."""
+    if saved.hypothetical:
+        raise ConfigurationError(f"this plan cannot be applied: {', '.join(saved.hypothetical)} is hypothetical")
+
+
+async def apply_if_valid(
+    host: Client, saved: PlanFile, now: PlanFile, befores: Sequence[Object | None], get: Getter | None = None
+) -> list[str]:
+    """Make the writes if `now`, the plan that was computed again, is the saved one; return the differences.
+
+    `befores` are the present objects of the writes.
+    """
+    edited = {(e.resource, e.namespace, e.name): before for e, before in zip(saved.edits, befores, strict=True)}
+
+    def find(resource: Resource, namespace: str, name: str) -> Mapping[str, Any] | None:
         key = (resource, namespace, name)
-        return edited[key] if key in edited else world.get(*key)
+        return edited[key] if key in edited or get is None else get(*key)
 
-    lines = differences(saved, get, world, result)
-    if lines:
+    if lines := differences(saved, now, None if get is None else find):
         return [*lines, "nothing was applied; make the plan again"]
-    await apply_edits(planner.host, saved.edits, changes)
+    await apply_edits(host, saved.edits, befores)
     return []
 
 
-async def apply_edits(host: Client, edits: Sequence[Edit], changes: Sequence[ObjectChange]) -> None:
-    """Make the writes, each for the version that its change was computed from.
+async def apply_edits(host: Client, edits: Sequence[Edit], befores: Sequence[Object | None]) -> None:
+    """Make the writes, each for the version of its object that the change was computed from; None if it had none.
 
     ConfigurationError names the write that the server rejects, and those that were made before it.
     """
     done: list[str] = []
-    for edit, change in zip(edits, changes, strict=True):
+    for edit, before in zip(edits, befores, strict=True):
         try:
-            await apply_edit(host, edit, change.before)
+            await apply_edit(host, edit, before)
         except ApiError as error:
             applied = f"applied before it: {', '.join(done)}" if done else "nothing was applied"
             raise ConfigurationError(f"{edit}: {error.message}; {applied}") from error
         done.append(str(edit))
 
 
-async def unmet_expectations(host: Client, expected: Sequence[ExpectedObject]) -> list[str]:
-    """Return one line per object whose state differs from the expected one."""
+class Unmet(NamedTuple):
+    """An object whose state differs from the expected one; `is_held` if it waits for an approval of the guard."""
+
+    text: str
+    is_held: bool = False
+
+
+async def unmet_expectations(host: Client, expected: Sequence[ExpectedObject]) -> list[Unmet]:
+    """Return the objects whose state differs from the expected one."""
     configs = ObjectSet({FEDERATED_TYPE_CONFIGS: (await host.list(FEDERATED_TYPE_CONFIGS)).items})
     types = federated_types(configs, [])
-    lines = []
+    unmet = []
     for wanted in expected:
         type_ = types[wanted.resource.api_version, wanted.resource.kind]
         found = await get_or_none(host, type_.federated_resource, wanted.namespace, wanted.federated_name)
         if found is None:
             if wanted.clusters:
-                lines.append(f"{wanted}: does not exist yet")
+                unmet.append(Unmet(f"{wanted}: does not exist yet"))
             continue
         if not _is_processed(found) and wanted.clusters:
-            lines.append(f"{wanted}: still being processed by controllers")
+            unmet.append(Unmet(f"{wanted}: still being processed by controllers"))
             continue
         clusters = {name: (copy.replicas, copy.digest) for name, copy in member_objects_of(found, type_).items()}
         if clusters != wanted.clusters:
-            lines.append(f"{wanted}: {describe(wanted.clusters, clusters)}")
-    return lines
+            holds = sorted({held.hold for held in held_moves(found)})
+            if holds:
+                approve = " and ".join(f"fedctl approve {hold} --reason TEXT" for hold in holds)
+                unmet.append(Unmet(f"{wanted}: held by the guard; to let it go on: {approve}", is_held=True))
+            else:
+                unmet.append(Unmet(f"{wanted}: {describe(wanted.clusters, clusters)}"))
+    return unmet
 
 
 def _is_processed(found: dict[str, object]) -> bool:

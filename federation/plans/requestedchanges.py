@@ -5,7 +5,7 @@ cluster is hypothetical: its status is changed here, and a plan with it cannot b
 one option only, except that taints and labels of one cluster are merged into one edit.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -48,6 +48,15 @@ class ResolvedChanges:
 
 async def resolve_changes(host: Client, world: ObjectSet, requested: RequestedChanges) -> ResolvedChanges:
     """Return edits and changes; ConfigurationError names the option or document that is wrong."""
+    edits = await to_edits(host, world, requested)
+    created = created_namespaces(edits)
+    resolved = ResolvedChanges([await dry_run(host, edit, created) for edit in edits], edits)
+    _mark_unreachable(world, requested.down, resolved)
+    return resolved
+
+
+async def to_edits(host: Client, world: ObjectSet, requested: RequestedChanges) -> list[Edit]:
+    """Return the writes in their order; ConfigurationError names the option or document that is wrong."""
     kinds, types = ServedKinds(host), federated_types(world, [])
     edits = [await _from_document(kinds, document, requested.namespace) for document in requested.documents]
     edits += [await _from_replicas(host, kinds, types, text, requested.namespace) for text in requested.replicas]
@@ -56,10 +65,25 @@ async def resolve_changes(host: Client, world: ObjectSet, requested: RequestedCh
     edits += [*_cluster_edits(world, requested), *requested.edits]
     _reject_duplicates(edits)
     edits.sort(key=_rank)
-    created = created_namespaces(edits)
-    resolved = ResolvedChanges([await dry_run(host, edit, created) for edit in edits], edits)
-    _mark_unreachable(world, requested.down, resolved)
-    return resolved
+    return edits
+
+
+async def find_deletions(
+    host: Client, documents: Iterable[Document], namespace: str
+) -> tuple[list[str], list[Document]]:
+    """Return the objects of manifests as `RequestedChanges.deletions` have them, and manifests without an object."""
+    kinds = ServedKinds(host)
+    found: list[str] = []
+    absent: list[Document] = []
+    for document in documents:
+        manifest, metadata = document.manifest, document.manifest["metadata"]
+        resource = await kinds.of(manifest["apiVersion"], manifest["kind"])
+        where = str(metadata.get("namespace") or namespace) if resource is not None and resource.namespaced else ""
+        if resource is None or await get_or_none(host, resource, where, metadata["name"]) is None:
+            absent.append(document)
+            continue
+        found.append(f"{resource.group_resource}/{metadata['name']}{f'.{where}' if where else ''}")
+    return found, absent
 
 
 _ORDER = (

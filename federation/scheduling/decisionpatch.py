@@ -23,6 +23,7 @@ from federation.planning.federatedobject.placements import (
 )
 from federation.planning.federatedobject.schedulingfeedback import feedback_text
 from federation.planning.waves.waverules import has_waves
+from federation.scheduling.changenames import changes_annotation
 from federation.scheduling.engine import Placements
 from federation.scheduling.policyspec import Policy
 
@@ -63,6 +64,7 @@ def place(
     written |= migration_annotations(federated, federated_type, policy)
     written |= rollout_annotations(federated, policy)
     written |= failover_annotations(policy)
+    written |= changes_annotation(federated, policy)
     written[names.HANDED_STATE] = handed_entry(federated, current_clusters(federated, federated_type), placements)
     written[names.APPLIED_POLICY] = "/".join(filter(None, policy.ref))
     if is_moved:

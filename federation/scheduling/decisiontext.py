@@ -42,6 +42,7 @@ def input_facts(explanation: Mapping[str, Any]) -> list[Fact]:
         facts.append(("pods", _pods(pods, is_gang=bool(explanation.get("isGang")))))
     if because := explanation.get("because"):
         facts.append(("changed", describe_triggers(because)))
+    facts += [("change", f"{each['name']}, of {each['of']}") for each in explanation.get("changes") or ()]
     facts += [(measure, _cost(measure, cost)) for measure, cost in (explanation.get("costs") or {}).items()]
     for cluster, entry in (explanation.get("givesWay") or {}).items():
         facts.append(("gave way", f"in {cluster}: {to_count(entry['count'], 'replica')} to {entry['to']}"))

@@ -7,6 +7,8 @@ IGNORED_PLUGINS = "federation.kubeadmiral.io/ignored-plugins"
 """On a federated object: comma list of the webhook plugins that failed and that its last decision ignored."""
 REBALANCED = "federation.kubeadmiral.io/rebalanced"
 """On a federated object: the value of REBALANCE that the last complete decision has acted on."""
+DECIDED_CHANGES = "federation.kubeadmiral.io/decided-changes"
+"""On a federated object: JSON {object, policy}, the names of changes that its last decision knew."""
 
 # Reasons of the Scheduled condition; those of unsuccessful decisions are their outcomes (scheduling/engine.py)
 REASON_POLICY_NOT_FOUND = "PolicyNotFound"

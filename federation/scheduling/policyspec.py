@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from federation.api import names
 from federation.api.selectors import ClusterTerms, compile_cluster_terms
 from federation.apimachinery.hashing import fnv1_32
 from federation.apimachinery.selectors import Selector, SelectorError, compile_label_selector
@@ -24,6 +25,8 @@ from federation.scheduling.affinity.rules import WorkloadRule, compile_workload_
 from federation.scheduling.framework.policygroups import GroupUse, OrderedGroup
 from federation.scheduling.framework.types import ReplicasStrategy, SchedulingMode, Toleration
 
+CHANGE_LENGTH_MAX = 200
+"""Characters of the name of a change; the rest of a longer one is left out."""
 _NOT_CONTENT = frozenset(
     ("autoMigration", "preemption", "priority", "resourceSelectors", "rollout", "schedulingPriority")
 )
@@ -142,6 +145,8 @@ class Policy:
     """The annotation with its rollout rules, None without any."""
     gang: str = ""
     """Always, Never, or "" where the kind of an object says whether its pods start together."""
+    change: str = ""
+    """The name of the change that wrote it last, "" without one."""
 
     @property
     def follows_content(self) -> bool:
@@ -188,6 +193,7 @@ def compile_policy(source: Mapping[str, Any]) -> Policy:
         preempts=spec.get("preemption") != "Never",
         rollout=_rollout(ref, spec),
         gang=str(spec.get("gang") or ""),
+        change=str((metadata.get("annotations") or {}).get(names.CHANGE) or "")[:CHANGE_LENGTH_MAX],
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.tenants import ROLES, Tenants
@@ -96,10 +97,10 @@ PEN = {
         ("editor", {"documents": [document(SETTINGS, namespace="rival")]}, 403, "cannot get"),
         ("editor", {"replicas": ["deployment/vault=9"], "namespace": "rival"}, 403, "cannot get"),
         ("editor", {"deletions": ["deployment/vault.rival"]}, 403, "cannot get"),
-        ("editor", {"documents": [{"manifest": CLUSTER}]}, 403, "have no namespace"),
-        ("editor", {"documents": [{"manifest": PEN}]}, 403, "have no namespace"),
-        ("editor", {"deletions": ["federatedcluster/east"]}, 403, "have no namespace"),
-        ("editor", {"deletions": ["namespace/default"]}, 403, "have no namespace"),
+        ("editor", {"documents": [{"manifest": CLUSTER}]}, 403, "cannot get"),
+        ("editor", {"documents": [{"manifest": PEN}]}, 403, "cannot get"),
+        ("editor", {"deletions": ["federatedcluster/east"]}, 403, "cannot get"),
+        ("editor", {"deletions": ["namespace/default"]}, 403, "cannot get"),
         ("editor", {"documents": [document(SETTINGS, namespace="../kube-system")]}, 400, "metadata.namespace"),
         ("editor", {"documents": [document(SETTINGS, name="../../x")]}, 400, "metadata.name"),
         ("editor", {"documents": [{"manifest": {"kind": "List", "apiVersion": "v1", "items": [3]}}]}, 400, "mapping"),
@@ -208,3 +209,77 @@ async def test_a_plan_is_bounded(tmp_path: Path) -> None:
         assert (await plan(editor, WEB)).status_code == 200
         assert (await editor.get(PATH)).status_code in (403, 405)
         assert (await editor.post(f"{PATH}?dryRun=All", json={"documents": [WEB]})).status_code == 400
+
+
+def planning(*verbs: str, groups: Any = ("*",), resources: Any = ("*",)) -> Object:
+    return {"verbs": [*verbs, "plan"], "apiGroups": list(groups), "resources": list(resources)}
+
+
+async def test_the_verb_plan_allows_plans_and_no_write(tmp_path: Path) -> None:
+    async with hosted(tmp_path) as (world, host):
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        await world.settle()
+        await host.bind("reviewer", "view")
+        await host.grant("reviewer", planning())
+        reviewer = await host.client("reviewer")
+        answer = await plan(reviewer, document(a_deployment("new", replicas=3)), manifests=False, basis=True)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["objects"][0]["action"] == "create"
+        assert '"image"' not in answer.text
+        (gone,) = (await plan(reviewer, deletions=["deployment/web"])).json()["objects"]
+        assert (gone["action"], gone["lostAtWorst"]) == ("delete", 3)
+        # The same writes are refused, as dry runs, too.
+        new = a_deployment("new", replicas=3)
+        address = "/apis/apps/v1/namespaces/default/deployments"
+        refused = [
+            await reviewer.post(address, json=new),
+            await reviewer.post(f"{address}?dryRun=All", json=new),
+            await reviewer.patch(
+                f"{address}/web?fieldManager=x&dryRun=All",
+                json=new,
+                headers={"content-type": "application/merge-patch+json"},
+            ),
+            await reviewer.delete(f"{address}/web"),
+        ]
+        assert [each.status_code for each in refused] == [403] * 4
+        # What he may not read he may not plan: a plan would tell what is there.
+        own = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "own"}, "stringData": {"password": "new"}}
+        answer = await plan(reviewer, document(own))
+        assert (answer.status_code, "cannot get" in answer.text) == (403, True), answer.text
+        assert (await plan(reviewer, document(SETTINGS, namespace="rival"))).status_code == 403
+
+
+async def test_a_plan_sends_no_request_to_an_address_of_a_reviewer(tmp_path: Path) -> None:
+    async with hosted(tmp_path) as (_, host):
+        await host.grant("reviewer", planning("get", "list"), namespace="")
+        webhook = {
+            "apiVersion": CLUSTER["apiVersion"],
+            "kind": "SchedulerPluginWebhookConfiguration",
+            "metadata": {"name": "evil"},
+            "spec": {"urlPrefix": "http://127.0.0.1:1/", "filterPath": "/", "httpTimeout": "1s"},
+        }
+        answer = await plan(await host.client("reviewer"), {"manifest": webhook})
+        assert (answer.status_code, "cannot patch" in answer.text) == (403, True), answer.text
+
+
+async def test_the_basis_of_a_plan_shows_no_cluster_policy_or_object_that_is_not_the_users(tmp_path: Path) -> None:
+    async with hosted(tmp_path) as (world, host):
+        kinds = [{"apiVersion": kind, "kind": name} for kind, name in (("v1", "Secret"), ("apps/v1", "Deployment"))]
+        pen = {**PEN, "metadata": {"name": "hidden-policy"}, "spec": {**PEN["spec"], "resourceSelectors": kinds}}
+        await world.create(CLUSTER_PROPAGATION_POLICIES, pen)
+        web = a_deployment("web", replicas=3)
+        web["metadata"]["labels"] = {"kubeadmiral.io/cluster-propagation-policy-name": "hidden-policy"}
+        await host.bind("reviewer", "view")
+        await host.grant("reviewer", planning())
+        answer = await plan(await host.client("reviewer"), document(web), basis=True, manifests=False)
+        assert answer.status_code == 200, answer.text
+        basis = answer.json()["basis"]
+        assert {each["resource"]["plural"] for each in basis["seen"]} == {"deployments", "federatedobjects"}
+        assert basis["hidden"]
+        assert "clusters" not in basis
+        assert "hidden-policy" not in orjson.dumps(basis).decode()
+        # Who may list clusters sees them; an administrator sees everything.
+        await host.bind("admin", "cluster-admin", namespace="")
+        everything = (await plan(await host.client("admin"), document(web), basis=True)).json()["basis"]
+        assert set(everything["clusters"]) == {"east", "west"}
+        assert "hidden" not in everything

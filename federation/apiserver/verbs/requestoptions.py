@@ -100,6 +100,8 @@ class WriteOptions:
     """Collects admission's annotations for the request's audit event."""
     ignores_taken_name: bool = False
     """Whether a creation in a dry run only asks for validation and admission: neither the name nor quotas count."""
+    is_plan: bool = False
+    """Whether a dry run is for a plan: that the user may make it is known, also if it creates the object."""
 
 
 @dataclass(frozen=True, slots=True)

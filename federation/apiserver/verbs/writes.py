@@ -243,7 +243,7 @@ class Writer:
     def _check_may_create(self, info: KindInfo, namespace: str, name: str, options: WriteOptions) -> None:
         """Raise Forbidden when an update or apply would create an object that its user may not create."""
         user = options.user
-        if user is not None and user is not own_user:
+        if user is not None and user is not own_user and not options.is_plan:
             check_access(self._context, info, "create", namespace, name, user())
 
     def _annotate(self, info: KindInfo, obj: Object, old: Object | None, options: WriteOptions) -> None:

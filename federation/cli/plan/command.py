@@ -11,14 +11,14 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
-from federation.apimachinery.errors import ConfigurationError, FederationError, from_status
+from federation.apimachinery.errors import ConfigurationError, FederationError, Forbidden, from_status
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.webhookclient import WebhookClient
 from federation.cli.plan.output import print_plan
@@ -26,15 +26,24 @@ from federation.client.client import Client
 from federation.client.retryingwebhookclient import RetryingWebhookClient
 from federation.features.catalogue import spread_compiler
 from federation.plans.diffs import without_secrets
-from federation.plans.edits import Verb
+from federation.plans.documents import Document
+from federation.plans.edits import Verb, get_or_none
 from federation.plans.inventory import PlanForbidden, read_inventory
 from federation.plans.planfile import (
     PlanFile,
+    basis_from_json,
+    changed_since,
     read_plan_file,
     to_plan_file,
     write_plan_file,
 )
-from federation.plans.planner import Planner, check_and_apply, unmet_expectations
+from federation.plans.planner import (
+    Planner,
+    apply_if_valid,
+    check_and_apply,
+    reject_hypothetical,
+    unmet_expectations,
+)
 from federation.plans.plugincalls import RemoteCaller
 from federation.plans.requestedchanges import RequestedChanges, resolve_changes
 from federation.scheduling.framework.registry import load_plugins
@@ -208,20 +217,28 @@ async def plan_on_host(
     if requested.down or requested.taints or requested.labels or output.out is not None:
         options = "--cluster-down, --taint, --label-cluster and --out"
         raise ConfigurationError(f"{forbidden}; without {options} the host plans objects of your namespaces")
+    document = await request_plan(host, requested, explain=output.is_explained)
+    if document is None:
+        raise forbidden
+    return from_json(document)
+
+
+async def request_plan(host: Client, requested: RequestedChanges, **options: bool) -> dict[str, Any] | None:
+    """Return the plan that the host computes, as JSON; None if it computes none."""
     body = {
         "documents": [{"origin": each.origin[:_ORIGIN_MAX], "manifest": each.manifest} for each in requested.documents],
         "replicas": requested.replicas,
         "deletions": requested.deletions,
         "namespace": requested.namespace,
-        "explain": output.is_explained,
+        **options,
     }
     code, answer = await host.raw("POST", _PLAN_PATH, body=body, timeout_s=_PLAN_S)
     document = parse_object(answer)
     if code == 404:
-        raise forbidden
+        return None
     if code != 200 or document is None:
         raise from_status(document or {}, code)
-    return from_json(document)
+    return document
 
 
 def _print(result: Plan, output: OutputOptions, took: str, hypothetical: Sequence[str]) -> int:
@@ -253,7 +270,10 @@ async def apply_plan(context: KubeconfigContext, path: Path, *, wait: bool, time
     """Check that a saved plan is still valid, apply it, and wait for the members; return the exit code."""
     saved = read_plan_file(path)
     async with make_planner(context) as planner:
-        lines = await check_and_apply(planner, saved)
+        try:
+            lines = await check_and_apply(planner, saved)
+        except PlanForbidden as error:
+            lines = await _check_on_host(planner.host, saved, error)
         if lines:
             print("\n".join(lines))
             return 1
@@ -262,18 +282,47 @@ async def apply_plan(context: KubeconfigContext, path: Path, *, wait: bool, time
         return await wait_as_planned(planner, saved, timeout_s) if wait else 0
 
 
+async def _check_on_host(host: Client, saved: PlanFile, forbidden: PlanForbidden) -> list[str]:
+    """Let the host compute the plan again, and apply it if it is still valid; return the differences."""
+    reject_hypothetical(saved)
+    documents = [Document(edit.origin, edit.body) for edit in saved.edits if edit.verb is Verb.APPLY]
+    deletions = [
+        f"{edit.resource.group_resource}/{edit.name}{f'.{edit.namespace}' if edit.namespace else ''}"
+        for edit in saved.edits
+        if edit.verb is Verb.DELETE
+    ]
+    if len(documents) + len(deletions) < len(saved.edits):
+        raise forbidden
+    befores = [await get_or_none(host, edit.resource, edit.namespace, edit.name) for edit in saved.edits]
+    answer = await request_plan(
+        host, RequestedChanges(documents, deletions=deletions), explain=False, manifests=False, basis=True
+    )
+    if answer is None:
+        raise forbidden
+    now = basis_from_json(answer["basis"], saved.edits)
+    if changed := changed_since(now, saved.edits, befores):
+        return [*changed, "nothing was applied; make the plan again"]
+    return await apply_if_valid(host, saved, now, befores)
+
+
 _DONE = {Verb.APPLY: "applied", Verb.MERGE: "changed", Verb.DELETE: "deleted"}
 
 
 async def wait_as_planned(planner: Planner, saved: PlanFile, timeout_s: float) -> int:
     """Wait until the members match the plan, and print whether they do; return 1 if not."""
     deadline_s = planner.clock.monotonic() + timeout_s
-    while lines := await unmet_expectations(planner.host, saved.expected):
-        if planner.clock.monotonic() > deadline_s:
-            print("\n".join(lines))
-            print(f"members do not match the plan after {timeout_s:g} s")
-            return 1
-        await asyncio.sleep(_POLL_S)
+    try:
+        while unmet := await unmet_expectations(planner.host, saved.expected):
+            is_late = planner.clock.monotonic() > deadline_s
+            if is_late or all(each.is_held for each in unmet):
+                print("\n".join(each.text for each in unmet))
+                if is_late:
+                    print(f"members do not match the plan after {timeout_s:g} s")
+                return 1
+            await asyncio.sleep(_POLL_S)
+    except Forbidden:
+        print("applied; whether the members are as planned, `fedctl why` shows")
+        return 0
     more = len(saved.expected) - _NAMED_MAX
     named = "; ".join(map(str, saved.expected[:_NAMED_MAX])) + (f" and {more} more" if more > 0 else "")
     print(f"as planned: {named}" if named else "as planned: no member had to change")

@@ -29,6 +29,7 @@ from federation.scheduling.attempt import (
     start_attempt,
     tolerated_until,
 )
+from federation.scheduling.changenames import causing_changes
 from federation.scheduling.decisioninputs import inputs_of, object_hash
 from federation.scheduling.divisibility import duplicate_reason, with_divided_kind
 from federation.scheduling.engine import Decision, Engine
@@ -177,6 +178,8 @@ class Decider:
             assumed=due.unit.assumed,
         )
         head = context.head(because=due.comparison.changed, inputs=inputs)
+        if changes := causing_changes(context.federated, due.policy, due.comparison.changed):
+            head["changes"] = changes
         if duplicated := duplicate_reason(context.attempt, due):
             head["copiedBecause"] = duplicated
         if gives_way := yields_from((context.federated["metadata"].get("annotations") or {}).get(names.GIVES_WAY)):

@@ -17,6 +17,7 @@ from federation.controllers.schedule.names import EVENT_UNDO_REFUSED
 from federation.guard.moveguard import MoveGuard
 from federation.planning.failover.tolerance import fixed_volumes_of
 from federation.planning.federatedobject.placements import effective_placement, placement_of
+from federation.planning.guard.causes import Mover, causes_of_move
 from federation.planning.guard.ledger import Cause, GuardOptions, Permit
 from federation.planning.guard.losses import Blame, blame, held_placement, is_word_of_user, lost_clusters
 from federation.planning.guard.record import held_move
@@ -143,21 +144,22 @@ class Guard:
     ) -> Mapping[Cause, int]:
         """Return the number of objects by cause, in the order in which one of them is named."""
         ref, type_, profile = due.policy.ref, context.attempt.federated_type, due.policy.profile
-        sizes: dict[Cause, int] = {}
-        if Blame.POLICY in blamed:
-            kind = "PropagationPolicy" if ref.namespace else "ClusterPropagationPolicy"
-            sizes[Cause(kind, ref.namespace, ref.name)] = self._cache.count_bound_to(ref)
-            if namespace := context.key.namespace:
-                # Many policies with a few objects each: one release of a tenant may change all of them.
-                sizes[Cause("Namespace", "", namespace)] = len(self._objects.keys_by_index(_BY_NAMESPACE, namespace))
-        if Blame.PROFILE in blamed:
-            sizes[Cause("SchedulingProfile", "", profile or "default")] = len(self._cache.using_profile(profile))
-        if Blame.TYPE in blamed:
-            sizes[Cause("FederatedTypeConfig", "", type_.name)] = len(self._objects.keys_of_type(type_))
-        if Blame.CLUSTERS in blamed:
-            for cluster in sorted(lost):
-                sizes[Cause("FederatedCluster", "", cluster)] = len(self._objects.keys_by_index(BY_CLUSTER, cluster))
-        return sizes
+        mover = Mover(ref.namespace, ref.name, profile, type_.name, context.key.namespace)
+        return {cause: self._size(cause, context, due) for cause in causes_of_move(blamed, mover, lost)}
+
+    def _size(self, cause: Cause, context: AttemptContext, due: Due) -> int:
+        """Return how many objects there are of a cause."""
+        match cause.kind:
+            case "Namespace":
+                return len(self._objects.keys_by_index(_BY_NAMESPACE, cause.name))
+            case "SchedulingProfile":
+                return len(self._cache.using_profile(due.policy.profile))
+            case "FederatedTypeConfig":
+                return len(self._objects.keys_of_type(context.attempt.federated_type))
+            case "FederatedCluster":
+                return len(self._objects.keys_by_index(BY_CLUSTER, cause.name))
+            case _:
+                return self._cache.count_bound_to(due.policy.ref)
 
 
 def _placed_in_namespace(federated: Object) -> tuple[str, ...]:

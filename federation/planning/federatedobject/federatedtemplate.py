@@ -39,6 +39,7 @@ FEDERATED_ANNOTATIONS = frozenset(
         names.PURGE,
         names.REBALANCE,
         names.RUN_AGAIN,
+        names.CHANGE,
         names.GANG,
         names.WRITTEN_ALLOCATIONS,
         names.AUTHORS,

@@ -63,6 +63,11 @@ class Strategy:
         return Strategy("25%", "25%").limits(replicas) if self.recreates else self.limits(replicas)
 
 
+def has_strategy(resource: Resource) -> bool:
+    """Return whether the kind replaces its pods within limits."""
+    return resource in _ROLLING
+
+
 def strategy_of(resource: Resource, workload: Mapping[str, Any]) -> Strategy:
     """Return the strategy of a Deployment, StatefulSet, DaemonSet or CloneSet."""
     rolling = dotpaths.get(workload, _ROLLING[resource])
@@ -86,7 +91,7 @@ def within(strategy: Strategy, replicas: int, unavailable_max: int) -> Strategy:
 
 def can_surge(resource: Resource, workload: Mapping[str, Any], replicas: int) -> bool:
     """Return whether replicas of the workload that move are replaced before they are removed."""
-    return resource in _ROLLING and strategy_of(resource, workload).budget(replicas).surge > 0
+    return has_strategy(resource) and strategy_of(resource, workload).budget(replicas).surge > 0
 
 
 def with_limits(resource: Resource, workload: Object, limits: Limits) -> Object:

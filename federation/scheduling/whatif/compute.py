@@ -22,8 +22,10 @@ from federation.api.resources import (
 )
 from federation.apimachinery.resources import NAMESPACES, Resource
 from federation.planning.federatedobject import builder, eligibility, naming, pendingcontrollers
+from federation.planning.guard.ledger import GuardOptions
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.policymatching import idle_controllers, subject_of_federated
+from federation.planning.rendering.memberobject import divided_replicas
 from federation.planning.rendering.retention import is_replicas_retained
 from federation.scheduling.attempt import Deferred, Due, Skipped, Unschedulable
 from federation.scheduling.divisibility import duplicate_reason
@@ -34,7 +36,9 @@ from federation.scheduling.framework.types import Exchange, SchedulingMode
 from federation.scheduling.podrequest import request_of
 from federation.scheduling.snapshot import Snapshot, to_cluster
 from federation.scheduling.whatif.affected import affected_objects
+from federation.scheduling.whatif.consequences import costs_of, lost_at_worst
 from federation.scheduling.whatif.followerchanges import FollowerChanges
+from federation.scheduling.whatif.guardforecast import GuardForecast
 from federation.scheduling.whatif.pipelinerun import PipelineRun, reason_of, resume_pipeline, run_pipeline
 from federation.scheduling.whatif.planresult import (
     Action,
@@ -42,6 +46,7 @@ from federation.scheduling.whatif.planresult import (
     MemberObject,
     ObjectPlan,
     Plan,
+    PlannedHold,
     StrandedCluster,
 )
 from federation.scheduling.whatif.rendered import member_objects_of, to_rows, to_waves, unplaced_of
@@ -82,12 +87,13 @@ def compute(
     now: datetime,
     is_explained: bool = False,
     is_everything: bool = False,
+    guard: GuardOptions | None = None,
 ) -> Exchange[Plan]:
     """Return the effect of the changes on the objects.
 
     `installed` are the plugins besides the webhooks among the objects; `spreads` reads WorkloadSpreads.
     With `is_everything` all objects are computed, not only the affected ones. Explanations are large; `is_explained`
-    adds them.
+    adds them. `guard` are the limits of the guard, whose holds are foreseen.
     """
     changed = list(changes)
     after = before.with_changes(changed)
@@ -121,7 +127,23 @@ def compute(
         cluster_resources=_cluster_resources(state.clusters.snapshot(), reported),
         stranded=_stranded(after, changed, state, reported),
         problems=problems,
+        holds=[] if guard is None else _holds(runs, before, after, state, guard, now),
     )
+
+
+def _holds(
+    runs: Mapping[tuple[str, str], PipelineRun | None],
+    before: ObjectSet,
+    after: ObjectSet,
+    state: CompiledState,
+    guard: GuardOptions,
+    now: datetime,
+) -> list[PlannedHold]:
+    forecast = GuardForecast(before, after, state, guard, now)
+    for key, run in runs.items():
+        if run is not None:
+            forecast.add(key, run)
+    return forecast.holds()
 
 
 def _run_partners(
@@ -258,6 +280,8 @@ def _plan(
     template = (either.get("spec") or {}).get("template") or {}
     metadata = either.get("metadata") or {}
     action = _action(old, new, has_changed=any(row.is_changed for row in rows), is_gone=run is None)
+    waves = to_waves(after, rows, state.cluster_objects)
+    is_divided = all(divided_replicas(side, type_) for side in (before, after) if side is not None)
     return ObjectPlan(
         type_.resource,
         str(metadata.get("namespace") or ""),
@@ -271,9 +295,12 @@ def _plan(
         reason=_reason(action, run, is_named=subject.is_named),
         problems=[*subject.problems, *(run.problems if run is not None else ())],
         federated_name=str(metadata.get("name") or ""),
-        waves=to_waves(after, rows, state.cluster_objects),
+        waves=[(wave, clusters) for wave, clusters, _ in waves],
         based_on=_based_on(run, state) if run is not None else (),
         explanation=_explanation(run) if is_explained and run is not None else None,
+        lost=lost_at_worst(type_.resource, rows, [wave[:2] for wave in waves], is_divided=is_divided),
+        costs=costs_of(rows, state.clusters.snapshot().by_name, type_) if action is not Action.NONE else {},
+        approvals=[wave for wave, _, needs_approval in waves if needs_approval],
     )
 
 

@@ -5,7 +5,7 @@ A `MemberPlan` is one object in one cluster, with the manifests that sync would 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -61,6 +61,15 @@ class MemberPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """An amount per hour before and after: a price, or grams of CO2e. `unknown` are clusters without a rate."""
+
+    before: float
+    after: float
+    unknown: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ObjectPlan:
     """One source object. `unplaced` and `unplaced_before` are replicas without a cluster after and before the changes.
 
@@ -85,6 +94,12 @@ class ObjectPlan:
     explanation: Mapping[str, Any] | None = None
     based_on: Sequence[tuple[Resource, str, str]] = ()
     """Policies and profile that the result depends on (kind, namespace, name), including missing ones."""
+    lost: int = 0
+    """Replicas that may be missing at worst while the change is carried out, and those that it removes for good."""
+    costs: Mapping[str, Cost] = field(default_factory=dict)
+    """The costs of its replicas per hour, by measure."""
+    approvals: Sequence[str] = ()
+    """The waves that wait for an approval before they start."""
 
     @property
     def target(self) -> str:
@@ -118,14 +133,34 @@ class StrandedCluster:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedHold:
+    """Moves that the guard would hold until an approval: federated objects (namespace, name) that move for one cause.
+
+    `counted` of the cause's `size` objects move within the window, and `allowed` may. `volumes` do not move with the
+    objects, which are held for that alone; "" without any.
+    """
+
+    cause: str
+    objects: Sequence[tuple[str, str]]
+    volumes: str = ""
+    counted: int = 0
+    size: int = 0
+    allowed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """The whole result. `objects` are those with a change or a problem; `examined` counts all that were computed."""
+    """The whole result. `objects` are those with a change or a problem; `examined` counts all that were computed.
+
+    `holds` is empty when the guard's limits are not known.
+    """
 
     objects: Sequence[ObjectPlan]
     examined: int = 0
     cluster_resources: Sequence[ClusterResource] = ()
     stranded: Sequence[StrandedCluster] = ()
     problems: Sequence[str] = ()
+    holds: Sequence[PlannedHold] = ()
 
     @property
     def changed(self) -> list[ObjectPlan]:
@@ -173,6 +208,7 @@ def to_json(plan: Plan) -> dict[str, Any]:
             {"cluster": entry.cluster, "objects": entry.objects, "replicas": entry.replicas} for entry in plan.stranded
         ],
         "problems": list(plan.problems),
+        "holds": [_hold(hold) for hold in plan.holds],
     }
 
 
@@ -182,6 +218,7 @@ def from_json(document: Mapping[str, Any]) -> Plan:
         [_to_object(obj) for obj in document["objects"]],
         examined=int(document["summary"]["lookedAt"]),
         problems=list(document["problems"]),
+        holds=[_to_hold(hold) for hold in document.get("holds") or ()],
     )
 
 
@@ -199,9 +236,22 @@ def _to_object(obj: Mapping[str, Any]) -> ObjectPlan:
         is_stuck=bool(obj.get("isStuck")),
         reason=str(obj["reason"]),
         problems=list(obj["problems"]),
+        federated_name=str(obj.get("federatedName") or ""),
         waves=[(wave["name"], wave["clusters"]) for wave in obj.get("waves") or ()],
         explanation=obj.get("explanation"),
+        lost=int(obj.get("lostAtWorst") or 0),
+        costs={
+            measure: Cost(cost["before"], cost["after"], cost.get("unknown") or ())
+            for measure, cost in (obj.get("costs") or {}).items()
+        },
+        approvals=obj.get("approvals") or (),
     )
+
+
+def _to_hold(hold: Mapping[str, Any]) -> PlannedHold:
+    objects = [(str(each["namespace"]), str(each["federatedName"])) for each in hold["objects"]]
+    counts = (int(hold[key]) for key in ("counted", "size", "allowed"))
+    return PlannedHold(str(hold["cause"]), objects, str(hold.get("volumes") or ""), *counts)
 
 
 def _to_row(row: Mapping[str, Any]) -> MemberPlan:
@@ -231,12 +281,47 @@ def _object(obj: ObjectPlan) -> dict[str, Any]:
         "waiting": obj.waiting,
         "isStuck": obj.is_stuck,
         "clusters": [_row(row) for row in obj.rows],
+        "federatedName": obj.federated_name,
+        "lostAtWorst": obj.lost,
     }
+    if obj.costs:
+        content["costs"] = costs_to_json(obj.costs)
+    if obj.approvals:
+        content["approvals"] = list(obj.approvals)
     if obj.waves:
         content["waves"] = [{"name": name, "clusters": list(clusters)} for name, clusters in obj.waves]
     if obj.explanation is not None:
         content["explanation"] = obj.explanation
     return content
+
+
+def costs_to_json(costs: Mapping[str, Cost]) -> dict[str, Any]:
+    """Return costs as JSON values."""
+    return {
+        measure: {"before": cost.before, "after": cost.after, **({"unknown": cost.unknown} if cost.unknown else {})}
+        for measure, cost in costs.items()
+    }
+
+
+def total_costs(objects: Iterable[ObjectPlan]) -> dict[str, Cost]:
+    """Return what the objects cost together, by measure."""
+    found: dict[str, Cost] = {}
+    for measure, cost in (entry for obj in objects for entry in obj.costs.items()):
+        known = found.get(measure, Cost(0, 0))
+        unknown = tuple(sorted({*known.unknown, *cost.unknown}))
+        found[measure] = Cost(known.before + cost.before, known.after + cost.after, unknown)
+    return found
+
+
+def _hold(hold: PlannedHold) -> dict[str, Any]:
+    return {
+        "cause": hold.cause,
+        "objects": [{"namespace": namespace, "federatedName": name} for namespace, name in hold.objects],
+        "volumes": hold.volumes,
+        "counted": hold.counted,
+        "size": hold.size,
+        "allowed": hold.allowed,
+    }
 
 
 def _row(row: MemberPlan) -> dict[str, Any]:

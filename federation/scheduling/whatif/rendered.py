@@ -82,10 +82,10 @@ def to_rows(
 
 def to_waves(
     federated: Mapping[str, Any] | None, rows: Sequence[MemberPlan], clusters: Mapping[str, Mapping[str, Any]]
-) -> list[tuple[str, list[str]]]:
-    """Return the waves in which the clusters of the rows get a new pod template; [] if the policies have no waves.
+) -> list[tuple[str, list[str], bool]]:
+    """Return the waves in which the clusters of the rows get a new pod template, and whether each needs an approval.
 
-    A wave without clusters waits for an approval.
+    [] if the policies have no waves. A wave without clusters waits for an approval.
     """
     rules = find_rules(federated) if federated is not None else None
     if rules is None:
@@ -98,7 +98,9 @@ def to_waves(
         present[row.cluster] = (clusters.get(row.cluster) or {"metadata": {}})["metadata"].get("labels") or {}
         if template_revision(row.before.manifest) != template_revision(row.after.manifest):
             changed.append(row.cluster)
-    return divide_into_waves(rules, {name: present[name] for name in changed}, present)
+    paused = {wave.name for wave in rules.waves if wave.is_paused}
+    divided = divide_into_waves(rules, {name: present[name] for name in changed}, present)
+    return [(wave, found, wave in paused or not found) for wave, found in divided]
 
 
 def _note(cluster: Mapping[str, Any] | None) -> str:

@@ -153,7 +153,7 @@ async def _act(page: Page, form: Form) -> str | Mapping[str, Any]:
     async with page.planners.of(host, page.user) as planner:
         preview = await foresee(planner, edit, is_planned=action.is_planned)
         if is_to_apply and preview.fingerprint == form.get("fingerprint"):
-            await apply_edits(host, [edit], [preview.change])
+            await apply_edits(host, [edit], [preview.change.before])
             return ("/ui/objects" if action.verb == "delete" else back_to(subject)) + f"?done={action.name}"
     lines = object_diff(preview.change.before, preview.change.after)
     return {

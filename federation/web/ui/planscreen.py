@@ -55,7 +55,7 @@ async def _submit(page: Page, form: Mapping[str, str]) -> Mapping[str, Any]:
         forecast = await planner.forecast(requested)
         is_to_apply = form.get("step") == "apply"
         if is_to_apply and forecast.fingerprint == form.get("fingerprint"):
-            await apply_edits(host, forecast.resolved.edits, forecast.resolved.changes)
+            await apply_edits(host, forecast.resolved.edits, [each.before for each in forecast.resolved.changes])
             return {"applied": list(map(str, forecast.resolved.edits)), "form": {}}
     problem = "Nothing was applied: this is no longer the plan that you saw. Look at it again." if is_to_apply else ""
     return {"problem": problem, **to_view(forecast)}

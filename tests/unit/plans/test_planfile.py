@@ -44,7 +44,8 @@ def differences_after(saved: PlanFile, world: ObjectSet, *more: ObjectChange) ->
     def find(resource: Resource, namespace: str, name: str) -> Object | None:
         return now.get(resource, namespace, name)
 
-    return differences(saved, find, now, plan(now, change(now, PROPAGATION_POLICIES, HEAVY)))
+    made = change(now, PROPAGATION_POLICIES, HEAVY)
+    return differences(saved, to_plan_file(plan(now, made), now, [EDIT], [made], []), find)
 
 
 def test_a_written_plan_file_is_read_back_and_valid(tmp_path: Path) -> None:
@@ -68,7 +69,7 @@ def test_each_change_of_an_observed_object_is_reported() -> None:
     world = world_of("east", "west")
     saved = saved_plan(world)
     labelled = change(world, FEDERATED_CLUSTERS, with_label(a_cluster("east"), "tier", "gold"))
-    assert differences_after(saved, world, labelled) == ["FederatedCluster east has changed"]
+    assert differences_after(saved, world, labelled) == ["east got the label tier=gold since"]
     come = change(world, FEDERATED_CLUSTERS, a_cluster("north"))
     assert differences_after(saved, world, come) == ["FederatedCluster north was added"]
     gone = ObjectChange(FEDERATED_CLUSTERS, "", "west", a_cluster("west"), None)
@@ -102,11 +103,9 @@ def test_an_object_created_meanwhile_is_reported() -> None:
     world = world_of("east", "west")
     new = ObjectChange(DEPLOYMENTS, "default", "new", None, a_source("new"))
     saved = to_plan_file(plan(world, new), world, [], [new], [])
-
-    def find(resource: Resource, namespace: str, name: str) -> Object | None:
-        return a_source("new") if resource == DEPLOYMENTS else world.get(resource, namespace, name)
-
-    assert differences(saved, find, world, plan(world, new)) == ["Deployment new in default exists now"]
+    now = ObjectChange(DEPLOYMENTS, "default", "new", a_source("new"), a_source("new"))
+    found = to_plan_file(plan(world, new), world, [], [now], [])
+    assert differences(saved, found, world.get) == ["Deployment new in default exists now"]
 
 
 @pytest.mark.parametrize(
