@@ -37,7 +37,8 @@ from federation.apimachinery.memory import tune_collector
 from federation.planning.federatedobject import pendingcontrollers
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.assumedreplicas import AssumeCache
-from federation.scheduling.attempt import Due, assess, assume, placement_patch, start_attempt
+from federation.scheduling.attempt import Due, assess, assume, start_attempt
+from federation.scheduling.attemptpatches import placement_patch
 from federation.scheduling.decisioninputs import inputs_of
 from federation.scheduling.decisionpatch import describe_move
 from federation.scheduling.engine import Engine

@@ -297,6 +297,7 @@ REASON_CLUSTERS_DO_NOT_ANSWER = "ClustersDoNotAnswer"
 REASON_SCHEDULED = "Scheduled"
 REASON_NO_POLICY = "NoPolicy"
 REASON_HELD = "Held"
+REASON_QUEUED = "Queued"
 
 # Conditions of autoscalers
 ABLE_TO_SCALE = "AbleToScale"

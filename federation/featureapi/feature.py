@@ -40,6 +40,8 @@ class Loop(Protocol):
 class Rights:
     """The rights that the roles of the host give for the kinds of a feature; `admin` includes `edit`."""
 
+    read: Sequence[Resource] = ()
+    """Kinds that `view` reads, and that only administrators of the fleet write."""
     written: Sequence[Resource] = ()
     """Kinds that `view` reads and `edit` writes."""
     written_unread: Sequence[Resource] = ()

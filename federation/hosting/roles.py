@@ -49,6 +49,7 @@ def _rules(verbs: list[str], resources: Iterable[Resource]) -> Iterator[dict[str
 
 
 _OF_FEATURES = list(chain.from_iterable(feature.rights.written for feature in FEATURES))
+_READ_ONLY = list(chain.from_iterable(feature.rights.read for feature in FEATURES))
 _SECRET = list(chain.from_iterable(feature.rights.written_unread for feature in FEATURES))
 
 HOST_RBAC = RBACOptions(
@@ -57,7 +58,7 @@ HOST_RBAC = RBACOptions(
             {"verbs": _READ, "apiGroups": [CORE_GROUP], "resources": [*_WRITTEN, *_STEERED, *_LIMITS]},
             {"verbs": _READ, "apiGroups": [KRUISE_GROUP], "resources": _WORKLOADS},
             {"verbs": ["get", "list"], "apiGroups": [POD_METRICS.group], "resources": [POD_METRICS.plural]},
-            *_rules(_READ, _OF_FEATURES),
+            *_rules(_READ, [*_READ_ONLY, *_OF_FEATURES]),
         ],
         "edit": [
             {"verbs": _WRITE, "apiGroups": [CORE_GROUP], "resources": _WRITTEN},

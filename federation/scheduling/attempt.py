@@ -17,19 +17,24 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.finished import has_finished_everywhere
-from federation.planning.federatedobject.placements import Part, current_clusters
-from federation.planning.placement.subsetquotas import Counts
-from federation.scheduling import decisionpatch
+from federation.planning.federatedobject.placements import current_clusters
 from federation.scheduling.affinity.index import WorkloadIndex
 from federation.scheduling.affinity.relations import partners_away, with_relations
 from federation.scheduling.annotationoverrides import overrides_from_annotations
 from federation.scheduling.annotationswitch import AnnotationPolicy, with_allowed_annotations
 from federation.scheduling.assumedreplicas import AssumeCache
-from federation.scheduling.engine import Decision, Placements
+from federation.scheduling.engine import Decision
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.types import Assumed, SchedulingMode, SchedulingUnit, Taint, Toleration
+from federation.scheduling.jobqueues import (
+    QueueIndex,
+    admission_of,
+    must_leave,
+    waiting_message,
+    within_admission,
+)
 from federation.scheduling.movecauses import NO_CAUSE, QuietCauses, quiet_causes, with_causes
-from federation.scheduling.names import IGNORED_PLUGINS, REASON_POLICY_NOT_FOUND, REASON_PROFILE_NOT_FOUND, REBALANCED
+from federation.scheduling.names import IGNORED_PLUGINS, REASON_POLICY_NOT_FOUND, REASON_PROFILE_NOT_FOUND
 from federation.scheduling.podrequest import has_pods, request_of
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, PolicyRef
@@ -49,7 +54,7 @@ from federation.scheduling.triggers import (
 )
 from federation.scheduling.unit import build_unit
 from federation.scheduling.usermigration import MigrationError, applied_annotation
-from federation.scheduling.workloadspreads import SpreadIndex, to_annotation
+from federation.scheduling.workloadspreads import SpreadIndex
 
 _SUMMARY_LENGTH_MAX = 512
 Annotations = dict[str, str | None]
@@ -76,6 +81,7 @@ class AttemptInputs(Protocol):
     spreads: SpreadIndex
     quotas: QuotaLedger
     workloads: WorkloadIndex
+    queues: QueueIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +163,14 @@ class Skipped:
     message: str
 
 
-Assessment = Due | Deferred | Unschedulable | Skipped
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """The object has to leave its clusters, and waits in its JobQueue."""
+
+    message: str
+
+
+Assessment = Due | Deferred | Unschedulable | Skipped | Withdrawn
 
 
 def start_attempt(
@@ -189,25 +202,23 @@ def assess(
     """Return whether the object is to be scheduled at `now`, and the inputs of the decision.
 
     `is_unschedulable`: its last decision was unsuccessful. `can_place_more`: it left replicas unplaced, or in a group
-    from which they may return, and its queueing hint has matched since. `is_plugin_back`: it ignored a plugin that may
-    be available now. `homes`: clusters that replicas left when they were lost, and may return to. `completes`: its
-    placement lacks clusters that were not healthy and are stable now. `assumed`: replicas that no report shows yet.
+    from which they may return, and its queueing hint has matched since. `is_plugin_back`: a plugin that it ignored may
+    be back. `homes`: clusters that replicas left when they were lost, and may return to. `completes`: its placement
+    lacks clusters that were unhealthy and are stable now. `assumed`: replicas that no report shows yet.
     """
     present = attempt.federated["metadata"].get("annotations") or {}
     if present.get(names.NO_SCHEDULING):
         return Skipped(f"it has the annotation {names.NO_SCHEDULING}")
     if attempt.policy is None:
         return _without_policy(attempt)
-    policy = attempt.policy
-    profile = inputs.profiles.get(policy.profile, policy.strategy)
+    policy, profile = attempt.policy, inputs.profiles.get(attempt.policy.profile, attempt.policy.strategy)
     if profile is None:
-        message = f"SchedulingProfile {policy.profile} of {attempt.ref} does not exist"
-        return Unschedulable(REASON_PROFILE_NOT_FOUND, message)
+        return _without_profile(attempt, policy.profile)
     annotated = _with_annotations(attempt.federated, attempt.annotations)
     federated, ignored = with_allowed_annotations(annotated, inputs.annotation_policy)
     template, chosen = federated["spec"]["template"], options or UnitOptions()
     type_, request = attempt.federated_type, request_of(template, attempt.federated_type)
-    spread = inputs.spreads.find(federated)
+    spread, before = inputs.spreads.find(federated), present.get(names.SCHEDULING_TRIGGERS)
     ended = _ended_tolerations(federated, policy, snapshot, now, chosen)
     workload = to_workload(federated, type_, policy) if inputs.workloads.is_active else None
     triggers = inputs.triggers.triggers(
@@ -219,18 +230,19 @@ def assess(
             profile_hash=inputs.profiles.hash(policy.profile),
             plugin_fields_hash=inputs.profiles.plugin_fields_hash(policy.profile, template),
             spread_hash=spread.hash(template, type_.replicas(template) or 0, snapshot) if spread is not None else "",
-            ended_tolerations=_relevant_ends(attempt, ended, present.get(names.SCHEDULING_TRIGGERS)),
+            ended_tolerations=_relevant_ends(attempt, ended, before),
             partners_away=partners_away(inputs.workloads, workload, attempt.current(), snapshot.by_name),
         ),
         snapshot,
     )
-    comparison = compare_triggers(
-        present.get(names.SCHEDULING_TRIGGERS), triggers, policy, is_plugin_back=is_plugin_back
-    )
+    comparison = compare_triggers(before, triggers, policy, is_plugin_back=is_plugin_back)
     if has_finished_everywhere(attempt.federated) and not may_concern_finished(comparison.changed):
         return Deferred(_finished(comparison))
+    queue, waits = _queue_of(attempt, inputs)
     quiet = NO_CAUSE
-    if not (comparison.is_due or is_unschedulable):
+    if waits is not None:
+        return waits
+    if not (comparison.is_due or is_unschedulable or (queue and not attempt.current())):
         goes_back = attempt.may_go_back()
         quiet = quiet_causes(comparison.changed, can_place_more, not goes_back, homes=homes, completes=completes)
         if not any(quiet):
@@ -246,12 +258,25 @@ def assess(
         spread=spread,
         default_toleration_s=chosen.toleration_s,
         ended=ended,
+        is_queued=bool(queue),
     )
+    unit = within_admission(unit, admission_of(attempt.federated) if queue else None)
     unit = with_relations(inputs.workloads, workload, unit, snapshot.by_name)
-    unit = with_causes(unit, policy, comparison, present, quiet)
-    unit = _with_quota(unit, federated, type_, inputs, snapshot)
+    unit = _with_quota(with_causes(unit, policy, comparison, present, quiet), federated, type_, inputs, snapshot)
     divides = _divides(policy, federated)
     return Due(unit, profile, policy, triggers.text, comparison, ignored, divides, spread is not None, quiet)
+
+
+def _queue_of(attempt: SchedulingAttempt, inputs: AttemptInputs) -> tuple[str, Assessment | None]:
+    """Return the name of the object's JobQueue, and the assessment if it waits there."""
+    queue = inputs.queues.queue_of(attempt.federated, attempt.federated_type)
+    if not queue:
+        return "", None
+    admission, is_placed = admission_of(attempt.federated), bool(attempt.current())
+    message = waiting_message(queue, admission)
+    if message and must_leave(admission, is_placed=is_placed):
+        return queue, Withdrawn(message)
+    return queue, Unschedulable(names.REASON_QUEUED, message) if message and not is_placed else None
 
 
 def _with_quota(
@@ -312,84 +337,9 @@ def _relevant_ends(attempt: SchedulingAttempt, ended: Mapping[str, Taint], old_t
     return sorted(ended.keys() & (attempt.current().keys() | clusters_left(old_triggers)))
 
 
-def placement_patch(
-    attempt: SchedulingAttempt,
-    due: Due,
-    placements: Placements,
-    reason: str,
-    without: Sequence[str] = (),
-    *,
-    guarded: Annotations | None = None,
-    quotas: Mapping[str, Counts] | None = None,
-    is_held: bool = False,
-    awaited: str = "",
-    is_partial: bool = False,
-) -> tuple[Part | None, bool]:
-    """Return the patch that writes a decision, and whether clusters or replicas change.
-
-    `reason` is the decision's; `without` are the unavailable plugins that were ignored. `guarded` are annotations of
-    the guard, `quotas` those that were planned for the subsets of a WorkloadSpread. `is_held`: the guard holds the
-    decision, and `placements` are written instead. `awaited` is a controller that must act on a changed
-    decision before those of the type's pipeline. `is_partial`: some of its moves wait.
-    """
-    is_partial = is_partial or due.quiet.only_adds or bool(due.quiet.homes) or is_held
-    decided: Annotations = {
-        names.SCHEDULING_DEFERRED_REASONS: due.comparison.deferred_reasons or None,
-        names.SCHEDULING_SUMMARY: reason if len(reason) <= _SUMMARY_LENGTH_MAX else f"{reason[:_SUMMARY_LENGTH_MAX]}…",
-    }
-    # A decision that only adds replicas leaves the stored triggers: changes that the policy defers are still pending.
-    # So does one that is held: the object stays due until it is approved, or until nothing would move any more.
-    if not is_partial:
-        asked = (attempt.federated["metadata"].get("annotations") or {}).get(names.REBALANCE)
-        decided |= {names.SCHEDULING_TRIGGERS: due.triggers, names.SCHEDULING_DEFERRED_REASONS: None}
-        decided |= {REBALANCED: asked}
-    if not is_held:
-        counts = {cluster: count or 0 for cluster, count in placements.items()}
-        decided[names.WORKLOAD_SPREAD] = to_annotation(due.unit.workload_spread, counts, quotas or {})
-    if without or not is_partial:
-        decided[IGNORED_PLUGINS] = ",".join(sorted(set(without))) or None
-    return decisionpatch.place(
-        attempt.federated,
-        attempt.federated_type,
-        due.policy,
-        placements,
-        attempt.annotations | decided | (guarded or {}),
-        awaited=awaited,
-    )
-
-
 def _divides(policy: Policy, federated: Mapping[str, Any]) -> bool:
     mode = overrides_from_annotations(federated["metadata"].get("annotations") or {}).get("mode", policy.mode)
     return bool(mode is SchedulingMode.DIVIDE)
-
-
-def restoring_patch(attempt: SchedulingAttempt, assessment: Assessment, placements: Placements) -> Part | None:
-    """Return the patch that restores an earlier placement; the scheduler keeps it until an input changes again."""
-    assert attempt.policy is not None  # the caller has checked
-    written: Annotations = {names.HELD_PLACEMENT: None, names.PREVIOUS_PLACEMENT: None, IGNORED_PLUGINS: None}
-    written |= {names.SCHEDULING_DEFERRED_REASONS: None, names.SCHEDULING_SUMMARY: "the last move was undone"}
-    if isinstance(assessment, Due):
-        written[names.SCHEDULING_TRIGGERS] = assessment.triggers
-        counts = {cluster: count or 0 for cluster, count in placements.items()}
-        written[names.WORKLOAD_SPREAD] = to_annotation(assessment.unit.workload_spread, counts, {})
-    patch, _ = decisionpatch.place(
-        attempt.federated, attempt.federated_type, attempt.policy, placements, attempt.annotations | written
-    )
-    return patch
-
-
-def unchanged_patch(attempt: SchedulingAttempt, assessment: Assessment) -> Part | None:
-    """Return the patch that keeps the placement and marks the scheduler as done; None when nothing changes."""
-    more: Annotations = {names.HELD_PLACEMENT: None}  # nothing moves, so nothing is held
-    if isinstance(assessment, Deferred) and attempt.policy is not None:
-        more |= decisionpatch.migration_annotations(attempt.federated, attempt.federated_type, attempt.policy)
-        more |= decisionpatch.follower_annotations(attempt.policy)
-        more |= decisionpatch.rollout_annotations(attempt.federated, attempt.policy)
-        more |= decisionpatch.failover_annotations(attempt.policy)
-        more[names.SCHEDULING_DEFERRED_REASONS] = assessment.comparison.deferred_reasons or None
-        if assessment.comparison.adopted:
-            more[names.SCHEDULING_TRIGGERS] = assessment.comparison.adopted
-    return decisionpatch.keep(attempt.federated, attempt.federated_type, attempt.annotations | more)
 
 
 def assume(assume_cache: AssumeCache, key: Hashable, decision: Decision, now_s: float) -> None:
@@ -415,6 +365,11 @@ def _without_policy(attempt: SchedulingAttempt) -> Assessment:
     if attempt.current():
         return Unschedulable(names.REASON_NO_POLICY, "no policy applies to it any more")
     return Skipped("no policy applies to it")
+
+
+def _without_profile(attempt: SchedulingAttempt, profile: str) -> Unschedulable:
+    message = f"SchedulingProfile {profile} of {attempt.ref} does not exist"
+    return Unschedulable(REASON_PROFILE_NOT_FOUND, message)
 
 
 def _migration(federated: Mapping[str, Any], federated_type: FederatedType) -> tuple[Annotations, str]:

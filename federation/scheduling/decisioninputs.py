@@ -14,10 +14,11 @@ import orjson
 from federation.api import names
 from federation.scheduling.framework.assumed import hash_of_assumed
 from federation.scheduling.framework.types import Assumed
+from federation.scheduling.names import QUEUE_ADMISSION
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.triggers import HASHED_ANNOTATIONS
 
-_ANNOTATIONS = (*HASHED_ANNOTATIONS, names.AUTO_MIGRATION_INFO)
+_ANNOTATIONS = (*HASHED_ANNOTATIONS, names.AUTO_MIGRATION_INFO, QUEUE_ADMISSION)
 _NOT_CONTENT = frozenset(("metadata", "status"))
 
 

@@ -15,6 +15,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from federation.apimachinery.errors import PluginError
+from federation.scheduling.framework.admittedclusters import within_admitted
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.cycle import (
     FilterResult,
@@ -181,6 +182,7 @@ class Engine:
         filtered = yield from framework.run_filters(cycle)
         if unit.relations:
             filtered = within_relations(unit, filtered, cycle.state)
+        filtered = within_admitted(unit, filtered)
         waits = ""
         if unit.is_gang:
             filtered, waits = within_room(unit, filtered, results.snapshot.by_name, cycle.state)

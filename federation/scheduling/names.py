@@ -10,6 +10,14 @@ REBALANCED = "federation.kubeadmiral.io/rebalanced"
 DECIDED_CHANGES = "federation.kubeadmiral.io/decided-changes"
 """On a federated object: JSON {object, policy}, the names of changes that its last decision knew."""
 
+# JobQueues
+QUEUE_ADMISSION = "federation.kubeadmiral.io/queue-admission"
+"""On a federated object with a JobQueue: JSON, whether it may be placed and where (scheduling/jobqueues.py)."""
+QUEUE_NAME = "federation.kubeadmiral.io/queue-name"
+"""Label of an object: the JobQueue of its namespace in which it waits until it is admitted."""
+KUEUE_QUEUE_NAME = "kueue.x-k8s.io/queue-name"
+"""The same label of Kueue; it counts in namespaces that have JobQueues."""
+
 # Reasons of the Scheduled condition; those of unsuccessful decisions are their outcomes (scheduling/engine.py)
 REASON_POLICY_NOT_FOUND = "PolicyNotFound"
 REASON_PROFILE_NOT_FOUND = "ProfileNotFound"

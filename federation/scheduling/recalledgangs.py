@@ -17,6 +17,7 @@ from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.federatedobject.placements import current_clusters
 from federation.scheduling.framework.assumed import Request
 from federation.scheduling.framework.types import PodSet
+from federation.scheduling.jobqueues import admission_of
 from federation.scheduling.podrequest import demand_of
 
 _RECENT = timedelta(seconds=60)
@@ -32,6 +33,8 @@ def recalled_pods(
     """
     template = federated["spec"]["template"]
     wish = (federated["metadata"].get("annotations") or {}).get(names.GANG, wish)
+    if not wish and admission_of(federated) is not None:
+        wish = "Always"
     if not is_gang(template, type_.components, wish) or has_finished_everywhere(federated):
         return {}, []
     delivered = conditions.find((federated.get("status") or {}).get("conditions"), names.PROPAGATED) or {}

@@ -56,6 +56,7 @@ def build_unit(
     spread: Spread | None = None,
     default_toleration_s: int | None = None,
     ended: Mapping[str, Taint] | None = None,
+    is_queued: bool = False,
 ) -> SchedulingUnit:
     """Return the unit of a federated object under a policy.
 
@@ -64,14 +65,13 @@ def build_unit(
     have the tolerations of its subsets. With `counts_cpu_and_memory` off only GPUs and what Katalyst reclaims count, as
     in KubeAdmiral. `request` is the result of `request_of`, if the caller has it already.
     Clusters that are not ready are tolerated for `default_toleration_s` unless the policy has a toleration for them;
-    `ended` are the clusters whose taints are not tolerated any more.
+    `ended` are the clusters whose taints are not tolerated any more. What `is_queued` is a gang by default.
     """
     metadata, template = federated["metadata"], federated["spec"]["template"]
     source = template.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     resource = federated_type.resource
-    if request is None:
-        request = request_of(template, federated_type)
+    request = request_of(template, federated_type) if request is None else request
     needs = node_needs_of(template)
     if spread is not None and spread.tolerations:
         # Subsets open nodes to their pods. Without them, a cluster that has only such nodes would be infeasible.
@@ -87,7 +87,7 @@ def build_unit(
         "max_clusters": policy.max_clusters,
         "topology_spread": policy.topology_spread,
         "groups": policy.groups,
-        "gang": policy.gang,
+        "gang": policy.gang or "Always" * is_queued,
     }
     preferences = policy.preferences
     if is_overridden(annotations):

@@ -12,7 +12,7 @@ from tools.generate_rights import ROLES, kinds, main, rights
 
 from federation.api.crds import crd_manifests
 from federation.api.kubefedkinds import FEDERATED_KINDS, REPLICA_PREFERENCES
-from federation.api.resources import FEDERATED_RESOURCE_QUOTAS
+from federation.api.resources import FEDERATED_RESOURCE_QUOTAS, JOB_QUEUES
 from federation.apimachinery.resources import Object
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac, without_retired
 from federation.hosting.roles import HOST_RBAC
@@ -48,7 +48,7 @@ def test_tenants_write_policies_and_workloads_and_nothing_else() -> None:
     workloads = {"clonesets.apps.kruise.io", "statefulsets.apps.kruise.io"}
     # KubeFed's kinds need the rights on the native kinds besides (tests/attacks/test_kubefed.py).
     kubefed = [REPLICA_PREFERENCES, *(kind.resource for kind in FEDERATED_KINDS.values() if kind.resource.namespaced)]
-    limits = {FEDERATED_RESOURCE_QUOTAS.group_resource}
+    limits = {FEDERATED_RESOURCE_QUOTAS.group_resource, JOB_QUEUES.group_resource}
     written = policies | workloads | {each.group_resource for each in kubefed}
     assert {resource for _, resource in allowed} == written | limits
     assert {verbs for (_, resource), verbs in allowed.items() if resource in limits} == {READING}

@@ -17,12 +17,14 @@ from federation.features.catalogue import spread_compiler
 from federation.scheduling.affinity.index import WorkloadIndex
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.assumedreplicas import AssumeCache
-from federation.scheduling.attempt import Due, assess, assume, placement_patch, start_attempt
+from federation.scheduling.attempt import Due, assess, assume, start_attempt
+from federation.scheduling.attemptpatches import placement_patch
 from federation.scheduling.decisioninputs import inputs_of
 from federation.scheduling.engine import Engine
 from federation.scheduling.explain import to_json
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW
+from federation.scheduling.jobqueues import QueueIndex
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.profiles import Profiles
@@ -71,6 +73,7 @@ class Federation:
         self.spreads = SpreadIndex(spread_compiler())
         self.quotas = QuotaLedger()
         self.workloads = WorkloadIndex()
+        self.queues = QueueIndex()
         self.clusters = ClusterCache()
         members = [_a_cluster(number) for number in range(12)]
         order.shuffle(members)

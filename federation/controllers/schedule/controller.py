@@ -15,6 +15,7 @@ from federation.api.resources import (
     FEDERATED_CLUSTERS,
     FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_ROLLOUTS,
+    JOB_QUEUES,
     PLACEMENT_HOLDS,
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
@@ -161,7 +162,12 @@ class ScheduleController:
         )
         self._holds = Holds(host.client, host.objects, host.informers, host.recorder, handlers.retry, host.clock)
         self._quotas = QuotaStatus(host.client, host.objects, host.informers, cache, handlers.retry, host.clock)
-        watched: dict[Resource, Handler] = {
+        watched = self._watched(engine, host)
+        self._watches = [(host.informers.for_resource(resource), handler) for resource, handler in watched.items()]
+
+    def _watched(self, engine: Engine, host: Host) -> dict[Resource, Handler]:
+        handlers = self._handlers
+        return {
             FEDERATED_CLUSTERS: self._on_cluster,
             NAMESPACES: handlers.on_namespace,
             SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS: WebhookPlugins(
@@ -175,8 +181,8 @@ class ScheduleController:
             CLUSTER_PROPAGATION_POLICIES: handlers.on_policy,
             WORKLOAD_SPREADS: handlers.on_spread,
             FEDERATED_RESOURCE_QUOTAS: self._quotas.on_quota,
+            JOB_QUEUES: handlers.on_queue,
         }
-        self._watches = [(host.informers.for_resource(resource), handler) for resource, handler in watched.items()]
 
     def _retry(self, key: Key) -> None:
         self._handlers.retry((key,))

@@ -195,6 +195,16 @@ class EventHandlers:
                 key = self._objects.key_for(type_, namespace, name)
                 self.retry((key,) if self._objects.get(key) is not None else ())
 
+    def on_queue(self, old: Object | None, new: Object | None) -> None:
+        """Handle an event of a JobQueue: objects of its namespace begin to wait in it, or stop to."""
+        metadata = (new if new is not None else old or {})["metadata"]
+        namespace, name = metadata["namespace"], metadata["name"]
+        if new is None:
+            self._cache.queues.remove(namespace, name)
+        elif not self._cache.queues.put(namespace, name):
+            return
+        self.retry(map(key_of, self._objects.list_namespace(namespace)))
+
     def on_plugin(self, name: str, decisive_hash: str, fields: frozenset[str]) -> None:
         """Handle a change of a webhook plugin: retry the objects that it takes part in, and unschedulable ones."""
         self._cache.profiles.put_plugin(name, decisive_hash, fields)

@@ -11,6 +11,7 @@ from federation.runtime.controller import Key
 from federation.scheduling.affinity.index import WorkloadIndex
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.assumedreplicas import AssumeCache
+from federation.scheduling.jobqueues import QueueIndex
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import PolicyRef
 from federation.scheduling.profiles import Profiles
@@ -39,6 +40,7 @@ class InputCache:
         self.spreads = SpreadIndex(spreads)
         self.quotas = QuotaLedger()
         self.workloads = WorkloadIndex()
+        self.queues = QueueIndex()
         self.triggers = triggers or TriggerSource()
         self.unschedulable = UnschedulableObjects()
         self.unplaced = UnschedulableObjects()

@@ -20,6 +20,7 @@ from federation.controllers.schedule.failover import Eased, Failover
 from federation.controllers.schedule.guard import Guard, PermittedPlacement
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.names import EVENT_MOVE_UNDONE, REASON_FROZEN
+from federation.controllers.schedule.queuedobjects import QueuedObjects
 from federation.controllers.schedule.reporting import WRITER, Reporter
 from federation.controllers.schedule.requeueing import Requeueing
 from federation.controllers.schedule.unschedulable import UnschedulableRecord
@@ -36,13 +37,13 @@ from federation.scheduling.attempt import (
     Due,
     Skipped,
     Unschedulable,
-    placement_patch,
-    restoring_patch,
-    unchanged_patch,
+    Withdrawn,
 )
-from federation.scheduling.engine import Outcome, Placements
+from federation.scheduling.attemptpatches import placement_patch, restoring_patch, unchanged_patch
+from federation.scheduling.engine import Decision, Outcome, Placements
 from federation.scheduling.explain import digest_of_failure
 from federation.scheduling.healthgaps import describe, plan_marks
+from federation.scheduling.jobqueues import admission_of
 from federation.scheduling.pendingreplicas import has_unplaced_replicas
 from federation.scheduling.queueinghints import ANY_CLUSTER_CHANGE, NO_CLUSTER_CHANGE, QueueingHint, return_hint_for
 from federation.scheduling.snapshot import Snapshot
@@ -77,6 +78,7 @@ class Reconciler:
         self._after_move = after_move
         self._requeueing = requeueing
         self._reporter = reporter
+        self._queued = QueuedObjects(objects, cache, decider, reporter)
 
     async def reconcile(self, key: Key) -> Result:
         """Schedule the object if it is due; write at most one patch, and one of its status after a failure."""
@@ -143,6 +145,8 @@ class Reconciler:
                     return await self._schedule(context, assessment, snapshot)
             case Unschedulable():
                 await self._fail(context, assessment)
+            case Withdrawn():
+                await self._queued.leave(context, admission_of(context.federated), assessment.message)
             case Deferred():
                 await self._defer(context, assessment)
                 result = _earlier(self._requeueing.after_deferral(context), returns.wait_s)
@@ -157,6 +161,10 @@ class Reconciler:
         """Decide, and write or report the decision."""
         decided = await self._decider.decide(context, due, snapshot)
         decision = decided.decision
+        lost = self._queued.lost(context, due, decision, snapshot)
+        if lost is not None and not decision.is_success:
+            await self._queued.leave(context, lost, lost.because)
+            return DONE
         is_allowed = self._cache.annotation_policy.allows(context.key.namespace)
         self._reporter.ignored_annotations(context.subject, due.ignored_annotations, is_allowed=is_allowed)
         if decision.outcome is Outcome.PLUGIN_FAILED:
@@ -180,7 +188,7 @@ class Reconciler:
         self._cache.quotas.wait(context.key.namespace, context.key, is_short=bool(decision.exceeded))
         failure = Unschedulable(decision.outcome, decision.reason)
         inputs_hash = self._decider.inputs_hash(context, due)
-        await self._fail(context, failure, decided.explanation, inputs_hash=inputs_hash, hint=hint)
+        await self._fail(context, failure, decided.explanation, inputs_hash=inputs_hash, hint=hint, decision=decision)
         if self._decider.has_other_relations(context, due, snapshot):
             return self._requeueing.at_once(context.key)
         return self._requeueing.after_unschedulable(context.key, hint, snapshot)
@@ -245,6 +253,10 @@ class Reconciler:
     ) -> Result:
         """Write a decision that the guard lets go on."""
         decision = eased.decision
+        if (lost := self._queued.lost(context, due, decision, snapshot)) is not None:
+            await self._queued.leave(context, lost, lost.because)
+            self._confirm(context.key)
+            return DONE
         unavailable = self._requeueing.unavailable_among([ignored.plugin for ignored in decision.ignored])
         await self._place(context, due, decided, unavailable, permitted, eased)
         self._confirm(context.key)
@@ -377,10 +389,13 @@ class Reconciler:
         *,
         inputs_hash: str = "",
         hint: QueueingHint = NO_CLUSTER_CHANGE,
+        decision: Decision | None = None,
     ) -> None:
         """Keep the placement and report the failure once; the journal counts repetitions."""
         subject, unschedulable = context.subject, self._cache.unschedulable
-        await self._write_unchanged(context, failure)
+        await self._write(
+            context, unchanged_patch(context.attempt, failure, self._queued.refused(context, failure, decision))
+        )
         message = f"{failure.reason}: {failure.message}"
         reported = explanation or context.undecided(failure.reason, failure.message)
         digest, last = digest_of_failure(reported), unschedulable.get(context.key)

@@ -58,6 +58,10 @@ class Reporter:
         self._journal = journal
         self._clock = clock
 
+    def now(self) -> datetime:
+        """Return the time of a report."""
+        return self._clock.now()
+
     # -- events
 
     def invalid_migration(self, subject: Subject, problem: str) -> None:
@@ -95,7 +99,10 @@ class Reporter:
     async def failed(self, subject: Subject, failure: Unschedulable, *, has_placement: bool) -> None:
         """Set Scheduled=False and emit an event; `has_placement`: the object keeps its last placement."""
         message = f"{failure.message}; the last placement stays" if has_placement else failure.message
-        self._event(subject, WARNING, EVENT_SCHEDULING_FAILED, message)
+        if failure.reason == names.REASON_QUEUED:
+            self._event(subject, NORMAL, names.REASON_QUEUED, message)
+        else:
+            self._event(subject, WARNING, EVENT_SCHEDULING_FAILED, message)
         await self._set_condition(subject, "False", failure.reason, failure.message)
 
     async def recovered(self, subject: Subject, federated: Object) -> None:

@@ -38,6 +38,11 @@ _REJECTIONS = {
 AWAITS_REPORT = _REJECTIONS[Lack.DECISIONS]
 
 
+def is_too_small(status: Status) -> bool:
+    """Return whether the gang would not fit into the cluster even if it was empty."""
+    return status in (_REJECTIONS[Lack.NO_NODE], _REJECTIONS[Lack.SIZE])
+
+
 def within_room(
     unit: SchedulingUnit, filtered: FilterResult, reported: Mapping[str, Cluster], state: CycleState
 ) -> tuple[FilterResult, str]:

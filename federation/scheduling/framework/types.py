@@ -262,14 +262,13 @@ class Quota(Protocol):
 class SchedulingUnit:
     """An object to place: identity, requests, current placement, and the settings of policy and annotations.
 
-    `desired_replicas` is None for kinds without replicas. `current` maps each current cluster to its replicas (None: as
-    in the template). `ended_tolerations` maps clusters to a NoExecute taint that the unit tolerated for a time that is
-    over. `required` is None when any cluster matches. `priorities` is None when the policy has none.
-    `max_clusters` is None when unlimited, `quota` without a quota of the namespace. `homes` are clusters that the unit
-    left when they were lost, and to which it returns now; `chooses_anew` is set when scores may move it.
-    `pods` are those of a gang, which all start in one cluster, or of an object with components: its request is for
-    `pods_per_replica`. `uncounted` says why there are none. `assumed` are the replicas of recent decisions, this unit's
-    included: only Replicas plugins may use it; others get clusters that are reduced by it where that matters.
+    `desired_replicas` is None for kinds without replicas. `current` maps current clusters to replicas (None: as in the
+    template). `ended_tolerations` maps clusters to NoExecute taints that were tolerated for a time that is over.
+    `required` is None when any cluster matches. `priorities` is None when the policy has none. `max_clusters` is None
+    when unlimited, `admitted_to` without a JobQueue, `quota` without a quota of the namespace. `homes` are clusters
+    that the unit left when they were lost, and to which it returns now; `chooses_anew` is set when scores may move it.
+    `pods` are those of a gang, or of an object with components: its request is for `pods_per_replica`. `uncounted` says
+    why there are none. `assumed` are replicas of recent decisions, for Replicas plugins.
     """
 
     gvk: GroupVersionKind = NO_KIND
@@ -302,6 +301,7 @@ class SchedulingUnit:
     avoided: Mapping[str, str] = field(default_factory=dict)
     """Clusters that the unit leaves or has left because it was unhealthy there, with the reasons."""
     max_clusters: int | None = None
+    admitted_to: frozenset[str] | None = None
     min_replicas: Mapping[str, int] = field(default_factory=dict)
     max_replicas: Mapping[str, int] = field(default_factory=dict)
     weights: Mapping[str, int] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from federation.api.resources import (
     FEDERATED_CLUSTERS,
     FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_TYPE_CONFIGS,
+    JOB_QUEUES,
     SCHEDULING_PROFILES,
     WORKLOAD_SPREADS,
 )
@@ -53,7 +54,7 @@ def affected_objects(objects: ObjectSet, changes: Iterable[ObjectChange], state:
 def _predicate(change: ObjectChange, state: CompiledState) -> Predicate:
     if change.resource == FEDERATED_CLUSTERS:
         return _everything if _affects_all(change) else is_unschedulable
-    if change.resource == FEDERATED_RESOURCE_QUOTAS:
+    if change.resource in (FEDERATED_RESOURCE_QUOTAS, JOB_QUEUES):
         return lambda federated: federated["metadata"].get("namespace") == change.namespace
     if change.resource == NAMESPACES:
         return lambda federated: federated["metadata"].get("namespace") == change.name

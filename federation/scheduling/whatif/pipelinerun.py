@@ -26,10 +26,9 @@ from federation.scheduling.attempt import (
     Unschedulable,
     assess,
     assume,
-    placement_patch,
     start_attempt,
-    unchanged_patch,
 )
+from federation.scheduling.attemptpatches import placement_patch, unchanged_patch
 from federation.scheduling.divisibility import with_divided_kind
 from federation.scheduling.engine import Decision
 from federation.scheduling.framework.types import Exchange

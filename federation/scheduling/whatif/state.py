@@ -18,6 +18,7 @@ from federation.api.resources import (
     FEDERATED_OBJECTS,
     FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_TYPE_CONFIGS,
+    JOB_QUEUES,
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
@@ -32,6 +33,7 @@ from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry
+from federation.scheduling.jobqueues import QueueIndex
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.profiles import Profiles
@@ -57,6 +59,7 @@ CONTEXT = (
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
     WORKLOAD_SPREADS,
     FEDERATED_RESOURCE_QUOTAS,
+    JOB_QUEUES,
 )
 """Every kind that decisions about a federated object depend on, besides the object itself."""
 
@@ -152,6 +155,9 @@ class CompiledState:
             if (namespace := federated["metadata"].get("namespace", "")) in self.quotas:
                 charge = charge_of(federated, self.type_of(federated["spec"]["template"]))
                 self.quotas.observe(namespace, key_in(federated), charge)
+        self.queues = QueueIndex()
+        for queue in objects.list(JOB_QUEUES):
+            self.queues.put(*_name(queue))
         self.workloads = WorkloadIndex()
         self.workloads.is_active = self.policies.has_workload_rules
         for federated in objects.federated() if self.workloads.is_active else ():

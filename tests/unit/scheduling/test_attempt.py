@@ -21,13 +21,13 @@ from federation.scheduling.attempt import (
     UnitOptions,
     Unschedulable,
     assess,
-    placement_patch,
     start_attempt,
     tolerated_until,
-    unchanged_patch,
 )
+from federation.scheduling.attemptpatches import placement_patch, unchanged_patch
 from federation.scheduling.divisibility import duplicate_reason
 from federation.scheduling.framework.testing import NOW
+from federation.scheduling.jobqueues import QueueIndex
 from federation.scheduling.names import REASON_POLICY_NOT_FOUND, REASON_PROFILE_NOT_FOUND, REBALANCED
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import compile_policy
@@ -51,6 +51,7 @@ class Inputs:
         self.spreads = SpreadIndex(spread_compiler())
         self.quotas = QuotaLedger()
         self.workloads = WorkloadIndex()
+        self.queues = QueueIndex()
         self.clusters = ClusterCache()
         for name in ("east", "west"):
             self.clusters.update({"metadata": {"name": name}, "status": {"conditions": [_true("Joined")]}})

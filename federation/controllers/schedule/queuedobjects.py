@@ -1,0 +1,64 @@
+"""Objects of JobQueues in the schedule controller: when one gives its admission back, and leaves its cluster.
+
+The rules are in `scheduling/jobqueues.py`; `reconcile.py` calls this at the ends of its steps.
+"""
+
+from dataclasses import replace
+
+from federation.api import names
+from federation.apimachinery.errors import NotFound
+from federation.controllers.schedule.decider import AttemptContext, Decider
+from federation.controllers.schedule.inputcache import InputCache
+from federation.controllers.schedule.reporting import WRITER, Reporter
+from federation.controllers.schedule.unschedulable import UnschedulableRecord
+from federation.runtime.federatedobjects import FederatedObjects
+from federation.scheduling.attempt import Due, Unschedulable
+from federation.scheduling.attemptpatches import withdrawing_patch
+from federation.scheduling.engine import Decision
+from federation.scheduling.jobqueues import Admission, Phase, admission_of, is_lost, to_lost, to_refused
+from federation.scheduling.queueinghints import NO_CLUSTER_CHANGE
+from federation.scheduling.snapshot import Snapshot
+
+
+class QueuedObjects:
+    """Ends the admissions of objects; objects without a queue pass."""
+
+    def __init__(self, objects: FederatedObjects, cache: InputCache, decider: Decider, reporter: Reporter) -> None:
+        self._objects = objects
+        self._cache = cache
+        self._decider = decider
+        self._reporter = reporter
+
+    def lost(self, context: AttemptContext, due: Due, decision: Decision, snapshot: Snapshot) -> Admission | None:
+        """Return the record of an object that lost its cluster, None for others."""
+        admission = admission_of(context.federated)
+        if admission is None or not is_lost(context.federated, due.unit, decision.placements, snapshot.by_name):
+            return None
+        return to_lost(admission, context.attempt.current(), self._reporter.now())
+
+    def refused(self, context: AttemptContext, failure: Unschedulable, decision: Decision | None) -> Admission | None:
+        """Return the record of an admitted object that found no place: it holds its quota no longer."""
+        admission = admission_of(context.federated)
+        if admission is None or admission.phase is not Phase.ADMITTED or context.attempt.current():
+            return None
+        filtered = decision.filtered if decision is not None else None
+        return to_refused(admission, filtered, failure.message, self._reporter.now())
+
+    async def leave(self, context: AttemptContext, admission: Admission | None, message: str) -> None:
+        """Take an object out of its clusters; it waits in its JobQueue, and starts again when it is admitted."""
+        self._decider.forget(context)
+        patch = withdrawing_patch(context.attempt, admission, message)
+        federated = context.federated
+        if patch is not None:
+            written = await self._objects.patch(context.key, federated, patch, writer=WRITER)
+            if written is None:
+                raise NotFound(f"federated object {context.key} is gone")
+            federated = written
+        self._cache.unplaced.remove(context.key)
+        subject = replace(context.subject, federated=federated)
+        failure = Unschedulable(names.REASON_QUEUED, message)
+        await self._reporter.failed(subject, failure, has_placement=False)
+        explanation = {**context.undecided(failure.reason, message), "placements": {}}
+        recorded_at = await self._reporter.journal(subject, failure.reason, explanation, context.started_s)
+        record = UnschedulableRecord(f"{failure.reason}: {message}", b"", recorded_at, "", NO_CLUSTER_CHANGE)
+        self._cache.unschedulable.add(context.key, record)

@@ -1,0 +1,37 @@
+"""Queues for jobs over the whole fleet: CapacityFlavor, ClusterJobQueue, JobQueue (docs/reference/queues.md).
+
+`ledgerevents.py` keeps a ledger of all that waits and all that is used, `rules/` decides, `reconcile.py` writes whether
+an object may be placed and where (`scheduling/jobqueues.py`), and the scheduler places it. `screens.py` shows queues in
+the web UI.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from federation.api.resources import JOB_QUEUES
+from federation.featureapi.feature import Feature, Loop, Rights
+
+if TYPE_CHECKING:
+    from federation.api.v1alpha1.base import Kind
+    from federation.featureapi.surroundings import Surroundings
+
+
+def _kinds() -> Sequence["type[Kind]"]:
+    from federation.features.queues.model import CapacityFlavor, ClusterJobQueue, JobQueue
+
+    return (CapacityFlavor, ClusterJobQueue, JobQueue)
+
+
+def _controllers(surroundings: "Surroundings") -> Mapping[str, Loop]:
+    from federation.features.queues.controller import QueueController
+
+    return {"queues": QueueController(surroundings.host)}
+
+
+FEATURE = Feature(
+    "queues",
+    page="queues.md",
+    kinds=_kinds,
+    rights=Rights(read=(JOB_QUEUES,)),
+    controllers=_controllers,
+)

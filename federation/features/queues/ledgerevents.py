@@ -1,0 +1,129 @@
+"""Keeps the ledger equal to the host's objects, event by event, and says when a round is due."""
+
+import asyncio
+from collections.abc import Callable
+
+from federation.api.resources import CAPACITY_FLAVORS, CLUSTER_JOB_QUEUES, FEDERATED_CLUSTERS, JOB_QUEUES
+from federation.apimachinery.resources import NAMESPACES, PRIORITY_CLASSES, Object, Resource
+from federation.features.queues.rules.entries import to_entry
+from federation.features.queues.rules.queueledger import Ledger
+from federation.runtime.controller import Key, key_of
+from federation.runtime.host import Host
+from federation.scheduling.jobqueues import QueueIndex
+
+
+class Observer:
+    """Handles the events. `changed` is called when a round may have another result than the last one."""
+
+    def __init__(self, host: Host, ledger: Ledger, changed: Callable[[], None]) -> None:
+        self._objects, self._clock = host.objects, host.clock
+        self._ledger = ledger
+        self._changed = changed
+        self._index = QueueIndex()
+        self._informers = {
+            resource: host.informers.for_resource(resource)
+            for resource in (
+                CAPACITY_FLAVORS,
+                CLUSTER_JOB_QUEUES,
+                JOB_QUEUES,
+                FEDERATED_CLUSTERS,
+                NAMESPACES,
+                PRIORITY_CLASSES,
+            )
+        }
+        self._keys: dict[str, Key] = {}
+
+    async def run(self) -> None:
+        """Subscribe; return once everything is known."""
+        handlers = {
+            CAPACITY_FLAVORS: self._on_flavor,
+            CLUSTER_JOB_QUEUES: self._on_cluster_queue,
+            JOB_QUEUES: self._on_job_queue,
+            FEDERATED_CLUSTERS: self._on_cluster,
+            NAMESPACES: self._on_namespace,
+            PRIORITY_CLASSES: self._on_priority_class,
+        }
+        for resource, handler in handlers.items():
+            self._informers[resource].add_handler(handler)
+        await asyncio.gather(self._objects.wait_synced(), *(each.wait_synced() for each in self._informers.values()))
+        self._objects.subscribe(self._on_federated, None)
+        self._objects.types.add_listener(lambda _: self._observe_all(), lambda _: None)
+        self._observe_all()
+
+    def present(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        """Return a queue as it is cached."""
+        return self._informers[resource].get(namespace, name)
+
+    def key_of(self, key: str) -> Key:
+        """Return the federated object's key of an entry."""
+        return self._keys[key]
+
+    def observe(self, federated: Object) -> None:
+        """Record a federated object."""
+        type_ = self._objects.type_of(federated)
+        queue = self._index.queue_of(federated, type_) if type_ is not None else ""
+        key = key_of(federated)
+        if type_ is None or not queue:
+            self._remove(key)
+            return
+        entry, before = to_entry(str(key), federated, type_, queue), self._ledger.entries.get(str(key))
+        if entry != before:
+            self._keys[entry.key] = key
+            self._ledger.put(entry, self._clock.now().timestamp())
+            self._changed()
+
+    def _remove(self, key: Key) -> None:
+        if self._ledger.remove(str(key), self._clock.now().timestamp()):
+            del self._keys[str(key)]
+            self._changed()
+
+    def _observe_all(self) -> None:
+        if self._ledger.job_queues:
+            for federated in self._objects.scan():
+                self.observe(federated)
+
+    def _on_federated(self, old: Object | None, new: Object | None) -> None:
+        if new is not None:
+            self.observe(new)
+        elif old is not None:
+            self._remove(key_of(old))
+
+    def _on_cluster_queue(self, old: Object | None, new: Object | None) -> None:
+        if old is None or new is None or old.get("spec") != new.get("spec"):
+            self._ledger.put_queue((new if new is not None else old or {})["metadata"]["name"], new)
+            self._changed()
+
+    def _on_flavor(self, old: Object | None, new: Object | None) -> None:
+        self._ledger.put_flavor((new if new is not None else old or {})["metadata"]["name"], new)
+        self._changed()
+
+    def _on_job_queue(self, old: Object | None, new: Object | None) -> None:
+        if old is not None and new is not None and old.get("spec") == new.get("spec"):
+            return
+        metadata = (new if new is not None else old or {})["metadata"]
+        namespace, name = metadata["namespace"], metadata["name"]
+        target = None if new is None else str((new.get("spec") or {}).get("clusterJobQueue") or "")
+        self._ledger.put_job_queue(namespace, name, target)
+        if new is None:
+            self._index.remove(namespace, name)
+        else:
+            self._index.put(namespace, name)
+        if self._objects.has_synced:
+            for federated in self._objects.list_namespace(namespace):
+                self.observe(federated)
+        self._changed()
+
+    def _on_cluster(self, old: Object | None, new: Object | None) -> None:
+        if self._ledger.put_cluster((new if new is not None else old or {})["metadata"]["name"], new):
+            self._changed()
+
+    def _on_namespace(self, old: Object | None, new: Object | None) -> None:
+        metadata = (new if new is not None else old or {})["metadata"]
+        labels = None if new is None else metadata.get("labels") or {}
+        if self._ledger.put_namespace(metadata["name"], labels):
+            self._changed()
+
+    def _on_priority_class(self, old: Object | None, new: Object | None) -> None:
+        name = (new if new is not None else old or {})["metadata"]["name"]
+        self._ledger.put_priority(name, None if new is None else int(new.get("value") or 0))
+        self._changed()

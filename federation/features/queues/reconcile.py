@@ -1,0 +1,163 @@
+"""A round: decide, write the annotations of admitted and evicted objects, and publish what waits.
+
+Every write is one annotation of one federated object, so a crash at any line loses nothing: what was not written is
+decided again. An object that was admitted holds its quota from the moment of the write on.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC
+from typing import Any
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from federation.api import names
+from federation.api.resources import CLUSTER_JOB_QUEUES, JOB_QUEUES
+from federation.apimachinery.errors import Conflict, NotFound
+from federation.apimachinery.resources import Object, Resource
+from federation.features.queues.ledgerevents import Observer
+from federation.features.queues.names import EVENT_ADMITTED, EVENT_EVICTED
+from federation.features.queues.rules.facts import Admitted, Decisions, Eviction
+from federation.features.queues.rules.queueledger import Ledger
+from federation.features.queues.rules.queuestatus import compute_statuses
+from federation.runtime.controller import DONE, Result
+from federation.runtime.events import NORMAL, WARNING
+from federation.runtime.host import Host
+from federation.scheduling.jobqueues import ADMISSION, Admission, Phase
+
+WRITER = "queues"
+_WRITES = 16
+"""Writes at the same time."""
+_STATUS_S = 1.0
+"""Least time between two statuses of the queues."""
+_ROUND_S = 30.0
+"""A round takes place at least so often while anything waits: retries and backoffs end by time alone."""
+
+_pending = Gauge("federation_queue_pending_jobs", "Jobs that wait in a ClusterJobQueue", ["queue"])
+_admitted = Gauge("federation_queue_admitted_jobs", "Admitted jobs of a ClusterJobQueue that have not ended", ["queue"])
+_waits = Histogram(
+    "federation_queue_wait_seconds",
+    "Time from the creation of a job to its admission",
+    ["queue"],
+    buckets=(1, 10, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600),
+)
+_evictions = Counter("federation_queue_evictions_total", "Running jobs that gave way to others", ["queue"])
+
+
+class Reconciler:
+    """Runs the rounds."""
+
+    def __init__(self, host: Host, ledger: Ledger, observer: Observer) -> None:
+        self._host = host
+        self._objects = host.objects
+        self._clock = host.clock
+        self._ledger = ledger
+        self._observer = observer
+        self._status_at_s = float("-inf")
+        self._writing = asyncio.Semaphore(_WRITES)
+
+    async def reconcile(self, _: str) -> Result:
+        """Run a round."""
+        ledger = self._ledger
+        if not ledger.job_queues and not ledger.queues and not ledger.entries:
+            return DONE
+        now = self._clock.now().timestamp()
+        decisions = ledger.decide(now)
+        async with asyncio.TaskGroup() as tasks:
+            for key, admitted in decisions.admitted.items():
+                tasks.create_task(self._admit(key, admitted))
+            for key, eviction in decisions.evicted.items():
+                tasks.create_task(self._evict(key, eviction))
+        wait_s = self._status_at_s + _STATUS_S - self._clock.monotonic()
+        if wait_s > 0:
+            return Result(wait_s)
+        self._status_at_s = self._clock.monotonic()
+        await self._publish(decisions, now)
+        return Result(_ROUND_S) if decisions.waits or decisions.admitted else DONE
+
+    async def _admit(self, key: str, admitted: Admitted) -> None:
+        entry = self._ledger.entries[key]
+        before, holds = entry.admission, dict[str, dict[str, int]]()
+        for (flavor, resource), amount in admitted.holds.items():
+            holds.setdefault(flavor, {})[resource] = amount
+        admission = Admission(
+            Phase.ADMITTED,
+            entry.queue,
+            self._clock.now().astimezone(UTC).replace(microsecond=0),
+            holds=holds,
+            clusters=sorted(admitted.clusters),
+            refusals=before.refusals if before is not None else 0,
+            losses=before.losses if before is not None else 0,
+        )
+        federated = await self._write(key, admission)
+        queue = self._ledger.queue_of(entry)
+        if federated is not None and queue is not None:
+            self._host.recorder.event(
+                federated, NORMAL, EVENT_ADMITTED, f"JobQueue {entry.queue} admitted it, flavors {', '.join(holds)}"
+            )
+            _waits.labels(queue.queue.name).observe(max(0.0, self._clock.now().timestamp() - entry.created_s))
+
+    async def _evict(self, key: str, eviction: Eviction) -> None:
+        entry = self._ledger.entries[key]
+        before = entry.admission
+        if before is None:
+            return
+        now = self._clock.now()
+        admission = Admission(
+            Phase.EVICTED,
+            before.queue,
+            now.astimezone(UTC).replace(microsecond=0),
+            holds=before.holds,
+            because=eviction.because,
+            losses=before.losses,
+        )
+        federated, queue = await self._write(key, admission), self._ledger.queue_of(entry)
+        if federated is not None and queue is not None:
+            self._ledger.record_eviction(queue.queue.name, now.timestamp())
+            self._host.recorder.event(federated, WARNING, EVENT_EVICTED, eviction.because)
+            _evictions.labels(queue.queue.name).inc()
+
+    async def _write(self, key: str, admission: Admission) -> Object | None:
+        """Write the annotation; return the object, None if it changed meanwhile: then its event starts a round."""
+        name = self._observer.key_of(key)
+        async with self._writing:
+            federated = self._objects.get(name)
+            if federated is None:
+                return None
+            try:
+                written = await self._objects.patch(
+                    name, federated, {"metadata": {"annotations": ADMISSION.entry(admission)}}, writer=WRITER
+                )
+            except (Conflict, NotFound):
+                return None
+        if written is not None:
+            self._observer.observe(written)
+        return written
+
+    # -- what users see
+
+    async def _publish(self, decisions: Decisions, now: float) -> None:
+        statuses = compute_statuses(self._ledger, decisions, now)
+        for name, status in statuses.cluster_queues.items():
+            _pending.labels(name).set(status["pending"])
+            _admitted.labels(name).set(status["admitted"])
+            await self._set_status(CLUSTER_JOB_QUEUES, "", name, status)
+        for (namespace, name), status in statuses.job_queues.items():
+            await self._set_status(JOB_QUEUES, namespace, name, status)
+
+    async def _set_status(self, resource: Resource, namespace: str, name: str, status: Mapping[str, Any]) -> None:
+        present = self._observer.present(resource, namespace, name)
+        if present is None or present.get("status") == status:
+            return
+        cleared = {field: None for field in present.get("status") or {} if field not in status}
+        try:
+            await self._host.client.patch(
+                resource,
+                name,
+                {"status": {**cleared, **status}},
+                namespace=namespace,
+                subresource="status",
+                field_manager=names.FIELD_MANAGER,
+            )
+        except NotFound:
+            return

@@ -1,0 +1,1 @@
+"""Rules of queues: admission, preemption within cohorts, estimated starts. Pure: `admission.py` first."""

@@ -1,0 +1,111 @@
+"""Facts of a queue about one federated object: its demand, its order, and where it stands. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.apimachinery import dotpaths
+from federation.apimachinery.clock import from_rfc3339
+from federation.features.queues.rules.configuration import Component
+from federation.planning.components import ComponentError, pod_specs_of
+from federation.planning.federatedobject.finished import has_finished_everywhere
+from federation.planning.federatedobject.placements import departed_clusters, effective_placement
+from federation.scheduling.framework.types import PodSet
+from federation.scheduling.jobqueues import Admission, admission_of
+from federation.scheduling.podrequest import counted_demand_of, pod_spec_of, shape_of
+
+_LIMITS: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("batch", "Job"): ("spec", "activeDeadlineSeconds"),
+    ("ray.io", "RayJob"): ("spec", "activeDeadlineSeconds"),
+    ("argoproj.io", "Workflow"): ("spec", "activeDeadlineSeconds"),
+}
+"""Where kinds have a limit of time that their controllers enforce; a limit that nobody enforces is no promise."""
+_OF_KUBEFLOW = ("spec", "runPolicy", "activeDeadlineSeconds")
+_LIMIT_S_MAX = 10 * 365 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One object with a queue."""
+
+    key: str
+    namespace: str
+    name: str
+    kind: str
+    queue: str
+    """The name of its JobQueue."""
+    created_s: float
+    components: tuple[Component, ...]
+    needs: Mapping[str, int]
+    """The requests of all pods, which one cluster has to hold; {} if they need not start together."""
+    priority_classes: tuple[str, ...]
+    limit_s: float | None
+    admission: Admission | None
+    placed: frozenset[str]
+    departed: frozenset[str]
+    has_finished: bool
+    is_deleted: bool
+    problem: str = ""
+
+
+def to_entry(key: str, federated: Mapping[str, Any], type_: FederatedType, queue: str) -> Entry:
+    """Return what the queue knows of a federated object."""
+    metadata, template = federated["metadata"], federated["spec"]["template"]
+    pods, problem = _pods(template, type_)
+    wish = (metadata.get("annotations") or {}).get(names.GANG, "")
+    needs: dict[str, int] = {}
+    for each in pods if wish != "Never" else ():
+        for name, amount in each.shape.request:
+            needs[name] = needs.get(name, 0) + amount * each.least
+    return Entry(
+        key,
+        str(metadata.get("namespace") or ""),
+        str((template.get("metadata") or {}).get("name") or metadata["name"]),
+        str(template.get("kind") or ""),
+        queue,
+        _seconds(from_rfc3339(metadata["creationTimestamp"])) if metadata.get("creationTimestamp") else 0.0,
+        tuple(Component(frozenset(each.shape.needs.selector), each.count, each.shape.request) for each in pods),
+        needs,
+        _priority_classes(template, type_),
+        _limit_s(template),
+        admission_of(federated),
+        effective_placement(federated),
+        departed_clusters(federated),
+        has_finished_everywhere(federated),
+        bool(metadata.get("deletionTimestamp")),
+        problem,
+    )
+
+
+def _pods(template: Mapping[str, Any], type_: FederatedType) -> tuple[tuple[PodSet, ...], str]:
+    try:
+        pods = counted_demand_of(template, type_)
+    except ComponentError as error:
+        return (), str(error)
+    if not pods and not type_.components.rules and (shape := shape_of(template)) is not None:
+        count = type_.replicas(template)
+        count = 1 if count is None else count
+        pods = (PodSet("pods", count, count, shape),) if count else ()
+    return pods, ""
+
+
+def _priority_classes(template: Mapping[str, Any], type_: FederatedType) -> tuple[str, ...]:
+    """Return the PriorityClasses that the pods name."""
+    pod = pod_spec_of(template)
+    specs = [pod] if pod is not None else list(pod_specs_of(template, type_.components))
+    return tuple(sorted({str(spec["priorityClassName"]) for spec in specs if spec.get("priorityClassName")}))
+
+
+def _limit_s(template: Mapping[str, Any]) -> float | None:
+    group = str(template.get("apiVersion") or "").partition("/")[0]
+    kind = str(template.get("kind") or "")
+    path = _OF_KUBEFLOW if group == "kubeflow.org" else _LIMITS.get((group, kind))
+    value = dotpaths.get(template, path) if path is not None else None
+    return float(value) if type(value) is int and 0 < value <= _LIMIT_S_MAX else None
+
+
+def _seconds(moment: datetime) -> float:
+    return moment.timestamp()

@@ -1,0 +1,198 @@
+"""The inputs and the results of admission, as frozen facts.
+
+Amounts are integers: cpu in thousandths, everything else in whole units. Times are seconds since the epoch.
+`queueledger.py` makes these facts from objects, `admission.py` decides about them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+Pair = tuple[str, str]
+"""A flavour and a resource."""
+Amounts = Mapping[Pair, int]
+Resources = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The quota of one flavour and resource; None: no other limit than the cohort's."""
+
+    nominal: int
+    borrowing: int | None = None
+    lending: int | None = None
+
+    @property
+    def kept(self) -> int:
+        """The part that is never lent."""
+        return 0 if self.lending is None else max(0, self.nominal - self.lending)
+
+
+class Reclaim(StrEnum):
+    """The jobs that give way when a queue needs quota that it has lent."""
+
+    NEVER = "Never"
+    LOWER_PRIORITY = "LowerPriority"
+    ANY = "Any"
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A ClusterJobQueue. `evictions_left` is how many of its jobs may still be evicted in the present hour."""
+
+    name: str
+    limits: Mapping[Pair, Limit]
+    cohort: str = ""
+    weight: int = 1
+    is_held: bool = False
+    gives_way_within: bool = False
+    """Whether its jobs of lower priority give way to those of higher priority."""
+    reclaim: Reclaim = Reclaim.NEVER
+    evictions_left: int = 0
+
+    @property
+    def group(self) -> str:
+        """The cohort, or the queue itself: what shares quota."""
+        return f"cohort {self.cohort}" if self.cohort else f"queue {self.name}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Option:
+    """One choice of flavours for a job: what it charges, and the clusters that all of the flavours have.
+
+    Jobs that ask for the same share one object, so that they are recognised.
+    """
+
+    amounts: Amounts
+    clusters: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One object with a queue. `needs` is what all its pods request; {} if no room has to be there.
+
+    It waits unless `holds` is set: then it is admitted, has `cluster` as soon as it is placed, and is admitted to
+    `clusters` until then. `is_leaving` is an evicted job that is not gone from its cluster yet.
+    """
+
+    key: str
+    queue: str
+    leaf: str
+    """The JobQueue: `namespace/name`."""
+    options: tuple[Option, ...]
+    needs: Resources = field(default_factory=dict)
+    priority: int = 0
+    created_s: float = 0.0
+    is_front: bool = False
+    limit_s: float | None = None
+    """The longest time that it can run, which its kind enforces."""
+    holds: Amounts | None = None
+    cluster: str = ""
+    clusters: frozenset[str] = frozenset()
+    started_s: float = 0.0
+    is_leaving: bool = False
+    excluded: frozenset[str] = frozenset()
+    not_before_s: float = 0.0
+    has_grown: bool = False
+    """Whether it now needs more than it was admitted for."""
+    problem: str = ""
+    """Why it cannot be admitted at all, for its author."""
+
+    @cached_property
+    def order(self) -> tuple[bool, int, float, str]:
+        """Return the sort key within a queue."""
+        return (not self.is_front, -self.priority, self.created_s, self.key)
+
+    @cached_property
+    def shape(self) -> tuple[object, ...]:
+        """Return what decides whether it can be admitted, besides its place in the order."""
+        needs = tuple(sorted(self.needs.items()))
+        return (self.queue, self.options, needs, self.excluded, self.limit_s)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it waits for its admission."""
+        return self.holds is None and not self.is_leaving
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A cluster: what its nodes have, and what is free of it."""
+
+    total: Resources
+    free: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Room of a cluster or quota of a group that is kept for a job; others may use it if they end before `until_s`."""
+
+    key: str
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """The clusters that are ready, and the reservations of the last round by cluster or queue."""
+
+    clusters: Mapping[str, Room]
+    reserved: Mapping[str, Reservation] = field(default_factory=dict)
+
+
+class Lack(StrEnum):
+    """Causes for which a job waits."""
+
+    PROBLEM = "Problem"
+    HELD = "Held"
+    NO_QUOTA = "NoQuota"
+    """The queue has no quota of a resource in any flavour that the pods can use."""
+    TOO_LARGE = "TooLarge"
+    """More than its queue may ever have, or than any cluster has."""
+    QUOTA = "Quota"
+    BEHIND = "Behind"
+    """The quota is kept for another job."""
+    ROOM = "Room"
+    RESERVED = "Reserved"
+    """The room is kept for another job."""
+    RETRY = "Retry"
+    """The scheduler found no place a moment ago."""
+    TURN = "Turn"
+    """More jobs are before it than are considered at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Why a job waits: of `resource` (of `flavor`) it needs `needed`, and `found` is there."""
+
+    lack: Lack
+    flavor: str = ""
+    resource: str = ""
+    needed: int = 0
+    found: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A job that may start: what it holds, and the clusters that may have it."""
+
+    holds: Amounts
+    clusters: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A job that gives way to another one."""
+
+    to: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The result of a round. `waits` has every job that still waits, in the order of the queues."""
+
+    admitted: Mapping[str, Admitted]
+    evicted: Mapping[str, Eviction]
+    waits: Mapping[str, Waits]
+    reserved: Mapping[str, Reservation]

@@ -1,0 +1,324 @@
+"""`Ledger`: all queues and the objects in them, as the facts that `admission.py` decides about. Pure.
+
+It is rebuilt from the host's objects after a restart: what is admitted is in the annotations of federated objects, and
+the order of what waits follows from their age. An object is counted once however often it is observed, and its quota
+is free as soon as it has finished or is gone. A change of one object costs a time that does not depend on the others.
+"""
+
+import heapq
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from federation.apimachinery.selectors import SelectorError
+from federation.features.queues.rules.admission import admit
+from federation.features.queues.rules.configuration import (
+    ClusterQueue,
+    Component,
+    Flavor,
+    compile_flavor,
+    compile_queue,
+    options_for,
+)
+from federation.features.queues.rules.entries import Entry
+from federation.features.queues.rules.facts import Capacity, Decisions, Job, Option, Reservation, Resources, Room
+from federation.scheduling.framework.types import PODS, Cluster
+from federation.scheduling.jobqueues import Phase
+from federation.scheduling.snapshot import ClusterCache
+
+_HOUR_S = 3600.0
+_BACKOFF_S, _BACKOFF_S_MAX = 5.0, 300.0
+"""After the scheduler found no place, a job is admitted again after 5, 10, 20 seconds and so on."""
+_EXCLUDED_S = 600.0
+"""How long a cluster that the scheduler refused is not tried again."""
+_UNREPORTED_S = 10.0
+"""How long the pods of a job that was just placed may be missing in the report of its cluster."""
+_MEAN_WEIGHT = 0.1
+"""How much the last job counts in the mean time of a queue's jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobQueueRef:
+    """A JobQueue: the ClusterJobQueue that it names."""
+
+    namespace: str
+    name: str
+    target: str
+
+
+class Ledger:
+    """Queues, flavours, namespaces, priorities, clusters and objects; `decide` runs a round."""
+
+    def __init__(self) -> None:
+        self.clusters = ClusterCache()
+        self.queues: dict[str, ClusterQueue] = {}
+        self.problems: dict[str, str] = {}
+        """Why ClusterJobQueues and flavours are not in force, by kind and name."""
+        self.job_queues: dict[tuple[str, str], JobQueueRef] = {}
+        self.entries: dict[str, Entry] = {}
+        self.reserved: Mapping[str, Reservation] = {}
+        self.means_s: dict[str, float] = {}
+        """The mean time that jobs ran, by ClusterJobQueue."""
+        self._flavors: dict[str, Flavor] = {}
+        self._namespaces: dict[str, Mapping[str, str]] = {}
+        self._priorities: dict[str, int] = {}
+        self._jobs: dict[str, Job] = {}
+        """Made from entries once, until the configuration changes."""
+        self._options: dict[tuple[str, tuple[Component, ...]], tuple[Option, ...]] = {}
+        self._evictions: dict[str, deque[float]] = defaultdict(deque)
+
+    # -- configuration
+
+    def put_queue(self, name: str, source: Mapping[str, Any] | None) -> None:
+        """Add, replace or remove a ClusterJobQueue."""
+        self._put("queue", name, source, self.queues, compile_queue)
+
+    def put_flavor(self, name: str, source: Mapping[str, Any] | None) -> None:
+        """Add, replace or remove a CapacityFlavor."""
+        self._put("flavor", name, source, self._flavors, compile_flavor)
+
+    def _put(
+        self, kind: str, name: str, source: Mapping[str, Any] | None, known: dict[str, Any], compile_: Any
+    ) -> None:
+        self.problems.pop(f"{kind} {name}", None)
+        known.pop(name, None)
+        if source is not None:
+            try:
+                known[name] = compile_(source)
+            except (SelectorError, ValueError, TypeError, KeyError) as error:
+                self.problems[f"{kind} {name}"] = str(error)
+        self._forget_jobs()
+
+    def put_job_queue(self, namespace: str, name: str, target: str | None) -> None:
+        """Add, replace or remove a JobQueue."""
+        if target is None:
+            self.job_queues.pop((namespace, name), None)
+        else:
+            self.job_queues[namespace, name] = JobQueueRef(namespace, name, target)
+        self._forget_jobs()
+
+    def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> bool:
+        """Record the labels of a namespace; return whether they changed."""
+        if self._namespaces.get(name) == labels:
+            return False
+        if labels is None:
+            self._namespaces.pop(name, None)
+        else:
+            self._namespaces[name] = labels
+        self._forget_jobs()
+        return True
+
+    def put_priority(self, name: str, value: int | None) -> None:
+        """Record the value of a PriorityClass."""
+        if value is None:
+            self._priorities.pop(name, None)
+        else:
+            self._priorities[name] = value
+        self._forget_jobs()
+
+    def put_cluster(self, name: str, source: Mapping[str, Any] | None) -> bool:
+        """Record a FederatedCluster; return whether anything changed that admission depends on."""
+        before = self.clusters.labels()
+        change = self.clusters.update(source) if source is not None else self.clusters.remove(name)
+        if self.clusters.labels() != before:
+            self._forget_jobs()
+        return bool(change)
+
+    def _forget_jobs(self) -> None:
+        self._jobs.clear()
+        self._options.clear()
+
+    # -- objects
+
+    def put(self, entry: Entry, now: float) -> None:
+        """Add or replace an object with a queue."""
+        before = self.entries.get(entry.key)
+        if before is not None and before.has_finished < entry.has_finished and entry.admission is not None:
+            self._record_length(entry, now)
+        self.entries[entry.key] = entry
+        self._jobs.pop(entry.key, None)
+
+    def remove(self, key: str, now: float) -> bool:
+        """Remove an object that is gone or has no queue any more; return whether it was known."""
+        entry = self.entries.pop(key, None)
+        self._jobs.pop(key, None)
+        if entry is not None and entry.placed and entry.admission is not None and not entry.has_finished:
+            self._record_length(entry, now)
+        return entry is not None
+
+    def _record_length(self, entry: Entry, now: float) -> None:
+        assert entry.admission is not None  # the callers have checked
+        queue, length = self.queue_of(entry), now - entry.admission.at.timestamp()
+        if queue is not None and length > 0:
+            before = self.means_s.get(queue.queue.name, length)
+            self.means_s[queue.queue.name] = before + _MEAN_WEIGHT * (length - before)
+
+    def queue_of(self, entry: Entry) -> ClusterQueue | None:
+        """Return the ClusterJobQueue of an object, None if its JobQueue does not lead to one."""
+        ref = self.job_queues.get((entry.namespace, entry.queue))
+        return self.queues.get(ref.target) if ref is not None else None
+
+    def problem_of_queue(self, namespace: str, name: str) -> str:
+        """Return why jobs of a JobQueue cannot be admitted, "" if they can."""
+        ref = self.job_queues.get((namespace, name))
+        if ref is None:
+            return f"JobQueue {name} does not exist in namespace {namespace}"
+        queue = self.queues.get(ref.target)
+        # Whether a queue of others exists is not said.
+        if queue is None or queue.namespaces is None or not queue.namespaces.matches(self._namespaces.get(namespace)):
+            return f"ClusterJobQueue {ref.target} does not exist or does not admit namespace {namespace}"
+        return ""
+
+    def problem_of(self, entry: Entry) -> str:
+        """Return why an object cannot be admitted at all, "" if it can."""
+        if problem := self.problem_of_queue(entry.namespace, entry.queue) or entry.problem:
+            return problem
+        queue = self.queue_of(entry)
+        assert queue is not None  # the queue has no problem
+        for name in entry.priority_classes:
+            if name not in queue.priority_classes:
+                return f"its pods name PriorityClass {name}, which ClusterJobQueue {queue.queue.name} does not allow"
+            if name not in self._priorities:
+                return f"its pods name PriorityClass {name}, which does not exist on the host"
+        if entry.admission is not None and entry.admission.losses > queue.losses_max:
+            return f"it lost its cluster {entry.admission.losses} times, and {queue.losses_max} are allowed"
+        return ""
+
+    # -- rounds
+
+    def job_of(self, key: str) -> Job:
+        """Return the facts of an object for decisions; the same until it or the configuration changes."""
+        job = self._jobs.get(key)
+        if job is None:
+            job = self._jobs[key] = self._to_job(self.entries[key])
+        return job
+
+    def _to_job(self, entry: Entry) -> Job:
+        problem, queue, admission = self.problem_of(entry), self.queue_of(entry), entry.admission
+        options: tuple[Option, ...] = ()
+        if queue is not None:
+            shape = (queue.queue.name, entry.components)
+            if shape not in self._options:
+                labels = self.clusters.labels()
+                self._options[shape] = options_for(entry.components, queue, self._flavors, labels)
+            options = self._options[shape]
+        job = Job(
+            entry.key,
+            queue.queue.name if queue is not None else "",
+            f"{entry.namespace}/{entry.queue}",
+            options,
+            entry.needs,
+            priority=min((self._priorities.get(name, 0) for name in entry.priority_classes), default=0),
+            created_s=entry.created_s,
+            limit_s=entry.limit_s,
+            problem=problem,
+        )
+        if admission is None:
+            return job
+        at_s = admission.at.timestamp()
+        holds = {(flavor, name): amount for flavor, held in admission.holds.items() for name, amount in held.items()}
+        match admission.phase:
+            case Phase.ADMITTED if entry.placed or admission.queue == entry.queue:
+                return replace(
+                    job,
+                    holds=holds,
+                    cluster=min(entry.placed, default=""),
+                    clusters=frozenset(admission.clusters),
+                    started_s=at_s,
+                    has_grown=_has_grown(entry, admission.holds),
+                )
+            case Phase.REFUSED:
+                wait_s = min(_BACKOFF_S * 2.0 ** min(admission.refusals - 1, 10), _BACKOFF_S_MAX)
+                excluded = frozenset(admission.excluded)
+                return replace(job, not_before_s=at_s + wait_s, excluded=excluded, started_s=at_s)
+            case Phase.LOST:
+                return replace(job, is_front=True, is_leaving=bool(entry.placed))
+            case Phase.EVICTED if entry.placed or any(map(self.clusters.is_ready, entry.departed)):
+                return replace(job, holds=holds, cluster=min(entry.placed | entry.departed), is_leaving=True)
+        return job
+
+    def decide(self, now: float) -> Decisions:
+        """Return what happens to the objects at `now`, and remember what is kept for whom."""
+        queues = {name: replace(each.queue, evictions_left=self._left(each, now)) for name, each in self.queues.items()}
+        found = admit(queues, self._considered(now), Capacity(self.rooms(now), self.reserved), now)
+        self.reserved = found.reserved
+        return found
+
+    def _left(self, queue: ClusterQueue, now: float) -> int:
+        times = self._evictions[queue.queue.name]
+        while times and times[0] <= now - _HOUR_S:
+            times.popleft()
+        return max(0, queue.evictions_per_hour - len(times))
+
+    def record_eviction(self, queue: str, at_s: float) -> None:
+        """Count an eviction in the budget of its queue."""
+        self._evictions[queue].append(at_s)
+
+    def _considered(self, now: float) -> list[Job]:
+        """Return the jobs that hold something or wait in order; later ones of a JobQueue that is full are outside."""
+        found, waiting = [], defaultdict[str, list[Job]](list)
+        for key, entry in self.entries.items():
+            job = self.job_of(key)
+            if not job.is_waiting:
+                if not entry.has_finished:
+                    found.append(job)
+            elif not entry.is_deleted and not entry.has_finished:
+                if job.excluded and now > job.started_s + _EXCLUDED_S:
+                    job = replace(job, excluded=frozenset())
+                waiting[job.leaf].append(job)
+        for listed in waiting.values():
+            queue = self.queues.get(listed[0].queue)
+            most = queue.pending_max if queue is not None else 0
+            found += listed if len(listed) <= most else heapq.nsmallest(most, listed, key=lambda job: job.order)
+        return found
+
+    def flavor_names(self) -> frozenset[str]:
+        """Return the names of the flavours in force."""
+        return frozenset(self._flavors)
+
+    def rooms(self, now: float) -> dict[str, Room]:
+        """Return what the clusters that are ready have, and what is free of it."""
+        rooms = {each.name: to_room(each) for each in self.clusters.snapshot().clusters if each.is_ready}
+        for key, entry in self.entries.items():
+            if entry.placed and not entry.has_finished and now - self.job_of(key).started_s < _UNREPORTED_S:
+                for cluster in entry.placed & rooms.keys():
+                    free = rooms[cluster].free
+                    rooms[cluster] = Room(rooms[cluster].total, _less(free, entry.needs))
+        return rooms
+
+
+def _has_grown(entry: Entry, holds: Mapping[str, Mapping[str, int]]) -> bool:
+    """Return whether the pods of an object request more of a resource than it was admitted for, in all flavours."""
+    held: dict[str, int] = defaultdict(int)
+    for amounts in holds.values():
+        for name, amount in amounts.items():
+            held[name] += amount
+    wanted: dict[str, int] = defaultdict(int)
+    for component in entry.components:
+        for name, amount in component.amounts().items():
+            wanted[name] += amount
+    return any(amount > held[name] for name, amount in wanted.items() if name in held or name != PODS)
+
+
+def to_room(cluster: Cluster) -> Room:
+    """Return what the nodes of a cluster have, and what is free of it; nodes with taints included."""
+    if cluster.node_classes is None:
+        return Room(dict(cluster.allocatable), {name: max(0, amount) for name, amount in cluster.available.items()})
+    room: Room | None = cluster.memo.get(to_room)
+    if room is None:
+        total: dict[str, int] = {}
+        free: dict[str, int] = {}
+        for each in cluster.node_classes:
+            for name, amount in each.largest.items():
+                total[name] = total.get(name, 0) + amount * max(each.size, sum(each.nodes))
+            for name, amounts in each.free.items():
+                free[name] = free.get(name, 0) + sum(
+                    nodes * amount for nodes, amount in zip(each.nodes, amounts, strict=True)
+                )
+        room = cluster.memoize(to_room, Room(total, free))
+    return room
+
+
+def _less(free: Resources, needs: Resources) -> dict[str, int]:
+    return {**free, **{name: free.get(name, 0) - amount for name, amount in needs.items()}}

@@ -1,0 +1,204 @@
+"""The status of queues: counts, usage, and the first waiting jobs with their lacks and estimated starts. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from federation.apimachinery.clock import to_rfc3339
+from federation.apimachinery.quantity import format_quantity, parse
+from federation.features.queues.rules.entries import Entry
+from federation.features.queues.rules.estimate import Running, estimate_starts
+from federation.features.queues.rules.facts import Amounts, Decisions, Job, Lack, Resources, Waits
+from federation.features.queues.rules.queueledger import Ledger
+from federation.features.queues.rules.usage import Usage
+from federation.scheduling.framework.gangfit import amount_number, amount_text
+from federation.scheduling.framework.types import CPU, MEMORY
+
+LISTED_MAX = 100
+"""Waiting jobs in the status of a JobQueue."""
+_MINUTE_S = 60
+_ENDLESS = frozenset((Lack.PROBLEM, Lack.HELD, Lack.NO_QUOTA, Lack.TOO_LARGE))
+"""Causes that time alone does not remove: such jobs have no estimated start."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatuses:
+    """The statuses by name; those of JobQueues by namespace and name."""
+
+    cluster_queues: Mapping[str, Mapping[str, Any]]
+    job_queues: Mapping[tuple[str, str], Mapping[str, Any]]
+
+
+def compute_statuses(ledger: Ledger, decisions: Decisions, now: float) -> QueueStatuses:
+    """Return the statuses after a round; the cost is linear in the number of objects."""
+    queues = {name: each.queue for name, each in ledger.queues.items()}
+    usage = Usage(queues)
+    running: dict[str, list[Job]] = defaultdict(list)
+    counts: dict[tuple[str, str], list[int]] = {key: [0, 0] for key in ledger.job_queues}
+    pending = dict.fromkeys(queues, 0)
+    for key, entry in ledger.entries.items():
+        job, count = ledger.job_of(key), counts.get((entry.namespace, entry.queue))
+        if entry.has_finished or (entry.is_deleted and job.is_waiting):
+            continue
+        if count is not None:
+            count[0 if job.is_waiting else 1] += 1
+        if job.is_waiting:
+            if job.queue:
+                pending[job.queue] += 1
+        elif job.queue:
+            usage.add(job.queue, job.holds or {})
+            running[job.queue].append(job)
+    waiting: dict[str, list[tuple[str, Waits]]] = defaultdict(list)
+    for key, waits in decisions.waits.items():
+        waiting[ledger.job_of(key).queue].append((key, waits))
+    listed: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for name, in_order in waiting.items():
+        starts = _starts(ledger, usage, name, running[name], in_order, now)
+        for position, (key, waits) in enumerate(in_order, 1):
+            entry = ledger.entries[key]
+            of = listed[entry.namespace, entry.queue]
+            if len(of) < LISTED_MAX:
+                of.append(_waiting_job(ledger, entry, position, waits, starts.get(key)))
+    cluster_queues = {
+        name: _cluster_queue(ledger, usage, name, pending[name], len(running[name])) for name in sorted(queues)
+    }
+    for text, problem in ledger.problems.items():
+        kind, _, name = text.partition(" ")
+        if kind == "queue":
+            cluster_queues[name] = {"pending": 0, "admitted": 0, "message": problem}
+    job_queues = {}
+    for (namespace, name), (count_pending, admitted) in counts.items():
+        status: dict[str, Any] = {"pending": count_pending, "admitted": admitted}
+        if (namespace, name) in listed:
+            status["waiting"] = listed[namespace, name]
+        if problem := ledger.problem_of_queue(namespace, name):
+            status["message"] = problem
+        job_queues[namespace, name] = status
+    return QueueStatuses(cluster_queues, job_queues)
+
+
+def _cluster_queue(ledger: Ledger, usage: Usage, name: str, pending: int, admitted: int) -> Mapping[str, Any]:
+    queue = ledger.queues[name]
+    listed = []
+    for pair, limit in queue.queue.limits.items():
+        flavor, resource = pair
+        used = usage.used(name, pair)
+        line = {
+            "flavor": flavor,
+            "resource": resource,
+            "nominalQuota": _quantity(resource, limit.nominal),
+            "used": _quantity(resource, used),
+        }
+        if used > limit.nominal:
+            line["borrowed"] = _quantity(resource, used - limit.nominal)
+        listed.append(line)
+    status: dict[str, Any] = {"pending": pending, "admitted": admitted, "usage": listed}
+    if missing := sorted(set(queue.flavors) - ledger.flavor_names()):
+        status["message"] = f"CapacityFlavor {', '.join(missing)} does not exist"
+    elif queue.queue.is_held:
+        status["message"] = "it is held: spec.stopPolicy is Hold"
+    return status
+
+
+def _starts(
+    ledger: Ledger, usage: Usage, name: str, running: list[Job], waiting: Iterable[tuple[str, Waits]], now: float
+) -> Mapping[str, float | None]:
+    """Return the estimated starts of a queue's jobs: when the quota has room, or the clusters, whichever is later."""
+    mean_s = ledger.means_s.get(name)
+    jobs = [job for key, waits in waiting if waits.lack not in _ENDLESS and (job := ledger.job_of(key)).options]
+    by_quota = estimate_starts(
+        [Running(job.started_s, job.limit_s, _part_of_quota(usage, job, job.holds or {})) for job in running],
+        [_part_of_quota(usage, job, job.options[0].amounts) for job in jobs],
+        mean_s,
+        now,
+    )
+    rooms = ledger.rooms(now)
+    total: dict[str, int] = defaultdict(int)
+    free: dict[str, int] = defaultdict(int)
+    for room in rooms.values():
+        for resource, amount in room.total.items():
+            total[resource] += amount
+            free[resource] += room.free.get(resource, 0)
+    inside = [job for job in running if job.cluster in rooms]
+    used = {name: sum(job.needs.get(name, 0) for job in inside) for name in total}
+    # What others use does not end, as far as anybody knows.
+    size = {name: free[name] + used[name] for name in total}
+    by_room = estimate_starts(
+        [Running(job.started_s, job.limit_s, _part(job.needs, size)) for job in inside],
+        [_part(job.needs, size) for job in jobs],
+        mean_s,
+        now,
+    )
+    return {
+        job.key: None if first is None or second is None else max(first, second)
+        for job, first, second in zip(jobs, by_quota, by_room, strict=True)
+    }
+
+
+def _part_of_quota(usage: Usage, job: Job, amounts: Amounts) -> float:
+    return max((amount / max(1, usage.most_of(job.queue, pair)) for pair, amount in amounts.items()), default=0.0)
+
+
+def _part(needs: Resources, size: Resources) -> float:
+    return max((amount / max(1, size.get(name, 0)) for name, amount in needs.items()), default=0.0)
+
+
+def _waiting_job(ledger: Ledger, entry: Entry, position: int, waits: Waits, start: float | None) -> Mapping[str, Any]:
+    line: dict[str, Any] = {
+        "kind": entry.kind,
+        "name": entry.name,
+        "position": position,
+        "waitsFor": describe(ledger, entry, waits),
+    }
+    if start is not None:
+        whole = -(-start // _MINUTE_S) * _MINUTE_S
+        line["estimatedStartTime"] = to_rfc3339(datetime.fromtimestamp(whole, UTC))
+    return line
+
+
+def describe(ledger: Ledger, entry: Entry, waits: Waits) -> str:
+    """Return what a job waits for, for people. It names nothing of other namespaces."""
+    needs = amount_text(waits.resource, waits.needed) if waits.resource else ""
+    found = amount_number(waits.resource, waits.found) if waits.resource else ""
+    queue = ledger.queue_of(entry)
+    name = queue.queue.name if queue is not None else ""
+    of = f"ClusterJobQueue {name}"
+    match waits.lack:
+        case Lack.PROBLEM:
+            return ledger.problem_of(entry)
+        case Lack.HELD:
+            return f"{of} is held"
+        case Lack.NO_QUOTA if not waits.resource:
+            return f"{of} has no flavor whose nodeLabels are in the nodeSelector of all of its pods"
+        case Lack.NO_QUOTA:
+            return f"{of} has no quota of {waits.resource} in flavor {waits.flavor}"
+        case Lack.TOO_LARGE if waits.flavor:
+            return f"needs {needs}, {of} can have at most {found} of flavor {waits.flavor}"
+        case Lack.TOO_LARGE:
+            if needs:
+                return f"needs {needs}, the largest cluster has {found}"
+            because = entry.admission.because if entry.admission is not None else ""
+            return because or "no cluster that is ready belongs to a flavor that it can use"
+        case Lack.QUOTA:
+            return f"needs {needs}, {of} has {found} of flavor {waits.flavor} free"
+        case Lack.BEHIND:
+            return f"needs {needs}, which {of} keeps for a job before it"
+        case Lack.ROOM:
+            return f"needs {needs}, the freest cluster has {found} free" if needs else "no cluster has room for it"
+        case Lack.RESERVED:
+            return "the clusters with room keep it for a job before it"
+        case Lack.RETRY:
+            because = entry.admission.because if entry.admission is not None else ""
+            return because or "it is tried again shortly"
+        case Lack.TURN:
+            return f"{waits.needed} jobs of its queue are before it"
+
+
+def _quantity(resource: str, amount: int) -> str:
+    if resource == CPU:
+        return format_quantity(parse(f"{amount}m"))
+    if resource == MEMORY and amount % 2**20 == 0:
+        return format_quantity(parse(f"{amount // 2**20}Mi"))
+    return str(amount)

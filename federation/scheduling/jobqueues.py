@@ -1,0 +1,188 @@
+"""Objects that wait in a JobQueue: which queue an object names, and the record of its admission. Pure.
+
+The scheduler knows no quotas. It reads from the labels of an object and from the names of the JobQueues whether the
+object has a queue, and from one annotation of the federated object whether it may be placed, and where. The wing
+`features/queues` writes the annotation. The scheduler changes it in two cases: an admitted object found no place, or it
+lost its cluster. Then the object waits again. Objects without a queue cost one look-up.
+
+Decision: docs/decisions/0127-queues-of-our-own.md
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from federation.api.federatedtype import FederatedType
+from federation.apimachinery.annotationrecords import AnnotationRecord, Count, Time, to_time
+from federation.planning.federatedobject.finished import has_finished_everywhere
+from federation.scheduling.framework import gangs
+from federation.scheduling.framework.admittedclusters import STEP
+from federation.scheduling.framework.cycle import FilterResult
+from federation.scheduling.framework.types import SchedulingUnit, Status
+from federation.scheduling.names import KUEUE_QUEUE_NAME, QUEUE_ADMISSION, QUEUE_NAME
+from federation.scheduling.podrequest import has_pods
+
+DEFAULT_QUEUE = "default"
+"""The JobQueue of objects that name none."""
+_OF_ROOM = frozenset((gangs.STEP, STEP, "ClusterResourcesFit"))
+"""Steps whose rejections end when others release their room."""
+_BECAUSE_MAX = 512
+_EXCLUDED_MAX = 1_000
+
+
+class Phase(StrEnum):
+    """The right of an object with a queue to be placed."""
+
+    ADMITTED = "Admitted"
+    """It may be placed, or it is."""
+    REFUSED = "Refused"
+    """The scheduler found no place for it, so it waits again."""
+    EVICTED = "Evicted"
+    """It has to leave its cluster and wait again."""
+    LOST = "Lost"
+    """It lost its cluster, so it waits again, in front."""
+
+
+class Admission(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The annotation of a federated object that was admitted at least once."""
+
+    phase: Phase
+    queue: str
+    at: Time
+    """When the phase began."""
+    holds: dict[str, dict[str, Count]] = {}
+    """Amounts of the quota by flavour and resource, while it is admitted."""
+    clusters: list[str] = []
+    """The clusters where it may be placed, while it is admitted and has no place."""
+    because: str = ""
+    """Why it waits again, for people."""
+    excluded: list[str] = []
+    """Clusters that the scheduler refused for other reasons than room, such as its policy."""
+    refusals: Count = 0
+    """How often the scheduler found no place since it was placed last."""
+    losses: Count = 0
+    """How often it lost its cluster."""
+
+
+ADMISSION = AnnotationRecord(QUEUE_ADMISSION, Admission)
+
+
+class QueueIndex:
+    """The names of all JobQueues by namespace."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, set[str]] = {}
+
+    def put(self, namespace: str, name: str) -> bool:
+        """Add a JobQueue; return whether it was unknown."""
+        known = self._names.setdefault(namespace, set())
+        is_new = name not in known
+        known.add(name)
+        return is_new
+
+    def remove(self, namespace: str, name: str) -> None:
+        """Remove a JobQueue."""
+        known = self._names.get(namespace, set())
+        known.discard(name)
+        if not known:
+            self._names.pop(namespace, None)
+
+    def queue_of(self, federated: Mapping[str, Any], type_: FederatedType) -> str:
+        """Return the name of the object's JobQueue, "" without one.
+
+        An object that was placed before it had a queue has none: nothing that runs is taken out of its cluster. Kueue's
+        label counts only in namespaces with JobQueues: elsewhere it is for the Kueue of the members.
+        """
+        metadata, template = federated["metadata"], federated["spec"]["template"]
+        labels = (template.get("metadata") or {}).get("labels") or {}
+        found = str(labels.get(QUEUE_NAME) or "")
+        if not found:
+            known = self._names.get(str(metadata.get("namespace") or ""))
+            if not known:
+                return ""
+            found = str(labels.get(KUEUE_QUEUE_NAME) or "")
+            if not found and not (DEFAULT_QUEUE in known and type_.components.rules):
+                return ""
+        is_older = ADMISSION.name not in (metadata.get("annotations") or {}) and _is_placed(federated)
+        return "" if is_older or not _is_countable(template, type_) else found or DEFAULT_QUEUE
+
+
+def _is_placed(federated: Mapping[str, Any]) -> bool:
+    entries = (federated.get("spec") or {}).get("placements") or ()
+    return any(entry.get("placement") for entry in entries)
+
+
+def _is_countable(template: Mapping[str, Any], type_: FederatedType) -> bool:
+    """Return whether the number of the object's pods is known; those of a DaemonSet or CronJob are not."""
+    if type_.components.rules:
+        return True
+    return has_pods(template, type_) and (type_.replicas(template) is not None or template.get("kind") == "Pod")
+
+
+def admission_of(federated: Mapping[str, Any]) -> Admission | None:
+    """Return the record of an object, None if it was never admitted."""
+    return ADMISSION.of(federated)
+
+
+def waiting_message(queue: str, admission: Admission | None) -> str:
+    """Return why an object is not scheduled, "" if it is admitted."""
+    if admission is None:
+        return f"waits in JobQueue {queue}"
+    if admission.phase is Phase.ADMITTED and admission.queue == queue:
+        return ""
+    return f"waits in JobQueue {queue}: {admission.because}" if admission.because else f"waits in JobQueue {queue}"
+
+
+def must_leave(admission: Admission | None, *, is_placed: bool) -> bool:
+    """Return whether an object that waits is to be taken out of its clusters."""
+    return is_placed and admission is not None and admission.phase in (Phase.EVICTED, Phase.LOST)
+
+
+def within_admission(unit: SchedulingUnit, admission: Admission | None) -> SchedulingUnit:
+    """Return the unit of an admitted object: it goes to one of the clusters that its admission names."""
+    if admission is None:
+        return unit
+    limit = 1 if unit.max_clusters is None else min(1, unit.max_clusters)
+    unit = replace(unit, max_clusters=limit)
+    return unit if unit.current else replace(unit, admitted_to=frozenset(admission.clusters))
+
+
+def is_lasting(status: Status) -> bool:
+    """Return whether a rejection does not end when other objects release their room."""
+    return status.plugin not in _OF_ROOM or gangs.is_too_small(status)
+
+
+def to_refused(admission: Admission, filtered: FilterResult | None, because: str, now: datetime) -> Admission:
+    """Return the record after a decision that found no place."""
+    rejected = filtered.rejected if filtered is not None else {}
+    excluded = sorted(name for name, status in rejected.items() if is_lasting(status))
+    return Admission(
+        Phase.REFUSED,
+        admission.queue,
+        to_time(now),
+        because=f"the scheduler found no place: {because}"[:_BECAUSE_MAX],
+        excluded=excluded[:_EXCLUDED_MAX],
+        refusals=admission.refusals + 1,
+        losses=admission.losses,
+    )
+
+
+def to_lost(admission: Admission, clusters: Iterable[str], now: datetime) -> Admission:
+    """Return the record of an object that lost its clusters."""
+    because = f"it lost cluster {', '.join(sorted(clusters))}"[:_BECAUSE_MAX]
+    return Admission(Phase.LOST, admission.queue, to_time(now), because=because, losses=admission.losses + 1)
+
+
+def is_lost(federated: Mapping[str, Any], unit: SchedulingUnit, kept: Iterable[str], known: Iterable[str]) -> bool:
+    """Return whether a placed object has to leave every cluster because it cannot stay there.
+
+    `kept` are the clusters of the new decision, `known` those that exist.
+    """
+    current = unit.current.keys()
+    if not current or has_finished_everywhere(federated) or current & set(kept):
+        return False
+    return all(name in unit.ended_tolerations or name in unit.avoided or name not in set(known) for name in current)

@@ -1,0 +1,37 @@
+"""When waiting jobs are expected to start."""
+
+import pytest
+
+from federation.features.queues.rules.estimate import Running, estimate_starts, expected_end
+
+NOW = 1_000.0
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "mean_s", "end"),
+    [
+        (None, None, None),
+        (100.0, None, NOW + 60),
+        (None, 50.0, NOW + 10),
+        (100.0, 50.0, NOW + 10),
+        (30.0, None, NOW + 3),
+    ],
+    ids=["nothing known", "its limit", "the mean", "the earlier of both", "late: a little later"],
+)
+def test_a_job_is_expected_to_end(limit_s: float | None, mean_s: float | None, end: float | None) -> None:
+    assert expected_end(NOW - 40, limit_s, mean_s, NOW) == end
+
+
+def test_jobs_start_in_their_order_as_running_ones_end() -> None:
+    running = [Running(NOW - 10, 30.0, 0.5), Running(NOW, 50.0, 0.5)]
+    assert estimate_starts(running, [0.5, 0.25, 0.25], None, NOW) == [NOW + 20, NOW + 50, NOW + 50]
+
+
+def test_jobs_beyond_those_that_run_start_generations_later_or_nobody_knows() -> None:
+    running = [Running(NOW, 50.0, 1.0)]
+    assert estimate_starts(running, [1.0, 1.0], None, NOW) == [NOW + 50, None]
+    assert estimate_starts(running, [1.0, 1.0, 1.0], 100.0, NOW) == [NOW + 50, NOW + 150, NOW + 250]
+
+
+def test_what_fits_now_starts_now() -> None:
+    assert estimate_starts([], [0.5, 0.5], None, NOW) == [NOW, NOW]
