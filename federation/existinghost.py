@@ -25,7 +25,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError
 from federation.apimachinery.resources import NODES
-from federation.apiserver.auth.pki import write_private
+from federation.apiserver.auth.pki import TLSFiles, write_private
 from federation.apiserver.http.serving import serve
 from federation.apiserver.store.databases import open_database
 from federation.apiserver.store.encryption import ValueCipher
@@ -35,7 +35,7 @@ from federation.client.kubeconfig import in_cluster, load_kubeconfig
 from federation.client.pool import ClusterPool
 from federation.componentoptions import journal_options, pool_options
 from federation.controllers.federate.controller import first_finalizers
-from federation.features.catalogue import feature_views, start_features
+from federation.features.catalogue import feature_screens, feature_views, spread_compiler, start_features
 from federation.hosting import installation, reachability
 from federation.hosting.access import HostAccess
 from federation.hosting.admissionplugins import admission_plugins
@@ -46,14 +46,19 @@ from federation.hosting.manifests import GROUPS, USER
 from federation.hosting.pluginreviews import HostAdmission
 from federation.hosting.roles import HOST_RBAC
 from federation.hosting.sharedcertificate import SecretName, SharedCertificate
+from federation.hosting.userinterface import UserInterface, without_identity
 from federation.hosting.webhookconfigurations import to_configurations
 from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised
+from federation.plans.planner import Planners
+from federation.scheduling.framework.registry import load_plugins
 from federation.settings import Settings
 from federation.tracing.traces import Traces
 from federation.web import application
 from federation.web.clusterheadroom import HeadroomView
 from federation.web.delivery import DeliveryView
+from federation.web.history import HistoryView
+from federation.web.objectlist import ObjectListView
 from federation.web.policyobjects import PolicyView
 from federation.wiring import Run, Wiring
 
@@ -121,12 +126,31 @@ class ExistingHost:
             wiring.objects, wiring.informers, wiring.members, wiring.member_records, wiring.tolerated, wiring.preview
         )
         policies = PolicyView(wiring.objects, wiring.policy_usage)
-        views = feature_views(wiring.host)
+        views = [*feature_views(wiring.host), HistoryView(wiring.metrics.history)]
         headroom = HeadroomView(wiring.objects, wiring.informers)
-        mount = application.mount(self._journal, self._kinds, view, policies, headroom=headroom, views=views)
+        listed = ObjectListView(wiring.objects, wiring.informers, view, clock)
+        mount = application.mount(self._journal, self._kinds, view, policies, listed, headroom, views)
         self._traces = Traces(settings.otlp_endpoint, clock, __version__)
         self._traces.follow(wiring.objects, wiring.informers, self._leadership.may_act)
+        self._certificate: SharedCertificate | None = None
         self._endpoint = Endpoint(self._admission.answer, mount, self._access, wiring.unsynced)
+        self.ui_url = ""
+        """The address of the web UI once it is served, "" without one."""
+        self._ui = self._user_interface() if settings.ui_port >= 0 else None
+
+    def _user_interface(self) -> UserInterface:
+        from federation.web.ui import uiapp  # noqa: PLC0415  # it takes long, and most have none
+
+        wiring, clock = self._wiring, self._clock
+        planners = Planners(load_plugins(), spread_compiler(), wiring.plugin_caller, clock)
+        mount = uiapp.mount(self._ui_key, clock, planners, None, feature_screens())
+        host = without_identity(self._client.connection)
+        return UserInterface(mount, self._endpoint, host, self._access, clock)
+
+    def _ui_key(self) -> bytes:
+        """Return the secret behind sessions: all processes on the host share the key of the CA."""
+        assert self._certificate is not None
+        return self._certificate.authority_key()
 
     @property
     def server(self) -> str:
@@ -145,6 +169,8 @@ class ExistingHost:
                 await self._serve(Path(folder), on_started)
             finally:
                 await self._journal.flush()
+                if self._ui is not None:
+                    await self._ui.close()
                 await self._wiring.webhook_client.close()
                 await self._wiring.gate_client.close()
                 await self._pool.close()
@@ -170,6 +196,7 @@ class ExistingHost:
         name = urlsplit(self._url).hostname or settings.host
         certificate = SharedCertificate(self._client, folder, name, self._clock, secret=_SECRET)
         await certificate.refresh()
+        self._certificate = certificate
         tls = certificate.files
         if authority := await reachability.client_authority(self._client):
             write_private(folder / _CLIENT_CA, authority.encode())
@@ -194,7 +221,23 @@ class ExistingHost:
         async with asyncio.TaskGroup() as group:
             group.create_task(supervised([*shared, *self._wiring.caches], self._clock)(), name="shared-loops")
             group.create_task(self._leadership.run(supervised(led, self._clock)), name="led-loops")
+            if self._ui is not None:
+                await self._serve_ui(self._ui, group, certificate.files)
             await serve(self._endpoint, host=settings.host, port=settings.port, tls=tls, on_started=started)
+
+    async def _serve_ui(self, ui: UserInterface, group: asyncio.TaskGroup, tls: TLSFiles) -> None:
+        """Serve the web UI until the group ends, and return when it accepts connections."""
+        settings = self._settings
+        listening = asyncio.Event()
+
+        def started(host: str, port: int) -> None:
+            self.ui_url = f"https://{f'[{host}]' if ':' in host else host}:{port}/ui"
+            listening.set()
+
+        group.create_task(
+            serve(ui, host=settings.host, port=settings.ui_port, tls=tls, on_started=started), name="web-ui"
+        )
+        await listening.wait()
 
     async def _renew(self, certificate: SharedCertificate) -> None:
         """Renew the certificate when it is due, and read the one that another process has renewed, until cancelled."""

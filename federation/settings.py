@@ -78,6 +78,9 @@ class Settings:
     host_url: str = ""
     """https:// address at which that API server and users reach this process; https://NAME.NAMESPACE.svc[:PORT] names
     a Service of the host. Empty for `host` and `port`."""
+    ui_port: int = -1
+    """TCP port of the web UI beside an existing API server; 0 picks a free one, -1 serves none. The embedded API server
+    serves it on `port`."""
     store_bytes_max: int = 0
     """Size of the database above which creates and updates are refused, deletions not; 0 for no quota."""
     new: bool = False
@@ -223,6 +226,8 @@ class Settings:
         if not self.host_kubeconfig and not self.in_cluster:
             if self.host_url:
                 raise ConfigurationError("host-url is set without host-kubeconfig or in-cluster")
+            if self.ui_port >= 0:
+                raise ConfigurationError("ui-port is set without host-kubeconfig or in-cluster; see /ui at `port`")
             return False
         for field in fields(self):
             if field.name in _EMBEDDED_ONLY and getattr(self, field.name) != field.default:

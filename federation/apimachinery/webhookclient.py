@@ -145,7 +145,7 @@ class WebhookClient:
         method: str,
         connection: Connection,
         headers: Sequence[tuple[str, str]],
-        body: AsyncIterator[bytes] | None = None,
+        body: bytes | AsyncIterator[bytes] | None = None,
     ) -> AsyncIterator[StreamedResponse]:
         """Send a request to `connection.server`, a complete and encoded URL, and yield the response as it arrives.
 

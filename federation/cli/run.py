@@ -111,7 +111,8 @@ async def up(settings: Settings, fleet: FleetOptions, process: "FleetProcess") -
 async def _serve(settings: Settings, mounts: "Sequence[Mount]") -> None:
     if settings.has_existing_host:
         async with _running(settings, _on_existing_host) as (host, url, task), _spreading(mounts):
-            print(f"ready {url} for the host {host.server}", flush=True)
+            pages = f", web UI {host.ui_url}" if host.ui_url else ""
+            print(f"ready {url} for the host {host.server}{pages}", flush=True)
             await task
         return
     async with _running(settings, _embedded) as (plane, url, task), _spreading(mounts):

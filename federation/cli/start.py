@@ -88,6 +88,7 @@ def serve_command(
     host_kubeconfig: flags.HostKubeconfig = None,
     in_cluster: flags.InCluster = None,
     host_url: flags.HostURL = None,
+    ui_port: flags.UIPort = None,
     role: flags.Role = None,
     advertise_url: flags.AdvertiseURL = None,
     tls_san: flags.TLSSan = None,

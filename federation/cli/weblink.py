@@ -24,7 +24,8 @@ async def make_link(host: "HTTPClient", server: str) -> str:
     code, body = await host.raw("POST", "/ui/links", body=b"")
     if code == 404:
         raise ConfigurationError(
-            "this API server has no web UI; point --kubeconfig at the kubeconfig of `fedctl serve`"
+            "this API server has no web UI; point --kubeconfig at the kubeconfig of `fedctl serve`, or open the address"
+            " that `fedctl serve --ui-port` prints and log in with a token"
         )
     try:
         answer = orjson.loads(body)

@@ -5,7 +5,7 @@ certificate of the host's CA or a token that the host accepts, and rights on the
 without credentials that could be checked; they change nothing, but they answer what a user may do, so only the host
 should reach this port (docs/existing-host.md).
 
-Decision: docs/decisions/0053-no-web-ui-on-an-existing-host.md
+Decision: docs/decisions/0123-the-web-ui-of-an-existing-host.md
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -40,7 +40,7 @@ _BODY_BYTES_MAX = 8 * 1024 * 1024
 """A review holds the object up to twice; API servers accept objects of 3 MiB."""
 _TEXT = b"text/plain; charset=utf-8"
 _NO_UI = (
-    "the web UI is not served on an existing host; use kubectl and fedctl with your own credentials there"
+    "the web UI is not served on this port, which answers the host; start the process with --ui-port"
     " (docs/existing-host.md)"
 )
 Answer = Callable[[str, Any], Awaitable[Object]]

@@ -53,6 +53,10 @@ class SharedCertificate:
         self.bundle = ""
         """The CA certificate for `caBundle`, in base64; "" before the first refresh."""
 
+    def authority_key(self) -> bytes:
+        """Return the private key of the CA, which all processes share, after the first refresh."""
+        return (self._folder / CA_KEY).read_bytes()
+
     async def refresh(self) -> None:
         """Read the Secret into the files; create it or renew the certificate if needed.
 

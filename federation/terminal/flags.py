@@ -88,6 +88,16 @@ HostURL = Annotated[
         " https://NAME.NAMESPACE.svc:PORT for a Service [that of --host and --port].",
     ),
 ]
+UIPort = Annotated[
+    int | None,
+    typer.Option(
+        "--ui-port",
+        metavar="PORT",
+        min=0,
+        max=65535,
+        help="Serve the web UI for users of that API server on this port, at the address --host; 0 takes a free one.",
+    ),
+]
 AdvertiseURL = Annotated[
     str | None,
     typer.Option(

@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
 
+from tests.attacks.test_ui_actions import hidden_of
 from tests.e2e.test_seeds_003 import Federated, Serve, fed, provide  # noqa: F401  # fixtures, with `serve` below
 from tests.support.federation import Federation, Kubectl, eventually, fedctl, start_on_host
 from tests.support.plainhost import PlainHost, plain_host
+from tests.support.ports import lasting_port
 from tests.support.vectors import ROOT
 
 pytestmark = [
@@ -23,6 +26,7 @@ pytestmark = [
     pytest.mark.slow("a host that stops, and two control planes"),
     pytest.mark.xdist_group("existinghost"),
 ]
+UI_PORT = lasting_port()
 USER = "system:serviceaccount:kube-admiral-system:federation"
 WRITER = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -63,7 +67,7 @@ def serve(host: Path, started: list[Federation]) -> Serve:
     """The federation on that host."""
 
     def on_host(directory: Path) -> AbstractContextManager[Federation]:
-        started.append(start_on_host(directory, host))
+        started.append(start_on_host(directory, host, arguments=["--ui-port", str(UI_PORT)]))
         return closing(started[-1])
 
     return on_host
@@ -100,6 +104,28 @@ def test_the_quickstart_runs(fed: Federated) -> None:  # noqa: F811  # the fixtu
     }
     why = fedctl("why", "deploy/nginx", "-n", "quickstart", KUBECONFIG=str(fed.host.kubeconfig)).stdout
     assert "PropagationPolicy quickstart/divide-nginx" in why
+
+
+def test_the_web_ui_shows_and_scales_with_the_token_of_its_user(fed: Federated) -> None:  # noqa: F811  # the fixture
+    fed.host("create", "serviceaccount", "alice", "-n", "quickstart")
+    fed.host(
+        "create", "rolebinding", "alice", "--clusterrole=edit", "--serviceaccount=quickstart:alice", "-n", "quickstart"
+    )
+    token = fed.host("create", "token", "alice", "-n", "quickstart").strip()
+    url = f"https://127.0.0.1:{UI_PORT}"
+    target = "/ui/act/scale/apps/v1/deployments/quickstart/nginx"
+    with httpx.Client(base_url=url, verify=False, headers={"Origin": url}) as page:  # a certificate of its own
+        assert page.post("/ui/login", data={"token": token, "next": "/ui/overview"}).status_code == 303
+        assert "nginx" in page.get("/ui/objects", params={"namespace": "quickstart"}).text
+        assert page.get(target.replace("/quickstart/", "/default/")).status_code == 403
+        form = {**hidden_of(page.get(target).text), "replicas": "9", "step": "plan"}
+        shown = page.post(target, data=form)
+        assert shown.status_code == 200, shown.text[-800:]
+        done = page.post(target, data={"replicas": "9", **hidden_of(shown.text)})
+        assert done.status_code == 303, done.text[-800:]
+    live = fed.host.json("get", "deploy", "nginx", "-n", "quickstart")
+    assert live["spec"]["replicas"] == 9
+    fed.host("scale", "-n", "quickstart", "deploy/nginx", "--replicas=8")
 
 
 def test_a_new_image_reaches_the_members_and_is_taken_back(fed: Federated) -> None:  # noqa: F811  # the fixture

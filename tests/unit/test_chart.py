@@ -242,6 +242,24 @@ def test_an_existing_host_is_reached_by_its_kubeconfig(store: str) -> None:
         render(values | {"advertiseURL": "https://fed.example.com"})
 
 
+def test_the_web_ui_of_an_existing_host_has_a_service_of_its_own() -> None:
+    peers = [{"namespaceSelector": {}}]
+    host = {"kubeconfigSecret": "host-admin", "ui": True}
+    objects = render({**STORES["sqlite"], "existingHost": host, "networkPolicy": {"from": [], "uiFrom": peers}})
+    container = container_of(objects)
+    check_arguments(container)
+    assert "--ui-port=7444" in container["args"]
+    assert [each["name"] for each in container["ports"]] == ["https", "ui"]
+    (port,) = objects["Service", "fed-federation-ui"]["spec"]["ports"]
+    assert port["targetPort"] == "ui"
+    assert [each["targetPort"] for each in objects["Service", "fed-federation"]["spec"]["ports"]] == ["https"]
+    reviews, ui = objects["NetworkPolicy", "fed-federation"]["spec"]["ingress"]
+    assert "from" not in reviews
+    assert ui == {"ports": [{"port": "ui", "protocol": "TCP"}], "from": peers}
+    with pytest.raises(helm.HelmError, match="is for an existing host"):
+        render({**STORES["sqlite"], "existingHost": {"ui": True}})
+
+
 def test_the_control_plane_gets_no_rights_in_the_cluster_that_runs_it() -> None:
     chosen = OPTIONS[0] | OPTIONS[1]
     pairs = zip(STORES.values(), cycle(CERTIFICATES.values()))

@@ -34,6 +34,9 @@ spec:
         {{- if .Values.existingHost.kubeconfigSecret }}
         - --host-kubeconfig=/etc/federation/host/kubeconfig
         - --host-url={{ include "federation.hostURL" . }}
+        {{- if .Values.existingHost.ui }}
+        - --ui-port=7444
+        {{- end }}
         {{- else }}
         - --advertise-url={{ include "federation.url" . }}
         {{- end }}
@@ -78,6 +81,9 @@ spec:
         {{- with .Values.extraEnv }}{{ toYaml . | nindent 8 }}{{ end }}
       ports:
         - {name: https, containerPort: 7443, protocol: TCP}
+        {{- if and .Values.existingHost.kubeconfigSecret .Values.existingHost.ui }}
+        - {name: ui, containerPort: 7444, protocol: TCP}
+        {{- end }}
       # The first start on a database of an older version upgrades it.
       startupProbe:
         httpGet: {path: /livez, port: https, scheme: HTTPS}

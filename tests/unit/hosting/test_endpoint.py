@@ -209,7 +209,7 @@ async def test_without_credentials_only_health_is_shown(endpoint: Endpoint) -> N
         assert (await http.get("/other")).status_code == 404
         no_ui = await http.get("/ui/objects")
         assert no_ui.status_code == 404
-        assert no_ui.json()["message"].startswith("the web UI is not served on an existing host; use kubectl")
+        assert no_ui.json()["message"].startswith("the web UI is not served on this port")
 
 
 async def test_a_client_certificate_of_the_host_names_the_user(endpoint: Endpoint) -> None:
