@@ -76,11 +76,9 @@ class Settings:
     in_cluster: bool = False
     """Use the API server of the cluster in which this process runs as a pod as the host, as its service account."""
     host_url: str = ""
-    """https:// address at which that API server and users reach this process; https://NAME.NAMESPACE.svc[:PORT] names
-    a Service of the host. Empty for `host` and `port`."""
+    """https:// address of this process for that API server and its users, or https://NAME.NAMESPACE.svc[:PORT]."""
     ui_port: int = -1
-    """TCP port of the web UI beside an existing API server; 0 picks a free one, -1 serves none. The embedded API server
-    serves it on `port`."""
+    """TCP port of the web UI beside an existing API server; 0 picks a free one, -1 serves none."""
     store_bytes_max: int = 0
     """Size of the database above which creates and updates are refused, deletions not; 0 for no quota."""
     new: bool = False
@@ -224,10 +222,9 @@ class Settings:
         if self.host_kubeconfig and self.in_cluster:
             raise ConfigurationError("host-kubeconfig and in-cluster name two hosts; give one of them")
         if not self.host_kubeconfig and not self.in_cluster:
-            if self.host_url:
-                raise ConfigurationError("host-url is set without host-kubeconfig or in-cluster")
-            if self.ui_port >= 0:
-                raise ConfigurationError("ui-port is set without host-kubeconfig or in-cluster; see /ui at `port`")
+            if self.host_url or self.ui_port >= 0:
+                name = "host-url" if self.host_url else "ui-port"
+                raise ConfigurationError(f"{name} is set without host-kubeconfig or in-cluster")
             return False
         for field in fields(self):
             if field.name in _EMBEDDED_ONLY and getattr(self, field.name) != field.default:
@@ -250,9 +247,7 @@ class Settings:
         """The times of the leader election; ConfigurationError unless duration > renew deadline > retry period > 0."""
         times = LeaderOptions(self.lease_duration_s, self.lease_renew_deadline_s, self.lease_retry_period_s)
         if not times.lease_duration_s > times.renew_deadline_s > times.retry_period_s > 0:
-            raise ConfigurationError(
-                "lease-{duration,renew-deadline,retry-period}-s: each must be shorter than the last"
-            )
+            raise ConfigurationError("lease-{duration,renew-deadline,retry-period}-s: each must be below the last")
         return times
 
     @property

@@ -6,6 +6,7 @@ Those below `/federation/` it gives to the process's own endpoint, which asks th
 takes no part. Nothing but the UI is served on the port: no reviews, no metrics. Client certificates are not asked for,
 because their keys stay in the browser.
 
+Decision: docs/decisions/0053-no-web-ui-on-an-existing-host.md
 Decision: docs/decisions/0123-the-web-ui-of-an-existing-host.md
 """
 

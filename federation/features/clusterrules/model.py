@@ -12,6 +12,7 @@ from federation.api.resources import CLUSTER_TAINT_POLICIES, REMEDIES
 from federation.api.v1alpha1.base import (
     AGE,
     LABEL_KEY,
+    QUANTITY_PATTERN,
     Bytes,
     Column,
     DateTime,
@@ -19,7 +20,6 @@ from federation.api.v1alpha1.base import (
     Kind,
     Model,
     NonNegative,
-    QuantityText,
 )
 from federation.api.v1alpha1.common import ClusterSelectorTerm, LabelSelector
 
@@ -60,6 +60,13 @@ class Measure(StrEnum):
     WAITING = "Waiting"
 
 
+_Limit = Annotated[
+    int | str,
+    Field(json_schema_extra={"x-kubernetes-int-or-string": True, "pattern": rf"^[0-9]{{1,3}}%$|{QUANTITY_PATTERN}"}),
+]
+"""A quantity or a percentage."""
+
+
 class MetricMatch(Model):
     """An amount that the cluster reports, below or above a limit. One that it does not report says nothing."""
 
@@ -79,9 +86,9 @@ class MetricMatch(Model):
         }
     )
 
-    above: QuantityText | Annotated[str, Field(pattern=r"^[0-9]{1,3}%$")] | None = None
+    above: _Limit | None = None
     """It holds above this amount."""
-    below: QuantityText | Annotated[str, Field(pattern=r"^[0-9]{1,3}%$")] | None = None
+    below: _Limit | None = None
     """It holds below this amount."""
     measure: Measure
     """The measure."""
