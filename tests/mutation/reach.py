@@ -107,6 +107,8 @@ class Reach:
         numbers = {number for line in range(first, last + 1) for number in lines.get(str(line), ())}
         if not mutation.place.function and not numbers:  # executed when it is imported
             numbers = {number for found in lines.values() for number in found}
+            if not numbers:  # a module of constants and types, which every test has imported
+                numbers = set(self._numbers.values())
         found = [names[number] for number in numbers]
         known = [name for name in found if name in collected and name in self.tests and self.tests[name][2]]
         return self._within(budget_s, sorted(known), mutation)

@@ -1,6 +1,7 @@
 """The mutation run's own rules: what is mutated, how, and what is left alone."""
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,8 @@ def test_slow_tests_have_a_budget_that_quick_ones_cannot_use_up(tmp_path: Path) 
     assert chosen == [f"tests/unit/test_{number}.py::test" for number in range(3)] + [
         "tests/scenarios/test_world.py::test"
     ]
+    constants = replace(mutation, path="constants.py")
+    assert reach.tests_of(constants, budget_s=8, collected=reach.tests) == chosen, "its lines ran at import only"
     reach.forget(chosen[0])
     assert reach.tests_of(mutation, budget_s=8, collected=reach.tests)[0] == "tests/unit/test_1.py::test"
 

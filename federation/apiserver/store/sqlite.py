@@ -255,7 +255,7 @@ class SQLiteDatabase:
                     cursor.close()
                     return False
             cursor.execute(f"PRAGMA wal_checkpoint({mode})")
-            (is_busy, _, _) = cursor.fetchone() or (0, 0, 0)
+            (is_busy, _, _) = cursor.fetchone()
             cursor.close()
             return not is_busy
 

@@ -117,7 +117,7 @@ class Pace(Generic[K]):
         queues = {namespace: deque(self._sorted(namespace)) for namespace in list(self._queues)}
         heads = [(queue[0][0], namespace) for namespace, queue in queues.items() if queue]
         heapq.heapify(heads)
-        while heads and left > 0:
+        while heads:
             _, namespace = heapq.heappop(heads)
             _, key = queues[namespace].popleft()
             least = self._waiting[key].least

@@ -98,8 +98,6 @@ def plan_following(
 
 def _recorded(stored: Iterable[Identity], leaders: AbstractSet[Identity], leaders_max: int) -> AbstractSet[Identity]:
     """Return the leaders to record. Above the limit, changes of the others cause no write."""
-    if len(leaders) <= leaders_max:
-        return leaders
     kept = [leader for leader in stored if leader in leaders][:leaders_max]
     missing = leaders_max - len(kept)
     return {*kept, *heapq.nsmallest(missing, leaders - set(kept))} if missing else set(kept)

@@ -80,6 +80,13 @@ def test_node_selectors_and_affinity_choose_nodes() -> None:
     assert by({"key": "disk", "operator": "DoesNotExist"}) == 12
 
 
+@pytest.mark.parametrize("term", [{}, {"matchExpressions": []}, {"matchExpressions": [{"key": "a", "operator": "x"}]}])
+def test_an_empty_or_wrong_term_of_an_affinity_chooses_no_node(term: dict[str, Any]) -> None:
+    cluster = a_cluster().with_nodes(2, cpu="4").built()
+    needs = NodeNeeds(terms=compile_cluster_terms([term]))
+    assert capacity_of(cluster, pod_shape((("cpu", 1000),), needs)) == 0
+
+
 def test_unknown_node_labels_add_no_capacity_and_reject_no_cluster() -> None:
     cluster = Cluster(
         "c",

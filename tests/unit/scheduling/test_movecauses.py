@@ -8,7 +8,7 @@ import pytest
 from federation.api import names
 from federation.scheduling.framework.testing import a_divided_unit
 from federation.scheduling.framework.types import SchedulingMode, SchedulingUnit
-from federation.scheduling.movecauses import QuietCauses, with_causes
+from federation.scheduling.movecauses import QuietCauses, quiet_causes, with_causes
 from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.triggers import TriggerComparison
 
@@ -86,3 +86,20 @@ def test_a_completed_workload_is_divided_anew_and_copies_are_only_added(mode: Sc
 def test_adding_replicas_moves_none() -> None:
     unit = caused(only_adds=True, annotations={names.REBALANCE: "now"})
     assert unit.avoid_disruption
+
+
+@pytest.mark.parametrize(
+    ("can_place_more", "has_unplaced", "homes", "completes", "expected"),
+    [
+        (True, True, "a", True, QuietCauses(only_adds=True)),
+        (True, False, "a", True, QuietCauses(goes_back=True)),
+        (False, True, "a", True, QuietCauses(homes=frozenset("a"))),
+        (False, True, "", True, QuietCauses(completes=True)),
+        (False, True, "", False, QuietCauses()),
+    ],
+)
+def test_the_first_quiet_cause_holds(
+    can_place_more: bool, has_unplaced: bool, homes: str, completes: bool, expected: QuietCauses
+) -> None:
+    found = quiet_causes((), can_place_more, has_unplaced, homes=frozenset(homes), completes=completes)
+    assert found == expected

@@ -83,13 +83,14 @@ ROBOT = may("serviceaccounts", "robot", namespace="shop")
                 ("system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"),
             ),
         ),
+        *(({"user": name}, [may("users", name)], User(name, ("system:authenticated",))) for name in ("a:b:c:d", "x:")),
         (
             {"user": "system:anonymous", "group": "system:unauthenticated"},
             [may("users", "system:anonymous"), may("groups", "system:unauthenticated")],
             User("system:anonymous", ("system:unauthenticated",)),
         ),
     ],
-    ids=["user", "group", "uid", "extra", "service account", "anonymous"],
+    ids=["user", "group", "uid", "extra", "service account", "colons", "colon", "anonymous"],
 )
 async def test_each_part_of_an_identity_needs_its_own_right(
     headers: dict[str, str], needed: list[Attributes], expected: User

@@ -200,3 +200,17 @@ async def test_binding_an_aggregating_role_needs_the_rules_that_it_has_now(serve
     await server.grant(rule("get", "configmaps"), to=EVE, name="get")
     await server.until(EVE)
     await server.write(ROLE_BINDINGS, binding("b", "ClusterRole", "all", user("eve")))
+
+
+async def test_rights_on_containers_and_their_contents_may_be_those_of_a_namespace(server: Server) -> None:
+    boxes = Attributes("get", "example.com", "v1", "boxes", "", "default", "a")
+    await server.create(ROLES, role("boxes", rule("get", "boxes", group="example.com")))
+    await server.create(ROLE_BINDINGS, binding("boxes", "Role", "boxes", user("bob")))
+    await server.create(ROLES, role("other", rule("get", "configmaps")))
+    await server.create(ROLE_BINDINGS, binding("other", "Role", "other", user("bob")))
+    await server.until(BOB)
+    assert not server.allows(BOB, boxes)
+    await server.create(ROLES, role("secrets", rule("get", "secrets")))
+    await server.create(ROLE_BINDINGS, binding("secrets", "Role", "secrets", user("bob")))
+    await server.until(BOB, boxes)
+    assert not server.allows(BOB, boxes._replace(namespace="other"))

@@ -384,10 +384,18 @@ def test_a_quota_keeps_its_limits_over_all_clusters() -> None:
     assert [note.field for note in notes] == ["spec.overall.limits.cpu", "spec.staticAssignments"]
 
 
-def test_the_definition_of_a_kind_gives_plural_and_scope() -> None:
+@pytest.mark.parametrize(
+    "assignments",
+    [
+        "desiredObj.spec.a = n; desiredObj.spec.b = n",
+        "desiredObj.spec.a = 3",
+        "desiredObj.spec.a = desiredReplica; desiredObj.spec.b = 3",
+    ],
+)
+def test_the_definition_of_a_kind_gives_plural_and_scope(assignments: str) -> None:
     names = {"kind": "Mouse", "plural": "mice"}
     crd = {"kind": "CustomResourceDefinition", "spec": {"group": "x.io", "names": names, "scope": "Cluster"}}
-    script = "function ReviseReplica(desiredObj, n) desiredObj.spec.a = n; desiredObj.spec.b = n; return desiredObj end"
+    script = f"function ReviseReplica(desiredObj, n) {assignments}; return desiredObj end"
     customization = {
         "apiVersion": "config.karmada.io/v1alpha1",
         "kind": "ResourceInterpreterCustomization",

@@ -131,3 +131,8 @@ def test_a_search_that_is_too_large_falls_back_to_pins() -> None:
 @pytest.mark.parametrize("zone_skew", [None, 1])
 def test_without_nodes_the_worst_case_is_no_pod(zone_skew: int | None) -> None:
     assert worst_case_bounds(a_service(nodes=0, replicas=0), Skews(1, zone_skew)) == Maxima(0, 0)
+
+
+def test_two_zones_are_enough_to_pin() -> None:
+    service = Service((Zone("z0", 1), Zone("z1", 3)), 4, 1)
+    assert planned(service).zones == (("z1",), ("z1",), ("z0",), ("z1",))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from federation.apimachinery import conditions
-from federation.features.waves.rules.report import control_of, templates_of, to_status
+from federation.features.waves.rules.report import control_of, settled_of, templates_of, to_status
 from federation.features.waves.rules.waveplan import Control, plan_waves
 from federation.planning.status.readiness import Counts
 from federation.planning.waves.rolloutstatus import record_of, waiting_wave
@@ -154,3 +154,10 @@ def test_the_wishes_of_users_come_from_the_spec_and_the_workload() -> None:
     spec = {"paused": None, "abort": 3, "approvedWave": {"revision": 2, "wave": "second"}}
     assert control_of(spec, is_paused=True) == Control(True, 3, 2, "second")
     assert control_of({"approvedWave": None, "abort": None, "paused": True}, is_paused=False) == Control(True)
+
+
+@pytest.mark.parametrize(
+    ("status", "settled"), [(None, ""), ({}, ""), ({"settled": None}, ""), ({"settled": "r1"}, "r1")]
+)
+def test_the_settled_revision_is_read(status: dict[str, Any] | None, settled: str) -> None:
+    assert settled_of(status) == settled

@@ -89,3 +89,11 @@ def test_unknown_pods_go_before_running_ones_and_unready_before_ready_ones() -> 
         for limit in (1, 2)
     ]
     assert order == [{"ready"}, {"ready", "running"}]
+
+
+def test_a_pod_without_a_time_counts_as_newer() -> None:
+    aged, ageless = _pod("aged"), _pod("ageless")
+    aged["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    ageless["metadata"].pop("creationTimestamp", None)
+    for pods in ([aged, ageless], [ageless, aged]):
+        assert changed_costs(a_spread(SUBSETS), {"new": {"a": pods}}, "new", 9) == {"aged": "300", "ageless": "-100"}

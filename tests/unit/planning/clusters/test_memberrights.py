@@ -109,3 +109,10 @@ def test_an_unrestricted_rule_is_recognised() -> None:
     star = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
     assert is_unrestricted([{}, star])
     assert not is_unrestricted([{**star, "verbs": ["get"]}])
+
+
+@pytest.mark.parametrize("lacking", [{"verbs": ["other"]}, {"apiGroups": ["other"]}, {"resources": ["other"]}])
+def test_a_rule_grants_what_all_its_parts_name(lacking: dict[str, Any]) -> None:
+    rule = {"verbs": VERBS, "apiGroups": [""], "resources": ["configmaps"]}
+    assert find_missing_rights([*plan_rules([]), rule], types("configmaps")) == {}
+    assert find_missing_rights([*plan_rules([]), rule | lacking], types("configmaps")) == {"configmaps": VERBS}

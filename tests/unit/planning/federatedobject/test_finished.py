@@ -38,6 +38,7 @@ STATUSES = [
     ("batch", "Job", _condition("Complete", "False"), None),
     ("batch", "Job", _condition("Complete"), True),
     ("batch", "Job", _condition("Failed"), False),
+    ("batch", "Job", _condition("Succeeded", "False"), None),
     ("", "Pod", {"phase": "Running"}, None),
     ("", "Pod", {"phase": "Succeeded"}, True),
     ("", "Pod", {"phase": "Failed"}, False),

@@ -107,6 +107,11 @@ def test_a_huge_object_is_not_searched_for_defaults() -> None:
             },
             {"spec": {"template": {"metadata": {"labels": {"app": "a"}}}}},
         ),
+        (
+            {"kind": "Job", "spec": {"selector": {}, "template": {"spec": {"a": 1}}}},
+            {"spec": {"template": {"spec": {"a": 1}}}},
+        ),
+        ({"kind": "Job", "spec": {"selector": {}, "template": "odd"}}, {"spec": {"template": "odd"}}),
         ({"kind": "Job", "spec": {"manualSelector": True, "selector": {"matchLabels": {"a": "b"}}}}, None),
     ],
 )

@@ -42,6 +42,25 @@ def test_known_kinds(plural: str, status: Mapping[str, Any], expected: Health) -
     assert health(TYPES[plural], status, replicas=3) is expected
 
 
+@pytest.mark.parametrize(
+    ("available", "ready", "expected"),
+    [
+        ("available", "", Health.UNHEALTHY),
+        ("", "ready", Health.HEALTHY),
+        ("available", "ready", Health.UNHEALTHY),
+        ("", "", Health.UNKNOWN),
+    ],
+)
+def test_available_replicas_count_or_else_ready_ones(available: str, ready: str, expected: Health) -> None:
+    paths = PathDefinition(
+        replicas_spec=("spec", "replicas"),
+        available_replicas_status=("status", available) if available else (),
+        ready_replicas_status=("status", ready) if ready else (),
+    )
+    type_ = FederatedType("widgets", Resource("example.com", "v1", "Widget", "widgets"), (), paths)
+    assert health(type_, {"available": 1, "ready": 2}, replicas=2) is expected
+
+
 def test_a_workload_without_replicas_is_healthy() -> None:
     assert health(TYPES["deployments"], {}, replicas=0) is Health.HEALTHY
 
