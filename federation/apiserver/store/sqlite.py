@@ -254,8 +254,7 @@ class SQLiteDatabase:
                 if pages * _PAGE_BYTES > self._path.stat().st_size:
                     cursor.close()
                     return False
-            cursor.execute(f"PRAGMA wal_checkpoint({mode})")
-            (is_busy, _, _) = cursor.fetchone()
+            (is_busy, _, _) = cursor.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
             cursor.close()
             return not is_busy
 

@@ -1,5 +1,6 @@
 """Scheduling attempts: when one starts, and the four assessments."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -248,6 +249,30 @@ def test_the_tolerations_of_the_annotation_count_and_the_default_is_an_option() 
         attempt, _ = inputs.assess(_placed(inputs, "", "east", **annotations))
         found = tolerated_until(attempt, inputs, inputs.clusters.snapshot(), UnitOptions(toleration_s=20))
         assert found == {"east": NOW + timedelta(seconds=seconds)}
+    bare = replace(attempt, federated={**attempt.federated, "metadata": {"name": "x"}})
+    assert tolerated_until(bare, inputs, inputs.clusters.snapshot(), UnitOptions(toleration_s=20)) == found
+
+
+@pytest.mark.parametrize(
+    ("spec", "key"),
+    [
+        ({"disableFollowerScheduling": True}, names.ENABLE_FOLLOWER_SCHEDULING),
+        (
+            {"failover": {"application": {"decisionConditions": {"tolerationSeconds": 7}}}},
+            names.APPLICATION_FAILOVER_RULES,
+        ),
+    ],
+)
+def test_what_a_policy_says_beside_the_placement_is_written_without_a_decision(spec: dict[str, Any], key: str) -> None:
+    inputs = Inputs(a_policy(**WHEN))
+    _, before = inputs.assess(a_federated())
+    assert isinstance(before, Due)
+    inputs = Inputs(a_policy(**spec))
+    attempt, assessment = inputs.assess(_placed(inputs, before.triggers, "east", "west"))
+    assert isinstance(assessment, Deferred)
+    patch = unchanged_patch(attempt, assessment)
+    assert patch is not None
+    assert patch["metadata"]["annotations"][key]
 
 
 def test_the_triggers_of_kubeadmiral_do_not_hide_that_a_toleration_ended() -> None:

@@ -227,6 +227,22 @@ async def test_an_answer_between_failures_keeps_the_circuit_closed() -> None:
         assert not s.executor.is_slow("m1")
 
 
+async def test_a_waiting_operation_whose_future_is_cancelled_does_not_start() -> None:
+    started: list[str] = []
+
+    async def start(_: Client) -> Outcome:
+        started.append("x")
+        return OK
+
+    async with running(in_flight_max=1, deadline_s=1.0) as s:
+        s.submit(hang, name="first")
+        cancelled, waiting = s.submit(start, name="cancelled"), s.submit(succeed, name="waiting")
+        cancelled.cancel()
+        await s.clock.advance(1.1)
+        assert await waiting is OK
+        assert started == []
+
+
 async def test_a_cluster_without_a_client_fails_its_operations() -> None:
     async with running() as s:
         assert (await s.submit(succeed, cluster="unknown")).status is ClusterStatus.CLIENT_RETRIEVAL_FAILED

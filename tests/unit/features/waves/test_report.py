@@ -54,6 +54,9 @@ def test_a_rollout_that_has_started_shows_waves_clusters_and_the_reason_to_wait(
         "progress": "0/2",
     }
     assert status["message"] == "wave canary: a: it does not have the new template yet"
+    progressing = conditions.find(status["conditions"], "Progressing")
+    assert progressing is not None
+    assert (progressing["status"], progressing["message"]) == ("True", status["message"])
     assert status["waves"] == [
         {"name": "canary", "state": "Progressing", "clusters": ["a"], "startedAt": "2026-01-01T12:30:15.500000Z"},
         {"name": "second", "state": "Pending", "clusters": ["b"]},
