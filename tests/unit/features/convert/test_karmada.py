@@ -247,6 +247,7 @@ def test_fields_without_counterpart_are_noted_unless_they_have_the_default() -> 
         ({}, {"preemption": "Never"}),
         ({"priority": 7, "preemption": "Never"}, {"priority": 7, "preemption": "Never"}),
         ({"priority": -2, "preemption": "Always"}, {"priority": -2}),
+        ({"priority": 0, "preemption": "Always"}, {}),
     ],
 )
 def test_priority_among_policies_is_kept(fields: dict[str, Any], expected: dict[str, Any]) -> None:

@@ -68,6 +68,8 @@ def test_a_refused_plan_and_shares_of_clusters(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("kind: ConfigMap", "expected one TopologySpreadPlan, found 0"),
+        ("- kind: TopologySpreadPlan", "expected one TopologySpreadPlan, found 0"),
+        ("kind: TopologySpreadPlan\nmetadata: z", "expected one TopologySpreadPlan, found 0"),
         ("{", "not YAML"),
         ("kind: TopologySpreadPlan\nspec: {}", "spec.selector: Field required"),
         (SPEC.format(zone="name: z"), "zone z: give the number of its nodes"),

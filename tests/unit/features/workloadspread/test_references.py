@@ -87,6 +87,13 @@ def test_custom_workloads_are_managed_when_they_are_listed() -> None:
     assert not is_managed({"kind": "StatefulSet"}), "the core group has none"
 
 
+def test_a_listed_kind_without_a_group_is_one_of_the_core_group() -> None:
+    whitelist = parse_whitelist('{"workloads":[{"Version":"v1","Kind":"Box","replicasPath":"spec.size"}]}')
+    assert is_managed({"apiVersion": "v1", "kind": "Box"}, whitelist)
+    assert whitelist.has_workload("", "Box")
+    assert whitelist.replicas_path("v1", "Box") == "spec.size"
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]", '{"workloads":{"a":1}}', '{"workloads":[1]}', '{"workloads":[{"subResources":["x"]}]}']
 )

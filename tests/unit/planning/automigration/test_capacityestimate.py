@@ -39,6 +39,12 @@ def test_a_lower_estimate_applies_at_once() -> None:
     assert after(CapacityEstimate(3), Observation(3, 3, 1, 3, 2)) == CapacityEstimate(1)
 
 
+def test_more_schedulable_replicas_than_estimated_do_not_change_an_estimate_without_an_offer() -> None:
+    observation = Observation(placed=6, desired=6, pods=6, ready=2, unschedulable=1, free=0)
+    assert after(CapacityEstimate(3), observation) == CapacityEstimate(3)
+    assert after(CapacityEstimate(5), observation) == CapacityEstimate(5), "neither do as many"
+
+
 def test_an_estimate_stays_when_its_replicas_have_moved() -> None:
     assert after(FULL, Observation(free=0)) == FULL
     assert after(FULL, Observation(free=None)) == FULL

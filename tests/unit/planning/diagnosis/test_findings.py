@@ -127,6 +127,7 @@ def test_each_problem_is_found_once(facts: Facts, expected: tuple[Level, str]) -
         with_sample("federation_client_clock_skew_seconds", -2, cluster="east"),
         with_sample("federation_runtime_leader", 0, lease="controllers"),
         replace(HEALTHY, clusters=[a_cluster(credential={"expires": "2026-01-02T00:00:00Z"})]),
+        replace(HEALTHY, clusters=[a_cluster(), {"metadata": {"name": "new"}}]),
     ],
 )
 def test_what_is_normal_is_no_problem(facts: Facts) -> None:

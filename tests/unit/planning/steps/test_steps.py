@@ -148,3 +148,11 @@ def test_of_two_updates_with_small_limits_only_as_many_get_their_own_as_the_budg
     both = [replace(a_target(name, 2, 2, present), wanted_strategy=own, is_updating=True) for name in "ab"]
     assert plan_steps(4, own, both) == {"a": Step(2), "b": Step(2, limits=Limits(1, 0))}
     assert plan_steps(4, Strategy(0, 2), both) == {"a": Step(2), "b": Step(2)}
+
+
+def test_if_no_whole_update_fits_one_cluster_that_answers_gets_a_part() -> None:
+    own = Strategy("50%", 0)
+    first, second = a_target("a", 4, 4, own), a_target("b", 4, 4, own)
+    assert updating(8, SURGE, first, second) == ["a"]
+    assert updating(8, SURGE, replace(first, is_answering=False), second) == ["b"]
+    assert updating(8, SURGE, replace(first, is_held=True), second) == ["b"]
