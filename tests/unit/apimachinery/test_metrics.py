@@ -7,7 +7,7 @@ import re
 from federation import assembly, features
 from federation.apimachinery import metrics
 
-LAYERS = "base|store|registry|server|client|runtime|dispatch|features|scheduling|controllers|spread"
+LAYERS = "base|store|registry|server|client|runtime|dispatch|features|scheduling|controllers|spread|queue"
 
 
 FLEET = "build_info|certificate_expiry_seconds|cluster_ready|delivery_seconds|delivery_stage_seconds|objects|replicas_unplaced"

@@ -96,3 +96,8 @@ def test_users_are_listed_once() -> None:
     assert override_authors({"metadata": {"annotations": {names.OVERRIDE_AUTHORS: text}}}) == [ANN, BOB]
     assert to_annotation([]) is None
     assert override_authors({"metadata": {}}) == []
+
+
+def test_another_order_of_keys_is_no_change() -> None:
+    first, second = {"a": 1, "b": {"c": 1, "d": 2}}, {"b": {"d": 2, "c": 1}, "a": 1}
+    assert authors_of(by_turns((ANN, {"template": first}), (BOB, {"template": second}))) == [ANN]

@@ -117,6 +117,8 @@ def test_duplicate_mode_of_a_kind_without_replicas_has_a_reason() -> None:
         reason = duplicate_reason(attempt, assessment)
         assert said in reason
         assert bool(said) == bool(reason)
+        gang = replace(assessment, unit=replace(assessment.unit, is_gang=True))
+        assert duplicate_reason(attempt, gang) == "", "a gang is in one cluster as a whole"
 
 
 def test_an_object_is_due_until_it_is_placed_by_current_inputs() -> None:
@@ -257,6 +259,7 @@ def test_the_tolerations_of_the_annotation_count_and_the_default_is_an_option() 
     ("spec", "key"),
     [
         ({"disableFollowerScheduling": True}, names.ENABLE_FOLLOWER_SCHEDULING),
+        ({"autoMigration": {"when": {"podUnschedulableFor": "1m"}}}, names.POD_UNSCHEDULABLE_THRESHOLD),
         (
             {"failover": {"application": {"decisionConditions": {"tolerationSeconds": 7}}}},
             names.APPLICATION_FAILOVER_RULES,
@@ -264,7 +267,7 @@ def test_the_tolerations_of_the_annotation_count_and_the_default_is_an_option() 
     ],
 )
 def test_what_a_policy_says_beside_the_placement_is_written_without_a_decision(spec: dict[str, Any], key: str) -> None:
-    inputs = Inputs(a_policy(**WHEN))
+    inputs = Inputs(a_policy(**WHEN, **spec))
     _, before = inputs.assess(a_federated())
     assert isinstance(before, Due)
     inputs = Inputs(a_policy(**spec))

@@ -1,12 +1,20 @@
 """Credentials: certificates, static tokens, ServiceAccount tokens, and requests without any."""
 
+from pathlib import Path
+
 import httpx
 import pytest
 from tests.support.apiserver import Parts
 from tests.unit.apiserver.conftest import connect
 from tests.unit.apiserver.rbacobjects import CONFIGMAPS, SELF_SUBJECT_REVIEWS, service_account
 
+from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.errors import Unauthorized
+from federation.apiserver.auth.authentication import Authenticator
 from federation.apiserver.auth.clientcertificates import Peer
+from federation.apiserver.auth.tokenfile import TokenFile
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.memory import MemoryStore
 
 
 async def test_only_health_and_version_answer_without_credentials(parts: Parts) -> None:
@@ -89,3 +97,18 @@ async def test_a_token_bound_to_a_node_names_it_and_is_valid_until_it_is_deleted
     assert reviewed.user.extra["authentication.kubernetes.io/node-uid"] == (node["metadata"]["uid"],)
     await admin.delete("/api/v1/nodes/n1")
     assert await parts.authenticator.review(token, ()) is None
+
+
+async def test_a_user_is_remembered_for_ten_seconds_and_no_longer(tmp_path: Path) -> None:
+    clock, path = ManualClock(), tmp_path / "tokens.json"
+    token = TokenFile(path).add(user="ci").encode()
+    authenticator = Authenticator(
+        Registry(MemoryStore(clock=clock), clock=clock), clock=clock, token_file=TokenFile(path)
+    )
+    assert (await authenticator.authenticate(None, b"Bearer " + token)).name == "ci"
+    path.unlink()
+    await clock.advance(9.9)
+    assert (await authenticator.authenticate(None, b"Bearer " + token)).name == "ci"
+    await clock.advance(10.0 - clock.monotonic())
+    with pytest.raises(Unauthorized):
+        await authenticator.authenticate(None, b"Bearer " + token)

@@ -102,3 +102,10 @@ def test_changes_count_for_half_an_hour() -> None:
     history.record_change(-3, 10.0)
     history.record_change(1, 1805.0)
     assert history.changes == [(10.0, -3), (1805.0, 1)]
+
+
+def test_a_disabled_direction_does_not_change_whatever_its_policies_say() -> None:
+    rules = {**QUICK, "selectPolicy": "Disabled", "stabilizationWindowSeconds": 0}
+    bounds = Bounds(1, 20, {"scaleUp": rules, "scaleDown": rules})
+    assert History().limit(5, 9, bounds, 0.0)[0] == 5
+    assert History().limit(5, 1, bounds, 0.0)[0] == 5

@@ -44,6 +44,8 @@ def test_edits_have_the_syntax_of_kubectl(text: str, edit: TaintEdit) -> None:
         (":NoExecute", "write key=value:Effect"),
         ("-", "write key=value:Effect"),
         ("a b:NoExecute", "write key=value:Effect"),
+        ("a=b c:NoExecute", "write key=value:Effect"),
+        ("a=b=c:NoExecute", "write key=value:Effect"),
         (f"{names.TAINT_UNREACHABLE}:NoExecute-", "the control plane sets and removes this taint"),
     ],
 )

@@ -68,7 +68,7 @@ async def test_the_definition_of_another_project_is_not_replaced(client: LocalCl
         await configurations.install_definitions(client)
     kept = await configurations.uninstall_definitions(client)
     assert any(DEFINITION in line and "another project" in line for line in kept)
-    assert await exists(client, CRDS, DEFINITION)
+    assert "deletionTimestamp" not in (await client.get(CRDS, DEFINITION))["metadata"]
 
 
 async def test_a_process_removes_only_its_own_webhooks(client: LocalClient) -> None:
@@ -88,6 +88,7 @@ async def test_a_definition_with_objects_stays(client: LocalClient) -> None:
     spec = {"targetRef": target, "subsets": [{"name": "a"}]}
     await client.create(WORKLOAD_SPREADS, an_object(WORKLOAD_SPREADS, "web", spec=spec))
     assert any(DEFINITION in line for line in await configurations.uninstall_definitions(client))
+    assert "deletionTimestamp" not in (await client.get(CRDS, DEFINITION))["metadata"]
     await client.delete(WORKLOAD_SPREADS, "web", "default")
     assert await configurations.uninstall_definitions(client) == []
     assert "deletionTimestamp" in (await client.get(CRDS, DEFINITION))["metadata"]
