@@ -84,6 +84,7 @@ class _Commands(CommandTable):
             ),
             "diff": ("federation.cli.rendered", "Show how an object in the members differs from what is wanted."),
             "render": ("federation.cli.rendered", "Print the manifest that is applied in a cluster."),
+            "queue": ("", "List queues, or the jobs that wait in one and when they may start."),
             "topology": ("", "Plan and check how a sharded stateful service is spread over zones and nodes."),
         },
         "Steer": {

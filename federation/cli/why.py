@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 from federation.api import names
-from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
+from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, JOB_QUEUES, PROPAGATION_POLICIES
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock, from_rfc3339, to_rfc3339_micro
 from federation.apimachinery.errors import ConfigurationError, Forbidden, NotFound
@@ -27,6 +27,7 @@ from federation.cli.whydelivery import Delivery, print_delivery, read_delivery
 from federation.cli.whydiff import print_difference
 from federation.cli.whyfollowers import FederationState, FollowerPlacement, print_following, read_federation_state
 from federation.cli.whypolicy import is_policy, why_policy
+from federation.planning.waitingjobs import place_of
 from federation.plans.kinds import ServedKinds, split_target
 from federation.scheduling.decisiondiff import compare
 from federation.scheduling.explanations import is_decided, is_in_force, kept_placement
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from federation.scheduling.policymatching import PolicyIndex
 _RECORDS_MAX = 20
 """Decisions to read when looking for the one in force; the journal's default limit per object."""
+_WAITING = (names.REASON_QUEUED, "NoFeasibleCluster")
+"""Outcomes of objects that may wait in a JobQueue."""
 
 
 def why_command(
@@ -114,6 +117,8 @@ class _Target:
     source: Object | None
     state: FederationState
     delivery: Delivery
+    queue: str
+    """Its place in the JobQueue in which it waits, "" if it waits in none."""
     policies: "PolicyIndex | None"
     """Those that may apply to it; none when there are decisions, or when the user may not read them."""
 
@@ -140,12 +145,12 @@ async def why(context: KubeconfigContext, query: Query) -> None:
         answer = await get_json(host, "/federation/v1/decisions", parameters)
         assert isinstance(answer, dict)
         namespace = query.namespace if resource.namespaced else ""
-        target = await _read_target(host, resource, namespace, name, is_decided=bool(answer["items"]))
+        target = await _read_target(host, resource, namespace, name, answer["items"])
     _print_answer(answer["items"], target, query)
 
 
 async def _read_target(
-    host: "HTTPClient", resource: Resource, namespace: str, name: str, *, is_decided: bool
+    host: "HTTPClient", resource: Resource, namespace: str, name: str, records: Sequence[Mapping[str, Any]]
 ) -> _Target:
     source: Object | None = {}
     try:
@@ -156,8 +161,13 @@ async def _read_target(
         pass
     delivery = await read_delivery(host, resource, namespace, name)
     state = await read_federation_state(host, resource, namespace, name)
-    policies = None if is_decided else await _read_policies(host, namespace)
-    return _Target(resource, namespace, name, source, state, delivery, policies)
+    queue = ""
+    if records and records[0]["outcome"] in _WAITING:
+        with contextlib.suppress(Forbidden, NotFound):
+            queues = (await host.list(JOB_QUEUES, namespace)).items
+            queue = place_of(queues, resource.kind, name, SystemClock().now())
+    policies = None if records else await _read_policies(host, namespace)
+    return _Target(resource, namespace, name, source, state, delivery, queue, policies)
 
 
 async def _read_policies(host: "HTTPClient", namespace: str) -> "PolicyIndex":
@@ -247,6 +257,8 @@ def _print(
         print_field(console, "gone", deleted)
     elif is_now and (annotation := _scheduling_annotation(target)):
         print_field(console, "now", f"not scheduled any more because of its annotation {annotation}")
+    if is_now and target.queue:
+        print_field(console, "queue", target.queue)
     print_inputs(console, explanation)
     if deferred is not None:
         age = to_age(SystemClock().now(), from_rfc3339(deferred["at"]))

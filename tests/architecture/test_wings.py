@@ -34,7 +34,12 @@ def test_one_wing_reads_workload_spreads_for_the_scheduler() -> None:
 
 def test_a_wing_brings_its_screens_with_their_templates() -> None:
     found = {screen.path: feature.name for feature in FEATURES for screen in feature.screens()}
-    assert found == {"/ui/rollouts": "waves", "/ui/rollouts/{namespace}/{name}": "waves"}
+    assert found == {
+        "/ui/rollouts": "waves",
+        "/ui/rollouts/{namespace}/{name}": "waves",
+        "/ui/queues": "queues",
+        "/ui/queues/{namespace}/{name}": "queues",
+    }
     for feature in FEATURES:
         folder = FOLDER / feature.name / "templates"
         assert all(screen.templates == folder for screen in feature.screens())

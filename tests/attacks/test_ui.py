@@ -152,6 +152,7 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
                 "/ui/capacity",
                 "/ui/plan",
                 "/ui/rollouts",
+                "/ui/queues",
                 "/ui/search",
                 "/ui/objects/apps/v1/deployments/default/web/logs",
                 "/ui/act/labels/apps/v1/deployments/default/web",

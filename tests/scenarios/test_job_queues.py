@@ -14,8 +14,9 @@ from federation.api.resources import (
     JOB_QUEUES,
     PROPAGATION_POLICIES,
 )
-from federation.apimachinery.resources import JOBS, Object
+from federation.apimachinery.resources import JOBS, PRIORITY_CLASSES, Object
 from federation.scheduling.jobqueues import ADMISSION, Phase
+from federation.simulator.controllers.names import SIMULATOR_RUN_FOR
 
 API = f"{CORE_GROUP}/v1alpha1"
 
@@ -41,11 +42,16 @@ def a_queued_job(name: str, pods_: int, cpu: str = "2", queue: str = "team", **l
     return job
 
 
-async def with_queues(world: World, **queue: Any) -> None:
-    await world.create(PROPAGATION_POLICIES, job_policy())
+async def with_queues(world: World, failover: Object | None = None, **queue: Any) -> None:
+    await world.create(PROPAGATION_POLICIES, job_policy(**({"failover": failover} if failover else {})))
     await world.create(CAPACITY_FLAVORS, a_flavor())
     await world.create(CLUSTER_JOB_QUEUES, a_cluster_queue(**queue))
     await world.create(JOB_QUEUES, a_queue())
+
+
+def with_priority(job: Object, name: str) -> Object:
+    job["spec"]["template"]["spec"]["priorityClassName"] = name
+    return job
 
 
 async def placed(world: World, name: str) -> list[str]:
@@ -89,3 +95,111 @@ async def test_a_job_above_the_quota_waits_with_nothing_in_members_and_starts_wh
         admission = ADMISSION.of(federated or {})
         assert admission is not None
         assert (admission.phase, admission.holds) == (Phase.ADMITTED, {"any": {"cpu": 48_000}})
+
+
+async def test_a_job_that_loses_its_cluster_is_first_in_its_queue_and_starts_elsewhere() -> None:
+    async with a_world(
+        members=("one", "two"), nodes={"one": NODES["medium"], "two": NODES["medium"]}, toleration_s=5
+    ) as world:
+        await with_queues(world, cores="48", failover={"mode": "Auto", "graceSeconds": 0})
+        await world.create(JOBS, a_queued_job("first", 20))
+        await world.until(lambda: placed(world, "first"))
+        await world.create(JOBS, a_queued_job("second", 20))
+        await world.until_equal(lambda: names_waiting(world), ["second"])
+        [lost] = await placed(world, "first")
+
+        await world.lose(lost)
+
+        [other] = {"one", "two"} - {lost}
+        await world.until_equal(lambda: placed(world, "first"), [other])
+        federated = await world.find(FEDERATED_OBJECTS, "first-jobs.batch")
+        admission = ADMISSION.of(federated or {})
+        assert admission is not None
+        assert (admission.phase, admission.losses) == (Phase.ADMITTED, 1)
+        await world.until_equal(lambda: names_waiting(world), ["second"])
+        await world.bring_back(lost)
+
+
+async def test_a_job_of_lower_priority_gives_way_within_the_budget_and_waits_again() -> None:
+    async with a_world(members=("one",), nodes={"one": NODES["medium"]}) as world:
+        for name, value in (("high", 100), ("low", 1)):
+            body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+            await world.create(PRIORITY_CLASSES, {**body, "value": value})
+        preemption = {"withinQueue": "LowerPriority", "evictionsPerHour": 1}
+        await with_queues(world, cores="48", priorityClassNames=["high", "low"], preemption=preemption)
+        await world.create(JOBS, with_priority(a_queued_job("small", 12), "low"))
+        await world.create(JOBS, with_priority(a_queued_job("smaller", 12), "low"))
+        await world.until(lambda: placed(world, "small"))
+        await world.until(lambda: placed(world, "smaller"))
+
+        await world.create(JOBS, with_priority(a_queued_job("urgent", 12), "high"))
+
+        await world.until(lambda: placed(world, "urgent"))
+        await world.until(lambda: names_waiting(world))
+        await world.create(JOBS, with_priority(a_queued_job("urgent-2", 12), "high"))
+        await world.settle()
+        assert await placed(world, "urgent-2") == [], "the budget of the hour is used"
+        running = [name for name in ("small", "smaller") if await placed(world, name)]
+        assert len(running) == 1
+        assert {job["metadata"]["name"] for job in (await world.members["one"].admin.list(JOBS)).items} == {
+            "urgent",
+            *running,
+        }
+
+
+async def test_a_restart_keeps_admission_and_order_and_an_ended_job_gives_its_quota_back() -> None:
+    async with a_world(members=("one",), nodes={"one": NODES["medium"]}) as world:
+        await with_queues(world, cores="48")
+        first = a_queued_job("first", 24)
+        first["spec"]["template"]["metadata"]["annotations"][SIMULATOR_RUN_FOR] = "30s"
+        await world.create(JOBS, first)
+        await world.until(lambda: placed(world, "first"))
+        for name in ("second", "third"):
+            await world.create(JOBS, a_queued_job(name, 24))
+            await world.pass_time(1.5)
+        await world.until_equal(lambda: names_waiting(world), ["second", "third"])
+
+        await world.restart()
+        await world.settle()
+
+        assert await names_waiting(world) == ["second", "third"]
+        assert await placed(world, "second") == []
+        await world.until(lambda: placed(world, "second"))
+        await world.until_equal(lambda: names_waiting(world), ["third"])
+
+
+async def test_a_label_without_a_queue_in_the_namespace_changes_nothing() -> None:
+    async with a_world(members=("one",), nodes={"one": NODES["medium"]}) as world:
+        await world.create(PROPAGATION_POLICIES, job_policy())
+
+        await world.create(JOBS, a_queued_job("plain", 12))
+
+        await world.until(lambda: placed(world, "plain"))
+        federated = await world.find(FEDERATED_OBJECTS, "plain-jobs.batch")
+        assert ADMISSION.of(federated or {}) is None
+
+
+async def test_a_queue_that_does_not_admit_the_namespace_or_the_priority_lets_jobs_wait_and_says_why() -> None:
+    async with a_world(members=("one",), nodes={"one": NODES["medium"]}) as world:
+        await with_queues(world, cores="48", namespaceSelector={"matchLabels": {"team": "other"}})
+        await world.create(JOBS, a_queued_job("job", 2))
+
+        async def told() -> str:
+            queue = await world.find(JOB_QUEUES, "team")
+            return str(((queue or {}).get("status") or {}).get("message"))
+
+        await world.until_equal(told, "ClusterJobQueue ml does not exist or does not admit namespace default")
+        assert await placed(world, "job") == []
+
+        await world.merge(
+            CLUSTER_JOB_QUEUES, "ml", {"spec": {"namespaceSelector": {"matchLabels": None}}}, namespace=""
+        )
+
+        await world.until(lambda: placed(world, "job"))
+        await world.create(JOBS, with_priority(a_queued_job("eager", 2), "system-cluster-critical"))
+        await world.until_equal(lambda: names_waiting(world), ["eager"])
+        line = await waiting(world)
+        assert "its pods name PriorityClass system-cluster-critical, which ClusterJobQueue ml does not allow" in str(
+            line
+        )
+        assert await placed(world, "eager") == []

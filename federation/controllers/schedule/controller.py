@@ -45,10 +45,11 @@ from federation.planning.failover.completion import missing_clusters
 from federation.planning.failover.evictionrecord import eviction_record
 from federation.planning.failover.failoveroptions import FailoverOptions
 from federation.planning.federatedobject import pendingcontrollers
+from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.federatedobject.objectindex import policies_named
 from federation.planning.guard.ledger import GuardOptions
 from federation.plans.plugincalls import RemoteCaller
-from federation.runtime.controller import Controller, ControllerOptions, Key
+from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.host import Host
 from federation.runtime.subscription import Triggers
 from federation.runtime.toleratedtaints import ToleratedTaints
@@ -231,6 +232,8 @@ class ScheduleController:
 
     def _on_any(self, old: Object | None, new: Object | None) -> None:
         """Handle every event, in one subscription: each reads all objects that exist."""
+        if new is not None and has_finished_everywhere(new):
+            self.cache.assume_cache.forget(key_of(new))  # Its pods have ended, whatever reports have shown of them.
         self._guard.on_federated(old, new)
         self._failover.on_federated(old, new)
         self._on_pod_budget(old, new)

@@ -6,7 +6,7 @@ the web UI.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from federation.api.resources import JOB_QUEUES
 from federation.featureapi.feature import Feature, Loop, Rights
@@ -14,6 +14,7 @@ from federation.featureapi.feature import Feature, Loop, Rights
 if TYPE_CHECKING:
     from federation.api.v1alpha1.base import Kind
     from federation.featureapi.surroundings import Surroundings
+    from federation.web.ui.screen import Screen
 
 
 def _kinds() -> Sequence["type[Kind]"]:
@@ -28,10 +29,24 @@ def _controllers(surroundings: "Surroundings") -> Mapping[str, Loop]:
     return {"queues": QueueController(surroundings.host)}
 
 
+def _screens() -> Sequence["Screen"]:
+    from federation.features.queues.screens import SCREENS
+
+    return SCREENS
+
+
+def _queue() -> Any:
+    from federation.features.queues.command import queue_command
+
+    return queue_command
+
+
 FEATURE = Feature(
     "queues",
     page="queues.md",
     kinds=_kinds,
     rights=Rights(read=(JOB_QUEUES,)),
     controllers=_controllers,
+    screens=_screens,
+    commands={"queue": _queue},
 )
