@@ -299,3 +299,9 @@ def test_an_object_with_too_many_components_is_not_counted_in_part() -> None:
 def test_a_component_without_anything_about_its_pods_is_refused() -> None:
     with pytest.raises(ValueError, match=r"spec.components\[0\]: Required value"):
         parse_components([{"name": "x", "at": "spec"}])
+
+
+def test_a_component_without_containers_starts_no_pod() -> None:
+    job = {"name": "a", "replicas": 2, "template": {"spec": {"template": {"spec": {"nodeSelector": {"a": "b"}}}}}}
+    template = {"spec": {"replicatedJobs": [job]}}
+    assert pods_of(template, shipped_components("jobset.x-k8s.io", "JobSet")) == ()

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from federation.planning.placement.subsetquotas import SubsetClusters, SubsetSpread
 from federation.scheduling.decisiontext import verdict
 from federation.scheduling.engine import Decision, Engine, Outcome
 from federation.scheduling.explain import to_explanation
@@ -231,3 +232,11 @@ def test_groups_lose_no_replicas_and_move_only_what_may_return(
         assert all((placed.get(name) or 0) >= count for name, count in running.items())
     own = sum(running.get(name, 0) for name in "ab")
     assert sum(placed.get(name) or 0 for name in "ab") >= min(own, wanted)
+
+
+def test_the_subsets_of_a_workload_spread_hold_in_the_groups_that_have_clusters() -> None:
+    spread = SubsetSpread("s", (SubsetClusters("x", 2, frozenset("a")), SubsetClusters("y", None, frozenset("ab"))))
+    wanted = unit(6, FAR, OWN, workload_spread=spread)
+    decision = decide(wanted, FLEET[:2])
+    assert sum(count or 0 for count in decision.placements.values()) == 6
+    assert decision.division.explanation["subsets"]["caps"] == {"x": 2}

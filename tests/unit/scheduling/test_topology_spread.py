@@ -285,3 +285,14 @@ def test_a_taint_that_only_advises_against_a_cluster_does_not_close_it(effect: s
     assert closed_for(a_unit(), [both.built()]) == (frozenset({"east"}) if kept_out else frozenset())
     tolerating = a_unit(tolerations=(Toleration("busy", "Exists"),))
     assert closed_for(tolerating, [both.built()]) == frozenset()
+
+
+def test_the_minimum_of_a_cluster_without_the_label_does_not_draw_replicas_to_its_region() -> None:
+    clusters = (
+        in_region("e1", "eu", "a"),
+        in_region("ex", "eu"),
+        in_region("u1", "us", "b"),
+        in_region("u2", "us", "c"),
+    )
+    decision = decide(divided(3, softly(), spread("zone"), min_replicas={"ex": 4}), *clusters)
+    assert placed(decision, "e1", "ex", "u1", "u2") == [1, 0, 1, 1]

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from federation.api.resources import ADVANCED_STATEFUL_SETS, CLONE_SETS
-from federation.apimachinery.resources import DEPLOYMENTS, STATEFUL_SETS, Object, Resource
+from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, STATEFUL_SETS, Object, Resource
 from federation.planning.steps.strategy import (
     Limits,
+    can_surge,
     is_paused,
     old_pods_kept,
     strategy_of,
@@ -99,3 +100,20 @@ def test_a_partition_leaves_pods_on_the_old_revision() -> None:
     assert old_pods_kept(STATEFUL_SETS, partitioned, 2) == 2
     assert old_pods_kept(CLONE_SETS, partitioned, 5) == 3
     assert old_pods_kept(DEPLOYMENTS, partitioned, 5) == 0
+
+
+@pytest.mark.parametrize(
+    ("resource", "workload", "replicas", "expected"),
+    [
+        (DEPLOYMENTS, a_deployment(), 4, True),
+        (DEPLOYMENTS, a_deployment({"maxSurge": 0}), 4, False),
+        (STATEFUL_SETS, {"spec": {}}, 4, False),
+        (CLONE_SETS, {"spec": {}}, 4, False),
+        (CLONE_SETS, {"spec": {"updateStrategy": {"maxSurge": 1}}}, 4, True),
+        (CONFIGMAPS, {"data": {}}, 4, False),
+    ],
+)
+def test_only_a_workload_with_a_surge_is_replaced_before_it_is_removed(
+    resource: Resource, workload: Object, replicas: int, expected: bool
+) -> None:
+    assert can_surge(resource, workload, replicas) is expected

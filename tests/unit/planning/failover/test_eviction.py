@@ -1,0 +1,35 @@
+"""The placement while only some replicas may leave, case by case."""
+
+import pytest
+
+from federation.planning.failover.eviction import Eviction, Placement, evict, movable
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "excess", "expected"),
+    [
+        ({"a": 3, "b": 1}, {"b": 4}, {}, 3),
+        ({"a": 3, "b": 1}, {"b": 4}, {"b": 0}, 3),
+        ({"a": 3, "b": 1}, {"b": 4}, {"b": 2}, 1),
+        ({"a": 3, "b": 1}, {"b": 4}, {"b": -2}, 3),
+        ({"a": 3, "b": 1}, {"b": 4}, {"b": 5}, 0),
+        ({"a": 3, "b": 1}, {"b": 2}, {}, 1),
+        ({"a": 3}, {"b": 2, "c": 1}, {}, 3),
+        ({"a": 3}, {"b": 2, "c": 1}, {"c": 1}, 2),
+        ({"a": 3}, {"a": 3}, {}, 0),
+        ({"a": None}, {"b": None}, {}, 5),
+        ({"a": None, "b": None}, {"b": None}, {}, 1),
+    ],
+)
+def test_what_fits_elsewhere_may_leave(
+    before: Placement, after: Placement, excess: dict[str, int], expected: int
+) -> None:
+    assert movable(before, after, {"a"}, excess, 5) == expected
+
+
+def test_replicas_that_may_not_leave_take_the_place_of_new_ones() -> None:
+    before, after = {"a": 3, "b": 1}, {"b": 3, "c": 1}
+    assert evict(before, after, {"a"}, {"a": 3}, excess={}) == Eviction({"b": 3, "c": 1}, {"a": 3})
+    assert evict(before, after, {"a"}, {"a": 1}, excess={}) == Eviction({"b": 1, "c": 1, "a": 2}, {"a": 1}, {"a": 2})
+    found = evict(before, after, {"a"}, {"a": 2}, excess={"c": 1})
+    assert found == Eviction({"b": 3, "a": 1}, {"a": 2}, {"a": 1}), "what would only wait gives way first"
