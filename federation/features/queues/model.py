@@ -14,9 +14,10 @@ from federation.api.v1alpha1.common import LabelSelector
 
 _AMOUNT = Field(
     json_schema_extra={
+        "maxLength": 32,  # without it, the rule could cost more than API servers allow
         "x-kubernetes-validations": [
             {"rule": "!string(self).startsWith('-')", "message": "quantities must not be negative"}
-        ]
+        ],
     }
 )
 Amount = Annotated[QuantityText, _AMOUNT]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.test_existing_host import (  # noqa: F401  # collected here, with the fixture `host` below
+    UI_PORT,
     fed,
     serve,
     started,
@@ -20,6 +21,7 @@ from tests.e2e.test_existing_host import (  # noqa: F401  # collected here, with
     test_decisions_are_shown_to_users_who_may_read_the_object,
     test_the_controllers_act_as_an_account_without_wildcards,
     test_the_quickstart_runs,
+    test_the_web_ui_shows_and_scales_with_the_token_of_its_user,
 )
 from tests.e2e.test_seeds_003 import (  # noqa: F401  # the same
     Provide,
@@ -49,7 +51,7 @@ def serve_alone() -> Serve:
     def on_new_host(directory: Path) -> Iterator[Federation]:
         with (
             real_cluster(directory.parent / "cluster", controllers=False) as server,
-            closing(start_on_host(directory, server.kubeconfig)) as running,
+            closing(start_on_host(directory, server.kubeconfig, arguments=["--ui-port", str(UI_PORT)])) as running,
         ):
             yield running
 
