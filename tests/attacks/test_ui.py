@@ -143,6 +143,7 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
                 "/ui/fleet",
                 "/ui/fleet/east",
                 "/ui/overview",
+                "/ui/bulk",
                 "/ui/timeline",
                 "/ui/policies",
                 "/ui/namespaces",

@@ -208,3 +208,20 @@ def test_keys_and_the_search_lead_to_what_one_looks_for(site: Site, page: Page) 
     page.goto(f"{site.url}/ui/search?q=nginx")
     expect(page.locator(".concerns").get_by_role("link", name="nginx").first).to_be_visible()
     check_look(page, "hits")
+
+
+def test_chosen_rows_stay_chosen_while_the_list_is_live_and_are_restarted_together(site: Site, page: Page) -> None:
+    site.log_in(page)
+    site.open(page, "/ui/objects?namespace=default&kind=Deployment")
+    page.get_by_label("Choose Deployment nginx").check()
+    site.running.kubectl("annotate", "deployment/nginx", "example.com/seen=yes")
+    page.evaluate("window.htmx.trigger('#live', 'changed')")
+    page.evaluate("new Promise(done => document.addEventListener('htmx:afterSettle', done, {once: true}))")
+    expect(page.get_by_label("Choose Deployment nginx")).to_be_checked()
+    page.get_by_role("button", name="Restart").click()
+    expect(page.get_by_role("heading", name="Restart 1 object")).to_be_visible()
+    check_look(page, "bulk")
+    page.locator(".decide").get_by_role("button", name="Restart").click()
+    expect(page.get_by_role("status").filter(has_text="Restart:")).to_be_visible()
+    written = site.running.kubectl("get", "deployment/nginx", "--output", "jsonpath={.spec.template.metadata.annotations}")
+    assert "restartedAt" in written

@@ -90,7 +90,7 @@ async def _read(page: Page, asked_at: str = "") -> tuple[Action, Subject]:
     namespace = "" if namespace == "-" else namespace
     obj = await page.api.get(bare.path(namespace, parts["name"]))
     resource = Resource(bare.group, bare.version, str(obj["kind"]), bare.plural, bare.namespaced)
-    subject = await to_subject(page, resource, obj, _time_of(page, asked_at))
+    subject = await to_subject(page, resource, obj, asked_time(page, asked_at))
     if not action.applies(subject):
         raise NotFound(f"{resource.kind} {subject.name}: {action.title.lower()} does not apply to it, or not any more")
     return action, subject
@@ -112,7 +112,7 @@ async def to_subject(
     return Subject(named, dict(obj), now, "budget" in delivered, delivered.get("lastMove"))
 
 
-def _time_of(page: Page, asked_at: str) -> datetime:
+def asked_time(page: Page, asked_at: str) -> datetime:
     """Return when the user asked for the plan; now, unless the form has a recent time."""
     asked = parse_rfc3339(asked_at) if asked_at else None
     is_recent = asked is not None and timedelta() <= page.now - asked <= _ASKED_AGE_MAX

@@ -13,7 +13,8 @@ from fastapi import Request
 from federation.web.requests import read_body
 from federation.web.ui.credentials import Session
 
-FIELDS_MAX = 50
+FIELDS_MAX = 60
+"""A page of a list with all its rows chosen, and the fields of its form."""
 SMALL_BYTES_MAX = 64 * 1024
 """Size of a form without manifests, encoded."""
 

@@ -24,6 +24,7 @@ from federation.plans.planner import Planners
 from federation.web.ui import (
     actionscreen,
     attention,
+    bulkscreen,
     capacityscreen,
     decisionscreen,
     decisionsscreen,
@@ -72,6 +73,7 @@ SCREENS = (
     searchscreen.SCREEN,
     timelinescreen.SCREEN,
     graphscreen.SCREEN,
+    bulkscreen.SCREEN,
     namespacesscreen.SCREEN,
 )
 """The screens of the spine; those that are listed are in the navigation in this order, before those of features."""

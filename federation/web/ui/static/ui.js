@@ -19,6 +19,32 @@
     for (const button of document.querySelectorAll(".waits")) button.classList.remove("waits");
   });
 
+  // Rows that are chosen stay so when the list is fetched again; one that has left the page is not chosen any more.
+  const rowsOf = (form) => [...document.querySelectorAll(`input[type="checkbox"][form="${form}"]`)];
+  const picked = new Map();
+  const showPicked = () => {
+    for (const label of document.querySelectorAll("[data-picked]")) {
+      const rows = rowsOf(label.dataset.picked);
+      const chosen = rows.filter((row) => row.checked);
+      picked.set(label.dataset.picked, new Set(chosen.map((row) => row.value)));
+      label.textContent = chosen.length;
+      for (const all of document.querySelectorAll(`[data-picks="${label.dataset.picked}"]`)) {
+        all.checked = rows.length > 0 && chosen.length === rows.length;
+        all.indeterminate = chosen.length > 0 && !all.checked;
+      }
+    }
+  };
+  document.addEventListener("change", (event) => {
+    const form = event.target.dataset.picks;
+    if (form) for (const row of rowsOf(form)) row.checked = event.target.checked;
+    showPicked();
+  });
+  document.addEventListener("htmx:afterSettle", () => {
+    for (const [form, values] of picked) for (const row of rowsOf(form)) row.checked = values.has(row.value);
+    showPicked();
+  });
+  window.addEventListener("pageshow", showPicked);
+
   const entries = () => [...document.querySelectorAll("main tbody th a, main .concerns li a, main .card h3 a, main .timeline li a")];
   const step = (by) => {
     const all = entries();
