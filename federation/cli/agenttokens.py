@@ -1,22 +1,18 @@
 """The commands `fedctl token create|list|delete`: registration tokens for the agents of clusters in pull mode."""
 
-import base64
 import json
-import secrets
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 import typer
 
 from federation.api import names
-from federation.api.agents import Bundle, hash_secret, to_servers
-from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.clock import SystemClock, from_rfc3339, parse_rfc3339, to_rfc3339
-from federation.apimachinery.errors import ConfigurationError, NotFound
+from federation.api.agents import Bundle, to_servers
+from federation.apimachinery.clock import SystemClock, parse_rfc3339
+from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import SECRETS, Object
 from federation.cli import joining
-from federation.client.client import Client
-from federation.client.clustersecret import is_pulled
+from federation.client.registrationtoken import create_token, stored_tokens, value_of
 from federation.planning.clusters.clustertaints import describe_taint
 from federation.terminal import flags
 from federation.terminal.execution import execute
@@ -87,47 +83,30 @@ async def create(
     if not _TTL_S_MIN <= ttl_s <= _TTL_S_MAX:
         raise ConfigurationError(f"--ttl {ttl_s}: give {_TTL_S_MIN} to {_TTL_S_MAX} seconds")
     clock = SystemClock()
-    token_id, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
-    expires = clock.now() + timedelta(seconds=ttl_s)
     async with context.client() as host:
-        await _check_free(host, name)
         connection = host.connection
         server = ",".join(to_servers(server or connection.server))
         if not connection.ca_data:
             raise ConfigurationError("the federation's kubeconfig has no certificate-authority; use DIR/kubeconfig")
-        await _remove_expired(host, to_rfc3339(clock.now()))
-        values = {
-            "cluster": name,
-            "hash": hash_secret(secret),
-            "expires": to_rfc3339(expires),
-            "labels": json.dumps(joining.parse_labels(labels)),
-            "taints": json.dumps(joining.parse_taints(taints)),
-        }
-        await host.create(SECRETS, to_secret(token_id, values), field_manager="fedctl")
+        token_id, secret, expires = await create_token(
+            host, clock, name, timedelta(seconds=ttl_s), joining.parse_labels(labels), joining.parse_taints(taints)
+        )
     bundle = Bundle(server, connection.ca_data.decode(), name, token_id, secret)
     if output == "token":
         print(bundle.encode())
         return
-    print(f'Run this in cluster "{name}", before {to_rfc3339(expires)}; the token can be used once:\n')
+    print(f'Run this in cluster "{name}", before {expires}; the token can be used once:\n')
     print(f"  fedctl agent --dir DIR --kubeconfig FILE --register {bundle.encode()}\n")
     print(f"The agent will connect to {bundle.server}.")
-
-
-async def _check_free(host: Client, name: str) -> None:
-    """Raise ConfigurationError if a cluster of this name is joined in push mode."""
-    try:
-        cluster = await host.get(FEDERATED_CLUSTERS, name)
-    except NotFound:
-        return
-    if not is_pulled(cluster):
-        raise ConfigurationError(f'cluster "{name}" is joined in push mode; run `fedctl unjoin {name}` first')
 
 
 async def show(context: KubeconfigContext, output: str) -> None:
     """Print the tokens that are not used yet; the secrets themselves are stored nowhere."""
     now = SystemClock().now()
     async with context.client() as host:
-        tokens = sorted(map(_to_document, await _tokens(host)), key=lambda token: (token["cluster"], token["expires"]))
+        tokens = sorted(
+            map(_to_document, await stored_tokens(host)), key=lambda token: (token["cluster"], token["expires"])
+        )
     rows = [
         [token["token"], token["cluster"], _left(token["expires"], now), token["labels"] or "-", token["taints"] or "-"]
         for token in tokens
@@ -139,32 +118,23 @@ async def show(context: KubeconfigContext, output: str) -> None:
 async def delete(context: KubeconfigContext, token_id: str) -> None:
     """Delete a token, so that no agent can register with it any more."""
     async with context.client() as host:
-        known = {_id(secret): secret for secret in await _tokens(host)}
+        known = {_id(secret): secret for secret in await stored_tokens(host)}
         if token_id not in known:
             raise ConfigurationError(f"there is no token {token_id}, or it was used; see: fedctl token list")
         await host.delete(SECRETS, known[token_id]["metadata"]["name"], names.SYSTEM_NAMESPACE)
     print(f"token {token_id} deleted; a cluster that has registered with it stays: fedctl unjoin removes it")
 
 
-async def _tokens(host: Client) -> list[Object]:
-    found = (await host.list(SECRETS, namespace=names.SYSTEM_NAMESPACE)).items
-    return [secret for secret in found if secret.get("type") == names.AGENT_TOKEN_TYPE]
-
-
 def _id(secret: Object) -> str:
     return str(secret["metadata"]["name"]).removeprefix(names.AGENT_TOKEN_PREFIX)
 
 
-def _value(secret: Object, key: str) -> str:
-    return base64.b64decode((secret.get("data") or {}).get(key) or "").decode("ascii", errors="replace")
-
-
 def _to_document(secret: Object) -> dict[str, str]:
-    labels, taints = (json.loads(_value(secret, key) or "null") for key in ("labels", "taints"))
+    labels, taints = (json.loads(value_of(secret, key) or "null") for key in ("labels", "taints"))
     return {
         "token": _id(secret),
-        "cluster": _value(secret, "cluster"),
-        "expires": _value(secret, "expires"),
+        "cluster": value_of(secret, "cluster"),
+        "expires": value_of(secret, "expires"),
         "labels": ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())),
         "taints": ", ".join(map(describe_taint, taints or ())),
     }
@@ -174,21 +144,3 @@ def _left(expires: str, now: datetime) -> str:
     """Return how long a token can be used."""
     end = parse_rfc3339(expires)
     return "expired" if end is None or end <= now else f"in {to_age(end, now)}"
-
-
-async def _remove_expired(host: Client, now: str) -> None:
-    for secret in await _tokens(host):
-        expires = _value(secret, "expires")
-        if not expires or from_rfc3339(expires) <= from_rfc3339(now):
-            await host.delete(SECRETS, secret["metadata"]["name"], names.SYSTEM_NAMESPACE)
-
-
-def to_secret(token_id: str, values: dict[str, str]) -> Object:
-    """Return the Secret of a token; the values are its cluster, hash, expiry, labels and taints."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": names.AGENT_TOKEN_PREFIX + token_id, "namespace": names.SYSTEM_NAMESPACE},
-        "type": names.AGENT_TOKEN_TYPE,
-        "data": {key: base64.b64encode(value.encode()).decode() for key, value in values.items()},
-    }

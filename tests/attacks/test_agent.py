@@ -30,9 +30,9 @@ from federation.apiserver.http.websockets import WEBSOCKET
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.assembly import HOST_REGISTRY
-from federation.cli.agenttokens import to_secret
 from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool
+from federation.client.registrationtoken import to_secret
 from federation.tunnel.frames import Frame, FrameType, TunnelError, encode
 from federation.tunnel.tunnel import Tunnel
 from federation.tunnel.tunnels import Tunnels

@@ -144,6 +144,8 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
                 "/ui/fleet/east",
                 "/ui/overview",
                 "/ui/bulk",
+                "/ui/addcluster",
+                "/ui/newpolicy",
                 "/ui/timeline",
                 "/ui/policies",
                 "/ui/namespaces",

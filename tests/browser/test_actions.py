@@ -223,5 +223,7 @@ def test_chosen_rows_stay_chosen_while_the_list_is_live_and_are_restarted_togeth
     check_look(page, "bulk")
     page.locator(".decide").get_by_role("button", name="Restart").click()
     expect(page.get_by_role("status").filter(has_text="Restart:")).to_be_visible()
-    written = site.running.kubectl("get", "deployment/nginx", "--output", "jsonpath={.spec.template.metadata.annotations}")
+    written = site.running.kubectl(
+        "get", "deployment/nginx", "--output", "jsonpath={.spec.template.metadata.annotations}"
+    )
     assert "restartedAt" in written

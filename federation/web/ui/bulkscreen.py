@@ -151,11 +151,13 @@ async def foresee(planner: Planner, edits: Sequence[Edit]) -> BulkPreview:
     try:
         forecast = await planner.forecast(RequestedChanges(edits=edits))
         resolved = forecast.resolved
-        return BulkPreview(resolved.edits, resolved.changes, forecast.fingerprint, to_view(forecast))
+        # A plan says what moves; a write that moves nothing must be the one that was shown, too.
+        seen = {"plan": forecast.fingerprint, "writes": [edit.to_json() for edit in resolved.edits]}
+        return BulkPreview(resolved.edits, resolved.changes, content_hash(seen), to_view(forecast))
     except PlanForbidden as error:
         unplanned = str(error)
     changes = [await dry_run(planner.host, edit) for edit in edits]
-    seen = [
+    states = [
         {
             "uid": (change.before or {}).get("metadata", {}).get("uid"),
             "before": change.before and editable(change.before),
@@ -163,7 +165,7 @@ async def foresee(planner: Planner, edits: Sequence[Edit]) -> BulkPreview:
         }
         for change in changes
     ]
-    return BulkPreview(edits, changes, content_hash({"changes": seen}), None, unplanned)
+    return BulkPreview(edits, changes, content_hash({"changes": states}), None, unplanned)
 
 
 async def _load(page: Page) -> Mapping[str, Any]:

@@ -23,6 +23,7 @@ from federation.apiserver.http.nonresource import SERVER, Mount
 from federation.plans.planner import Planners
 from federation.web.ui import (
     actionscreen,
+    addclusterscreen,
     attention,
     bulkscreen,
     capacityscreen,
@@ -36,6 +37,7 @@ from federation.web.ui import (
     live,
     login,
     namespacesscreen,
+    newpolicyscreen,
     objectscreen,
     objectsscreen,
     overview,
@@ -74,6 +76,8 @@ SCREENS = (
     timelinescreen.SCREEN,
     graphscreen.SCREEN,
     bulkscreen.SCREEN,
+    addclusterscreen.SCREEN,
+    newpolicyscreen.SCREEN,
     namespacesscreen.SCREEN,
 )
 """The screens of the spine; those that are listed are in the navigation in this order, before those of features."""

@@ -42,6 +42,12 @@ class UserAPI:
         self._credentials = credentials
         self._outer = outer
 
+    @property
+    def origin(self) -> str:
+        """The address of the server as the browser has it."""
+        host = next((value for name, value in self._outer["headers"] if name == b"host"), b"")
+        return f"https://{host.decode('latin-1')}" if host else ""
+
     async def hold(self, end: End) -> HeldStream:
         """Count a stream of this user until it is closed; `end` is called when the credentials are refused.
 
