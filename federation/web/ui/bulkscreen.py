@@ -141,7 +141,7 @@ async def _act(page: Page, form: Form) -> str | Mapping[str, Any]:
         elif is_to_apply and form.get("confirm", "").strip() != shown["phrase"]:
             problem = f"Nothing was done: write {shown['phrase']!r} to confirm."
         elif is_to_apply:
-            await apply_edits(host, preview.edits, preview.changes)
+            await apply_edits(host, preview.edits, [change.before for change in preview.changes])
             return f"/ui/objects?done={action.name}"
     return {**shown, "problem": problem, "preview": preview, **(preview.plan or {})}
 

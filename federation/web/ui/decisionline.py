@@ -1,6 +1,6 @@
 """Decisions as entries of a time line: outcome, what changed, and which clusters gained or lost replicas. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -52,8 +52,8 @@ class Entry:
 def to_entry(record: Mapping[str, Any]) -> Entry:
     """Return the entry of a record of the journal."""
     explanation, outcome = record["explanation"], str(record["outcome"])
-    moves = moves_of(explanation)
-    placed = in_force(explanation)
+    changed, placed = changed_clusters(explanation), in_force(explanation)
+    moved = frozenset(changed)
     tone = _TONES.get(outcome, "bad")
     return Entry(
         at=record["at"],
@@ -66,9 +66,9 @@ def to_entry(record: Mapping[str, Any]) -> Entry:
         outcome=to_words(outcome),
         cause=_cause(explanation),
         reason=describe_deferral(str(explanation.get("reason") or "")),
-        moves=tuple(moves[:_MOVES_MAX]),
-        moves_more=max(0, len(moves) - _MOVES_MAX),
-        stays=sum(cluster not in {move.cluster for move in moves} for cluster in placed),
+        moves=tuple(_to_moves(explanation, changed[:_MOVES_MAX])),
+        moves_more=max(0, len(changed) - _MOVES_MAX),
+        stays=sum(cluster not in moved for cluster in placed),
         repeats=int(record.get("repeats") or 0),
         last_at=str(record.get("lastAt") or ""),
         is_decided=is_decided(explanation),
@@ -89,13 +89,32 @@ def to_words(reason: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def moves_of(explanation: Mapping[str, Any]) -> list[Move]:
+def changed_clusters(explanation: Mapping[str, Any]) -> list[str]:
     """Return the clusters whose placement the decision changed, largest changes first."""
     if not is_decided(explanation):
         return []
     before, after = explanation.get("previous") or {}, in_force(explanation)
     changed = [name for name in dict.fromkeys((*after, *before)) if _count(before, name) != _count(after, name)]
     changed.sort(key=lambda name: (-abs((_count(after, name) or 0) - (_count(before, name) or 0)), name))
+    return changed
+
+
+def grown_clusters(explanation: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+    """Yield each cluster whose placement the decision changed, and whether it got more, in no order."""
+    if is_decided(explanation):
+        before, after = explanation.get("previous") or {}, in_force(explanation)
+        for name in dict.fromkeys((*after, *before)):
+            if _count(before, name) != _count(after, name):
+                yield name, _is_more(before, after, name)
+
+
+def moves_of(explanation: Mapping[str, Any]) -> list[Move]:
+    """Return the moves of a decision, largest changes first."""
+    return _to_moves(explanation, changed_clusters(explanation))
+
+
+def _to_moves(explanation: Mapping[str, Any], changed: Sequence[str]) -> list[Move]:
+    before, after = explanation.get("previous") or {}, in_force(explanation)
     return [
         Move(
             name,

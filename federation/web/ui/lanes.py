@@ -12,7 +12,7 @@ from typing import Any
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import parse_rfc3339
 from federation.apimachinery.naturalorder import natural_key
-from federation.web.ui.decisionline import moves_of
+from federation.web.ui.decisionline import grown_clusters
 
 LANES_MAX = 24
 _STEPS = 120
@@ -85,9 +85,10 @@ def lanes_of(
         if (at := place(record["at"])) is None:
             continue
         number = min(_STEPS - 1, int(at * _STEPS / 100))
-        for move in moves_of(record["explanation"]):
-            step = found.setdefault(move.cluster, _Found()).steps.setdefault(number, [0, 0])
-            step[move.tone != "good"] += 1
+        for cluster, is_more in grown_clusters(record["explanation"]):
+            if (lane := found.get(cluster)) is None:
+                lane = found[cluster] = _Found()
+            lane.steps.setdefault(number, [0, 0])[not is_more] += 1
     chosen = sorted(found, key=lambda name: (-found[name].weight, natural_key(name)))[:LANES_MAX]
     most = max((count for each in found.values() for step in each.steps.values() for count in step), default=1)
     lanes = [_to_lane(name, found[name], most) for name in sorted(chosen, key=natural_key)]

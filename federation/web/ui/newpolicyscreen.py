@@ -51,7 +51,7 @@ async def _act(page: Page, form: Form) -> str | Mapping[str, Any]:
     async with page.planners.of(host, page.user) as planner:
         preview = await foresee(planner, [edit])
         if is_to_apply and preview.fingerprint == form.get("fingerprint"):
-            await apply_edits(host, preview.edits, preview.changes)
+            await apply_edits(host, preview.edits, [change.before for change in preview.changes])
             return f"/ui/objects/{address_of(draft.resource, draft.namespace, draft.name)}"
     problem = "Nothing was written: this is no longer what you saw. Look at it again." if is_to_apply else ""
     hidden = {key: value for key, value in form.items() if key in _FIELDS or key.startswith("kind-")}

@@ -100,6 +100,9 @@ def _placement(text: str) -> list[Object]:
             raise ConfigurationError(f"Clusters: {name} occurs twice")
         preferences = {"preferences": {"weight": _number("Clusters", weight, _WEIGHT_MAX)}} if has_weight else {}
         found[name] = {"cluster": name, **preferences}
+    weighted = sum("preferences" in each for each in found.values())
+    if weighted not in (0, len(found)):
+        raise ConfigurationError("Clusters: give each of them a weight, or none of them")
     return list(found.values())
 
 

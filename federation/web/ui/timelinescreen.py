@@ -6,9 +6,11 @@ memory of the control plane, from its start on.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from federation.apimachinery.clock import to_rfc3339
+from federation.apimachinery.usedtime import in_thread
 from federation.web import decisions, history
 from federation.web.ui.decisionline import Entry, to_entry
 from federation.web.ui.decisionsscreen import watched_decisions
@@ -39,10 +41,10 @@ async def _load(page: Page) -> Mapping[str, Any]:
     records = listed["items"]
     if listed["metadata"].get("continue") and records:
         start = max(start, datetime.fromisoformat(records[-1]["at"]))
-    lanes, more = lanes_of(incidents, records, start, end)
+    lanes, more = await in_thread(partial(lanes_of, incidents, records, start, end))
     if cluster:
         lanes, more = [lane for lane in lanes if lane.cluster == cluster], 0
-    rows = rows_of(incidents, records)
+    rows = await in_thread(partial(rows_of, incidents, records))
     return {
         "hours": hours,
         "spans": [(value, words, page.link(hours=value)) for value, words in SPANS],

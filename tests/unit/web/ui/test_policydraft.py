@@ -28,7 +28,7 @@ def test_a_small_form_is_a_small_policy() -> None:
 def test_every_field_has_its_place() -> None:
     form = {
         "name": "all", "namespace": " ", "mode": "Duplicate", "kind-Ingress": "1", "kind-Service": "1",
-        "labels": "app=web, tier=", "clusters": "member-1=2,\nmember-2", "clusterlabels": "region=eu", "most": "3",
+        "labels": "app=web, tier=", "clusters": "member-1=2,\nmember-2 = 1", "clusterlabels": "region=eu", "most": "3",
     }  # fmt: skip
     draft = to_draft(form)
     assert (draft.manifest["kind"], draft.manifest["metadata"]) == ("ClusterPropagationPolicy", {"name": "all"})
@@ -39,7 +39,10 @@ def test_every_field_has_its_place() -> None:
             {"apiVersion": "v1", "kind": "Service", **matched},
             {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", **matched},
         ],
-        "placement": [{"cluster": "member-1", "preferences": {"weight": 2}}, {"cluster": "member-2"}],
+        "placement": [
+            {"cluster": "member-1", "preferences": {"weight": 2}},
+            {"cluster": "member-2", "preferences": {"weight": 1}},
+        ],
         "clusterSelector": {"region": "eu"},
         "maxClusters": 3,
     }
@@ -58,6 +61,7 @@ def test_every_field_has_its_place() -> None:
         ({"clusters": "a=0"}, "Clusters: '0'"),
         ({"clusters": "a=x"}, "Clusters: 'x'"),
         ({"clusters": "a, a"}, "occurs twice"),
+        ({"clusters": "a=1, b"}, "give each of them a weight"),
         ({"clusters": "a b"}, "no name of a cluster"),
         ({"clusters": ",".join(f"c{number}" for number in range(201))}, "at most 200"),
         ({"most": "-1"}, "At most: "),
