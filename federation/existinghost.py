@@ -143,7 +143,7 @@ class ExistingHost:
 
         wiring, clock = self._wiring, self._clock
         planners = Planners(load_plugins(), spread_compiler(), wiring.plugin_caller, clock)
-        mount = uiapp.mount(self._ui_key, clock, planners, None, feature_screens())
+        mount = uiapp.mount(self._ui_key, clock, planners, None, feature_screens(), takes_agents=False)
         host = without_identity(self._client.connection)
         return UserInterface(mount, self._endpoint, host, self._access, clock)
 

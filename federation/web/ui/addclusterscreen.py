@@ -78,6 +78,8 @@ async def _load(page: Page) -> Mapping[str, Any]:
 
 
 async def _act(page: Page, form: Form) -> Mapping[str, Any]:
+    if not page.takes_agents:
+        raise ConfigurationError("Agents cannot register here; run `fedctl join NAME --kubeconfig FILE`.")
     name = required(form, "name", "Name")
     if problems := nameformats.dns1123_subdomain(name):
         raise ConfigurationError(f"Name: {name[:100]!r}: {problems[0]}")

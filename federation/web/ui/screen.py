@@ -36,6 +36,8 @@ class Page:
     now: datetime
     planners: Planners
     user: str = ""
+    takes_agents: bool = True
+    """Whether agents of clusters can register; on an existing API server they cannot."""
 
     def link(self, **changes: str) -> str:
         """Return the page's own address with some parameters of the query changed; "" removes one.

@@ -90,11 +90,14 @@ def mount(
     planners: Planners,
     oidc: OIDCLogin | None = None,
     features: Sequence[Screen] = (),
+    *,
+    takes_agents: bool = True,
 ) -> Mount:
     """Return the app as the API server mounts it below `/ui`.
 
     `read_key` returns the secret behind sessions and one-time links, `planners` compute plans with the rights of users.
     With `oidc` users can log in at an identity provider. `features` are the screens of leaf features.
+    `takes_agents` says whether agents of clusters can register.
     """
     sealer = Sealer(read_key, clock)
     ui = FastAPI(title="federation web UI", docs_url=None, redoc_url=None, openapi_url=None)
@@ -103,7 +106,7 @@ def mount(
     login.add_routes(ui, sealer, OneTimeLinks(read_key, clock), oidc)
     _add_static(ui)
     for screen in screens:
-        _add_screen(ui, screen, sealer, clock, planners)
+        _add_screen(ui, screen, sealer, clock, planners, takes_agents=takes_agents)
 
     @ui.get("/ui")
     @ui.get("/ui/")
@@ -156,12 +159,21 @@ def _with_headers(app: ASGIApp) -> ASGIApp:
     return serve
 
 
-def _add_screen(ui: FastAPI, screen: Screen, sealer: Sealer, clock: Clock, planners: Planners) -> None:
+def _add_screen(
+    ui: FastAPI, screen: Screen, sealer: Sealer, clock: Clock, planners: Planners, *, takes_agents: bool
+) -> None:
     async def to_page(request: Request, session: Session) -> Page:
         api = UserAPI(request.scope[SERVER], session.credentials, request.scope)
         await api.charge()
         return Page(
-            api, request.url.path, request.path_params, dict(request.query_params), clock.now(), planners, session.user
+            api,
+            request.url.path,
+            request.path_params,
+            dict(request.query_params),
+            clock.now(),
+            planners,
+            session.user,
+            takes_agents=takes_agents,
         )
 
     @ui.get(screen.path)
