@@ -5,6 +5,8 @@ counts until the next one is set, so slots without changes are filled when someb
 to an object or a cluster, so the size does not depend on how many there are (`BYTES_MAX`).
 
 `controllers/fleetmetrics` writes it; `web/history.py` serves it.
+
+Decision: docs/decisions/0128-the-course-of-the-fleet-is-in-memory.md
 """
 
 import math

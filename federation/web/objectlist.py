@@ -9,11 +9,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query, Request, Response
 
 from federation.api import names
+from federation.api.crds import crd_manifests
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS
 from federation.apimachinery import conditions
@@ -49,6 +51,7 @@ _PARAMETERS = frozenset(
     ("namespace", "kind", "name", "cluster", "state", "hold", "cause", "countBy", "sort", "limit", "continue")
 )
 _STATES = ("attention", *Attention, *Stage)
+_DEFINITION = "CustomResourceDefinition"
 _LAST = "~"
 """Sorts behind every namespace: cluster-scoped objects come last, because users look for workloads."""
 _SLICE = 500
@@ -122,10 +125,11 @@ class ObjectListView:
         """Yield the type's federated objects that match by namespace, name and cluster, with their usual places."""
         resource = type_.resource
         namespace = wanted.namespace if resource.namespaced else ""
+        shipped = shipped_definitions() if resource.kind == _DEFINITION else ()
         for federated in self._objects.of_kind(resource.api_version, resource.kind, namespace):
             _, _, where, name = source_key(federated)
-            if is_shipped(federated) and not effective_placement(federated):
-                continue  # definitions that the control plane made for its own use
+            if name in shipped and not effective_placement(federated):
+                continue
             if wanted.names(federated, name) and (with_hand_written or not is_hand_written(federated)):
                 yield (where or _LAST, resource.kind, natural_key(name), resource.group), federated
 
@@ -235,10 +239,10 @@ async def visible_types(
     return visible, hidden
 
 
-def is_shipped(federated: Object) -> bool:
-    """Return whether the source is a definition that comes with the control plane."""
-    template = (federated.get("spec") or {}).get("template") or {}
-    return names.SHIPPED_DEFINITION in ((template.get("metadata") or {}).get("labels") or {})
+@cache
+def shipped_definitions() -> frozenset[str]:
+    """Return the names of the definitions that the control plane makes for its own use: no policy is to place them."""
+    return frozenset(manifest["metadata"]["name"] for manifest in crd_manifests())
 
 
 def _counted(summary: ObjectSummary) -> int:

@@ -18,6 +18,7 @@ FAMILIES = {
     "DEPLOYMENT_PROGRESSING",
     "FAILED_OVERRIDES",  # the only names of their packages: too few for a module
     "LOGIN_LINK_LABEL",
+    "SHIPPED_DEFINITION",
     "STRAYS",
     "HPA_DISTRIBUTED",  # the other value of HPA_MODE
     "KATALYST_PREFIX",  # plugins read it from the framework's types

@@ -14,7 +14,7 @@ from federation.planning.clusters.clustershare import share_of
 from federation.web import decisions, history, objectlist
 from federation.web.ui.attention import read_entries
 from federation.web.ui.clustercards import ClusterCard, by_region, to_card
-from federation.web.ui.decisionline import to_entry
+from federation.web.ui.decisionline import Entry, to_entry
 from federation.web.ui.linechart import Column, Layer, draw_columns, stack
 from federation.web.ui.objectsscreen import watched_objects
 from federation.web.ui.screen import Collection, Page, Screen
@@ -24,7 +24,8 @@ PATH = "/ui/overview"
 SPANS = (("0.25", "15 min"), ("1", "1 h"), ("3", "3 h"), ("6", "6 h"))
 _POINTS = 120
 _ENTRIES = 6
-_DECISIONS = 8
+_DECISIONS, _DECISIONS_READ = 8, 24
+"""Decisions that are shown, of those that are read: explanations about many clusters are large."""
 _SQUARES_MAX = 300
 """Clusters in the picture of the regions."""
 _NOTHING: Mapping[str, Any] = {"items": []}
@@ -55,7 +56,7 @@ async def _load(page: Page) -> Mapping[str, Any]:
         page.get_optional(FEDERATED_CLUSTERS.path(), _NOTHING),
         page.api.get(objectlist.PATH, limit="1"),
         page.get_optional(history.PATH, None, hours=hours or SPANS[-1][0], points=str(_POINTS)),
-        page.get_optional(decisions.DECISIONS_PATH, _NOTHING, limit=str(_DECISIONS)),
+        page.get_optional(decisions.DECISIONS_PATH, _NOTHING, limit=str(_DECISIONS_READ)),
     )
     if past is not None and not hours:
         hours = span_for(past["ageSeconds"])
@@ -77,10 +78,17 @@ async def _load(page: Page) -> Mapping[str, Any]:
         "clusters": len(cards),
         "entries": entries[:_ENTRIES],
         "entries_more": max(0, len(entries) - _ENTRIES),
-        "decisions": [to_entry(record) for record in decided["items"]],
+        "decisions": notable(decided["items"]),
         "listed": listed,
         "may_see_clusters": clusters is not _NOTHING,
     }
+
+
+def notable(records: Sequence[Mapping[str, Any]]) -> list[Entry]:
+    """Return the newest decisions that changed or refused something; the newest of all if none did."""
+    entries = [to_entry(record) for record in records]
+    found = [entry for entry in entries if entry.moves or entry.tone in ("bad", "warn")]
+    return (found or entries)[:_DECISIONS]
 
 
 def span_for(age_s: float) -> str:

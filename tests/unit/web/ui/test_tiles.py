@@ -4,7 +4,7 @@ from typing import Any
 
 from federation.planning.clusters.clustershare import ClusterShare
 from federation.web.ui.clustercards import ClusterCard
-from federation.web.ui.overview import span_for, squares_of, to_course
+from federation.web.ui.overview import notable, span_for, squares_of, to_course
 from federation.web.ui.tiles import Series, Tile, to_tiles
 
 
@@ -69,3 +69,12 @@ def test_charts_of_objects_need_their_series() -> None:
     course = to_course({**{name: [1.0, 2.0] for name in names}, "moves": [None, 3.0], "failures": [0.0, 1.0]})
     assert course is not None
     assert (course.moved, course.failed, course.most) == (3, 1, 3)
+
+
+def test_decisions_that_changed_nothing_are_no_news() -> None:
+    about = {"group": "apps", "kind": "Deployment", "namespace": "shop", "at": "2026-01-01T00:00:00Z"}
+    kept = {**about, "name": "kept", "outcome": "Deferred", "explanation": {"reason": "clusterJoined"}}
+    moved = {"unit": {}, "previous": {"a": 1}, "placements": {"b": 1}}
+    records = [kept] * 9 + [{**about, "name": "moved", "outcome": "Scheduled", "explanation": moved}]
+    assert [entry.name for entry in notable(records)] == ["moved"]
+    assert len(notable([kept] * 9)) == 8
