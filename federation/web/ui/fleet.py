@@ -43,7 +43,7 @@ async def _table(page: Page) -> Table:
             card.state,
             card.version,
             card.nodes,
-            *(text for room in card.rooms for text in (room.free, room.total)),
+            *(None if text == "-" else text for room in card.rooms for text in (room.free, room.total)),
             card.taints,
             card.labels,
             card.message,
