@@ -293,6 +293,8 @@ class _Round:
             if name in self._free
             and f"cluster {name}" not in self._reserved
             and fits(job.needs, self._capacity.clusters[name].total)
+            # Nothing is kept for pods that would not fit on the nodes of an empty cluster: they would hold it for ever.
+            and self._capacity.can_hold(job.key, name)
         ]
         if not able:
             return None

@@ -39,6 +39,8 @@ class Entry:
     """The name of its JobQueue."""
     created_s: float
     components: tuple[Component, ...]
+    pods: tuple[PodSet, ...]
+    """Those that have to start together in one cluster."""
     needs: Mapping[str, int]
     """The requests of all pods, which one cluster has to hold; {} if they need not start together."""
     priority_classes: tuple[str, ...]
@@ -56,8 +58,9 @@ def to_entry(key: str, federated: Mapping[str, Any], type_: FederatedType, queue
     metadata, template = federated["metadata"], federated["spec"]["template"]
     pods, problem = _pods(template, type_)
     wish = (metadata.get("annotations") or {}).get(names.GANG, "")
+    together = pods if wish != "Never" else ()
     needs: dict[str, int] = {}
-    for each in pods if wish != "Never" else ():
+    for each in together:
         for name, amount in each.shape.request:
             needs[name] = needs.get(name, 0) + amount * each.least
     return Entry(
@@ -68,6 +71,7 @@ def to_entry(key: str, federated: Mapping[str, Any], type_: FederatedType, queue
         queue,
         _seconds(from_rfc3339(metadata["creationTimestamp"])) if metadata.get("creationTimestamp") else 0.0,
         tuple(Component(frozenset(each.shape.needs.selector), each.count, each.shape.request) for each in pods),
+        together,
         needs,
         _priority_classes(template, type_),
         _limit_s(template),

@@ -4,7 +4,7 @@ Amounts are integers: cpu in thousandths, everything else in whole units. Times 
 `queueledger.py` makes these facts from objects, `admission.py` decides about them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -138,6 +138,8 @@ class Capacity:
 
     clusters: Mapping[str, Room]
     reserved: Mapping[str, Reservation] = field(default_factory=dict)
+    can_hold: Callable[[str, str], bool] = lambda _job, _cluster: True
+    """Whether all pods of a job would fit on the nodes of a cluster if these were empty."""
 
 
 class Lack(StrEnum):

@@ -23,6 +23,7 @@ from federation.features.queues.rules.configuration import (
 )
 from federation.features.queues.rules.entries import Entry
 from federation.features.queues.rules.facts import Capacity, Decisions, Job, Option, Reservation, Resources, Room
+from federation.scheduling.framework.gangfit import find_shortfall
 from federation.scheduling.framework.types import PODS, Cluster
 from federation.scheduling.jobqueues import Phase
 from federation.scheduling.snapshot import ClusterCache
@@ -34,6 +35,8 @@ _EXCLUDED_S = 600.0
 """How long a cluster that the scheduler refused is not tried again."""
 _UNREPORTED_S = 10.0
 """How long the pods of a job that was just placed may be missing in the report of its cluster."""
+_LISTED_MAX = 100
+"""Jobs of a JobQueue that leads to no ClusterJobQueue that are listed with the reason."""
 _MEAN_WEIGHT = 0.1
 """How much the last job counts in the mean time of a queue's jobs."""
 
@@ -66,6 +69,7 @@ class Ledger:
         self._jobs: dict[str, Job] = {}
         """Made from entries once, until the configuration changes."""
         self._options: dict[tuple[str, tuple[Component, ...]], tuple[Option, ...]] = {}
+        self._empty: dict[str, Cluster] = {}
         self._evictions: dict[str, deque[float]] = defaultdict(deque)
 
     # -- configuration
@@ -241,7 +245,7 @@ class Ledger:
     def decide(self, now: float) -> Decisions:
         """Return what happens to the objects at `now`, and remember what is kept for whom."""
         queues = {name: replace(each.queue, evictions_left=self._left(each, now)) for name, each in self.queues.items()}
-        found = admit(queues, self._considered(now), Capacity(self.rooms(now), self.reserved), now)
+        found = admit(queues, self._considered(now), Capacity(self.rooms(now), self.reserved, self.can_hold), now)
         self.reserved = found.reserved
         return found
 
@@ -269,9 +273,23 @@ class Ledger:
                 waiting[job.leaf].append(job)
         for listed in waiting.values():
             queue = self.queues.get(listed[0].queue)
-            most = queue.pending_max if queue is not None else 0
+            most = queue.pending_max if queue is not None else _LISTED_MAX
             found += listed if len(listed) <= most else heapq.nsmallest(most, listed, key=lambda job: job.order)
         return found
+
+    def can_hold(self, key: str, cluster: str) -> bool:
+        """Return whether the pods of an object would fit on the nodes of a cluster if these were empty."""
+        found = self.clusters.snapshot().by_name.get(cluster)
+        return found is not None and find_shortfall(self.entries[key].pods, self._emptied(found)) is None
+
+    def _emptied(self, cluster: Cluster) -> Cluster:
+        """Return the cluster as if nothing ran there; the same object, with its cached answers, while its nodes are."""
+        emptied = to_emptied(cluster)
+        known = self._empty.get(cluster.name)
+        if known is not None and known.node_classes == emptied.node_classes:
+            return known
+        self._empty[cluster.name] = emptied
+        return emptied
 
     def flavor_names(self) -> frozenset[str]:
         """Return the names of the flavours in force."""
@@ -318,6 +336,24 @@ def to_room(cluster: Cluster) -> Room:
                 )
         room = cluster.memoize(to_room, Room(total, free))
     return room
+
+
+def to_emptied(cluster: Cluster) -> Cluster:
+    """Return the cluster with all that its nodes have as free; each node counts as the largest of its class."""
+    classes = cluster.node_classes
+    if classes is not None:
+        classes = tuple(
+            replace(each, nodes=(each.size,), free={name: (amount,) for name, amount in each.largest.items()})
+            for each in classes
+        )
+    return Cluster(
+        cluster.name,
+        cluster.labels,
+        allocatable=cluster.allocatable,
+        available=cluster.allocatable,
+        node_classes=classes,
+        omitted_node_labels=cluster.omitted_node_labels,
+    )
 
 
 def _less(free: Resources, needs: Resources) -> dict[str, int]:

@@ -139,6 +139,16 @@ def test_a_cluster_is_kept_for_a_job_that_has_quota_and_no_room() -> None:
     assert again.reserved["cluster east"].key == "large", "the cluster stays the same"
 
 
+def test_nothing_is_kept_for_a_job_that_would_not_fit_into_an_empty_cluster() -> None:
+    """Its pods are too large for the nodes, and only the sums look large enough."""
+    jobs = [running("r", 10), a_job("odd", 15, created_s=1), a_job("small", 5, created_s=2)]
+    found = admit(
+        {"q": a_queue(nominal=100)}, jobs, Capacity(rooms(east=10, west=5), {}, lambda key, _: key != "odd"), NOW
+    )
+    assert found.reserved == {}
+    assert found.admitted["small"].clusters == {"east", "west"}
+
+
 def test_namespaces_share_a_queue_by_what_they_use_and_not_by_the_number_of_their_jobs() -> None:
     flood = [replace(a_job(f"flood-{n}", 2, created_s=n), leaf="noisy/q") for n in range(20)]
     late = [replace(a_job(f"late-{n}", 2, created_s=100 + n), leaf="quiet/q") for n in range(3)]

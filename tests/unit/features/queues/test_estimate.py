@@ -1,8 +1,9 @@
-"""When waiting jobs are expected to start."""
+"""What users see of queues: when waiting jobs are expected to start, and the use of the quota."""
 
 import pytest
 
 from federation.features.queues.rules.estimate import Running, estimate_starts, expected_end
+from federation.features.queues.screens import to_fleet_row
 
 NOW = 1_000.0
 
@@ -35,3 +36,15 @@ def test_jobs_beyond_those_that_run_start_generations_later_or_nobody_knows() ->
 
 def test_what_fits_now_starts_now() -> None:
     assert estimate_starts([], [0.5, 0.5], None, NOW) == [NOW, NOW]
+
+
+def test_the_use_of_a_flavor_is_a_part_of_its_quota() -> None:
+    line = {"flavor": "any", "resource": "cpu", "nominalQuota": "8", "used": "6500m"}
+    row = to_fleet_row({"spec": {"cohort": "lab"}, "status": {"pending": 2, "usage": [line]}})
+    assert (row["cohort"], row["pending"], row["usage"][0]["percent"]) == ("lab", 2, 81)
+
+
+def test_a_queue_without_a_status_or_quota_is_shown_too() -> None:
+    line = {"flavor": "any", "resource": "cpu", "nominalQuota": "0", "used": "0"}
+    assert to_fleet_row({})["usage"] == []
+    assert to_fleet_row({"status": {"usage": [line]}})["usage"][0]["percent"] == 0

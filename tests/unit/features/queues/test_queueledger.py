@@ -1,0 +1,187 @@
+"""The ledger: what is counted, for how long, and once."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from federation.features.queues.rules.configuration import Component
+from federation.features.queues.rules.entries import Entry
+from federation.features.queues.rules.facts import Lack
+from federation.features.queues.rules.queueledger import Ledger
+from federation.features.queues.rules.queuestatus import compute_statuses
+from federation.scheduling.framework.types import PodSet, pod_shape
+from federation.scheduling.jobqueues import Admission, Phase
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+NOW_S = NOW.timestamp()
+
+
+def a_cluster(name: str = "one", nodes: int = 3, cores: int = 24, **labels: str) -> dict[str, Any]:
+    conditions = [{"type": kind, "status": "True"} for kind in ("Joined", "Ready")]
+    total, each = str(nodes * cores), {"cpu": str(cores), "pods": "110"}
+    classes = [{"nodes": nodes, "largest": each, "free": [{"nodes": nodes, "resources": each}]}]
+    resources = {"allocatable": {"cpu": total}, "available": {"cpu": total}, "nodeClasses": classes}
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "spec": {},
+        "status": {"conditions": conditions, "resources": resources},
+    }
+
+
+def a_ledger(cores: str = "48", **spec: Any) -> Ledger:
+    ledger = Ledger()
+    ledger.put_flavor("any", {"metadata": {"name": "any"}, "spec": {}})
+    quota = {"name": "any", "resources": [{"name": "cpu", "nominalQuota": cores}]}
+    body = {"flavors": [quota], "namespaceSelector": {}, **spec}
+    ledger.put_queue("ml", {"metadata": {"name": "ml"}, "spec": body})
+    ledger.put_namespace("team", {})
+    ledger.put_job_queue("team", "q", "ml")
+    ledger.put_cluster("one", a_cluster())
+    return ledger
+
+
+def an_entry(name: str, pods: int = 12, cores: int = 2, created_s: float = 0.0, **more: Any) -> Entry:
+    shape = pod_shape((("cpu", cores * 1000),))
+    sets = (PodSet("pods", pods, pods, shape),)
+    components = (Component(frozenset(), pods, shape.request),)
+    entry = Entry(
+        f"team/{name}", "team", name, "Job", "q", created_s, components, sets, {"cpu": pods * cores * 1000}, (), None,
+        None, frozenset(), frozenset(), has_finished=False, is_deleted=False,
+    )  # fmt: skip
+    return replace(entry, **more)
+
+
+def admitted(name: str, pods: int = 12, **more: Any) -> Entry:
+    admission = Admission(Phase.ADMITTED, "q", NOW, holds={"any": {"cpu": pods * 2000}}, clusters=["one"])
+    return an_entry(name, pods, **{"admission": admission, "placed": frozenset(("one",)), **more})
+
+
+def started(ledger: Ledger, now_s: float = NOW_S + 60) -> list[str]:
+    return sorted(ledger.decide(now_s).admitted)
+
+
+def used(ledger: Ledger) -> str:
+    statuses = compute_statuses(ledger, ledger.decide(NOW_S), NOW_S)
+    return str(statuses.cluster_queues["ml"]["usage"][0]["used"])
+
+
+def test_a_job_is_counted_once_until_it_has_finished_however_often_it_is_observed() -> None:
+    ledger = a_ledger()
+    for _ in range(3):
+        ledger.put(admitted("a"), NOW_S)
+    assert used(ledger) == "24"
+    for _ in range(3):
+        ledger.put(admitted("a", has_finished=True), NOW_S + 60)
+    assert used(ledger) == "0"
+    assert ledger.means_s == {"ml": 60.0}
+    ledger.remove("team/a", NOW_S + 90)
+    ledger.remove("team/a", NOW_S + 90)
+    assert (used(ledger), ledger.means_s) == ("0", {"ml": 60.0})
+
+
+def test_another_ledger_of_the_same_objects_decides_the_same() -> None:
+    """So a restart keeps the order: nothing but the objects is needed."""
+    entries = [admitted("a"), *(an_entry(f"w{n}", 8, created_s=n) for n in range(4))]
+    first, second = a_ledger(), a_ledger()
+    for entry in entries:
+        first.put(entry, NOW_S)
+    for entry in reversed(entries):
+        second.put(entry, NOW_S)
+    assert first.decide(NOW_S) == second.decide(NOW_S)
+    assert list(first.decide(NOW_S).waits) == ["team/w1", "team/w2", "team/w3"]
+
+
+@pytest.mark.parametrize(("refusals", "wait_s"), [(1, 5), (2, 10), (4, 40), (20, 300)])
+def test_a_job_that_the_scheduler_refused_is_tried_later(refusals: int, wait_s: int) -> None:
+    ledger = a_ledger()
+    admission = Admission(Phase.REFUSED, "q", NOW, refusals=refusals)
+    ledger.put(an_entry("a", admission=admission), NOW_S)
+    assert started(ledger, NOW_S + wait_s - 1) == []
+    assert started(ledger, NOW_S + wait_s) == ["team/a"]
+
+
+def test_clusters_that_the_scheduler_excluded_are_tried_again_after_a_while() -> None:
+    ledger = a_ledger()
+    admission = Admission(Phase.REFUSED, "q", NOW, refusals=1, excluded=["one"])
+    ledger.put(an_entry("a", admission=admission), NOW_S)
+    assert started(ledger, NOW_S + 599) == []
+    assert started(ledger, NOW_S + 601) == ["team/a"]
+
+
+def test_a_lost_job_is_in_front_until_it_was_lost_too_often() -> None:
+    ledger = a_ledger("24", lossesMax=2)
+    ledger.put(an_entry("old", created_s=1), NOW_S)
+    for losses, expected in ((2, ["team/lost"]), (3, ["team/old"])):
+        admission = Admission(Phase.LOST, "q", NOW, losses=losses)
+        ledger.put(an_entry("lost", created_s=2, admission=admission), NOW_S)
+        assert started(ledger) == expected
+    assert ledger.problem_of(ledger.entries["team/lost"]) == "it lost its cluster 3 times, and 2 are allowed"
+
+
+def test_an_evicted_job_holds_its_quota_until_it_has_left_and_waits_then() -> None:
+    ledger = a_ledger("24")
+    ledger.put(an_entry("next", created_s=9), NOW_S)
+    leaving = admitted("a", admission=Admission(Phase.EVICTED, "q", NOW, holds={"any": {"cpu": 24_000}}), created_s=1)
+    ledger.put(leaving, NOW_S)
+    assert started(ledger) == []
+    ledger.put(replace(leaving, placed=frozenset(), departed=frozenset(("one",))), NOW_S)
+    assert started(ledger) == []
+    ledger.put(replace(leaving, placed=frozenset()), NOW_S)
+    assert started(ledger) == ["team/a"]
+
+
+def test_a_queue_that_is_full_leaves_later_jobs_outside() -> None:
+    ledger = a_ledger("24", pendingMax=2)
+    for n in (5, 3, 4, 1, 2):
+        ledger.put(an_entry(f"j{n}", 13, created_s=n), NOW_S)
+    assert list(ledger.decide(NOW_S).waits) == ["team/j1", "team/j2"]
+
+
+def test_evictions_are_budgeted_by_the_hour() -> None:
+    ledger = a_ledger(preemption={"withinQueue": "LowerPriority", "evictionsPerHour": 1})
+    ledger.put_priority("high", 9)
+    ledger.put_queue(
+        "ml",
+        {
+            "metadata": {"name": "ml"},
+            "spec": {
+                "flavors": [{"name": "any", "resources": [{"name": "cpu", "nominalQuota": "48"}]}],
+                "namespaceSelector": {},
+                "priorityClassNames": ["high"],
+                "preemption": {"withinQueue": "LowerPriority", "evictionsPerHour": 1},
+            },
+        },
+    )
+    ledger.put(admitted("a", 24), NOW_S)
+    ledger.put(an_entry("high", 24, priority_classes=("high",)), NOW_S)
+    assert list(ledger.decide(NOW_S).evicted) == ["team/a"]
+    ledger.record_eviction("ml", NOW_S)
+    assert list(ledger.decide(NOW_S + 3599).evicted) == []
+    assert list(ledger.decide(NOW_S + 3601).evicted) == ["team/a"]
+
+
+def test_pods_that_no_empty_node_has_room_for_hold_no_cluster() -> None:
+    ledger = a_ledger("1000")
+    ledger.put(an_entry("odd", 4, 13), NOW_S)
+    ledger.put(an_entry("even", 4, 12), NOW_S)
+    assert (ledger.can_hold("team/odd", "one"), ledger.can_hold("team/even", "one")) == (False, True)
+    assert not ledger.can_hold("team/even", "gone")
+
+
+def test_a_malformed_queue_admits_nothing_and_says_why() -> None:
+    ledger = a_ledger(namespaceSelector={"matchExpressions": [{"key": "a", "operator": "Near"}]})
+    ledger.put(an_entry("a"), NOW_S)
+    found = ledger.decide(NOW_S)
+    assert found.waits["team/a"].lack is Lack.PROBLEM
+    assert "Near" in str(compute_statuses(ledger, found, NOW_S).cluster_queues["ml"]["message"])
+
+
+def test_the_label_of_a_cluster_decides_whether_a_flavor_has_it() -> None:
+    ledger = a_ledger()
+    ledger.put_flavor("any", {"metadata": {"name": "any"}, "spec": {"clusterSelector": {"matchLabels": {"tier": "a"}}}})
+    ledger.put(an_entry("a"), NOW_S)
+    assert started(ledger) == []
+    ledger.put_cluster("one", a_cluster(tier="a"))
+    assert started(ledger) == ["team/a"]
