@@ -107,16 +107,20 @@ def test_the_quickstart_runs(fed: Federated) -> None:  # noqa: F811  # the fixtu
 
 
 def test_the_web_ui_shows_and_scales_with_the_token_of_its_user(fed: Federated) -> None:  # noqa: F811  # the fixture
-    fed.host("create", "serviceaccount", "alice", "-n", "quickstart")
-    fed.host(
-        "create", "rolebinding", "alice", "--clusterrole=edit", "--serviceaccount=quickstart:alice", "-n", "quickstart"
-    )
+    here = ("-n", "quickstart")
+    fed.host("create", "serviceaccount", "alice", *here)
+    fed.host("create", "role", "alice", "--verb=get,list,watch,patch", "--resource=deployments.apps", *here)
+    fed.host("create", "rolebinding", "alice", "--role=alice", "--serviceaccount=quickstart:alice", *here)
     token = fed.host("create", "token", "alice", "-n", "quickstart").strip()
     url = f"https://127.0.0.1:{UI_PORT}"
     target = "/ui/act/scale/apps/v1/deployments/quickstart/nginx"
     with httpx.Client(base_url=url, verify=False, headers={"Origin": url}) as page:  # a certificate of its own
         assert page.post("/ui/login", data={"token": token, "next": "/ui/overview"}).status_code == 303
-        assert "nginx" in page.get("/ui/objects", params={"namespace": "quickstart"}).text
+        eventually(
+            lambda: page.get("/ui/objects", params={"namespace": "quickstart"}).text,
+            lambda text: "nginx" in text,
+            what="the Deployment on the page, once the host knows the new role",
+        )
         assert page.get(target.replace("/quickstart/", "/default/")).status_code == 403
         form = {**hidden_of(page.get(target).text), "replicas": "9", "step": "plan"}
         shown = page.post(target, data=form)
