@@ -7,7 +7,7 @@ capacity only if another result follows from them.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from federation.apimachinery.amounts import to_count
+from federation.apimachinery.amounts import to_amount, to_count
 from federation.apimachinery.resources import Object
 from federation.scheduling.snapshot import to_cluster
 
@@ -59,6 +59,9 @@ def capacity_changes(name: str, before: Facts, after: Facts) -> Iterator[str]:
         amounts, others = before.get(field) or {}, after.get(field) or {}
         changed = [key for key in sorted(amounts.keys() | others.keys()) if amounts.get(key) != others.get(key)]
         if changed:
-            parts = (f"{others.get(key, 0)} {key} instead of {amounts.get(key, 0)}" for key in changed)
+            parts = (
+                f"{to_amount(key, others.get(key, 0))} {key} instead of {to_amount(key, amounts.get(key, 0))}"
+                for key in changed
+            )
             yield f"{name} {what} {', '.join(parts)}"
             return

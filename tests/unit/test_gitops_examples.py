@@ -33,6 +33,10 @@ def propagated(status: str, *clusters: str) -> dict[str, Any]:
     return {"conditions": [condition("Propagated", status)], "clusters": listed}
 
 
+HELD = {
+    "conditions": [condition("Propagated", "True"), {**condition("Scheduled", "False"), "reason": "Held"}],
+    "clusters": [{"cluster": "member-1", "status": "OK"}],
+}
 NO_POLICY = {"conditions": [{**condition("Propagated", "False"), "reason": "NoPolicy"}]}
 
 
@@ -56,6 +60,7 @@ NO_POLICY = {"conditions": [{**condition("Propagated", "False"), "reason": "NoPo
         pytest.param(
             "FederatedObject", rollout(Propagated="True", FollowersDelivered="True"), "Healthy", id="resolved"
         ),
+        pytest.param("FederatedObject", HELD, "Suspended", id="held by the guard"),
         pytest.param("FederatedObject", NO_POLICY, "Healthy", id="without a policy it stays on the host"),
         pytest.param("FederatedRollout", None, "Healthy", id="a rollout that never began"),
         pytest.param("FederatedRollout", rollout(Progressing="True", Healthy="True"), "Progressing", id="a wave"),

@@ -16,6 +16,7 @@ from federation.plans.planfile import (
     PlanFile,
     differences,
     read_plan_file,
+    seen_by,
     to_plan_file,
     write_plan_file,
 )
@@ -124,3 +125,58 @@ def test_an_invalid_plan_file_is_rejected(content: bytes, problem: str, tmp_path
     path.write_bytes(content)
     with pytest.raises(ConfigurationError, match=problem):
         read_plan_file(path)
+
+
+def with_nodes(cluster: Object, nodes: int, cpu: str = "100") -> Object:
+    room = {"cpu": cpu, "memory": "100Gi"}
+    resources = {"allocatable": room, "available": room, "schedulableNodes": nodes}
+    return {**cluster, "status": {**cluster["status"], "resources": resources}}
+
+
+def test_lost_nodes_are_named_if_they_change_the_result() -> None:
+    world = world_of("east", "west").with_changes(
+        [ObjectChange(FEDERATED_CLUSTERS, "", name, None, with_nodes(a_cluster(name), 10)) for name in ("east", "west")]
+    )
+    saved = saved_plan(world)
+    fewer = ObjectChange(FEDERATED_CLUSTERS, "", "east", None, with_nodes(a_cluster("east"), 8))
+    assert differences_after(saved, world, fewer) == []  # the result is the same
+    other = world_of("east", "west", replicas=9).with_changes([fewer])
+    lines = differences_after(saved, other)
+    assert "east lost 2 nodes since: 10 before, 8 now" in lines
+    assert lines[-1].startswith("deployment/web in default would have another result")
+    less = ObjectChange(FEDERATED_CLUSTERS, "", "east", None, with_nodes(a_cluster("east"), 10, cpu="60"))
+    lines = differences_after(saved, world_of("east", "west", replicas=9).with_changes([less]))
+    assert "east has 60 cpu instead of 100" in lines
+
+
+@pytest.mark.parametrize(
+    ("taints", "ready", "line"),
+    [
+        ([{"key": "a", "value": "b", "effect": "NoSchedule"}], True, "east got the taint a=b:NoSchedule since"),
+        ([], False, "east is not ready since"),
+    ],
+)
+def test_what_became_of_a_cluster_is_said_in_words(taints: list[Object], ready: bool, line: str) -> None:
+    world = world_of("east", "west")
+    cluster = a_cluster("east")
+    cluster["spec"] = {"taints": taints}
+    if not ready:
+        cluster["status"]["conditions"][1]["status"] = "False"
+    changed = ObjectChange(FEDERATED_CLUSTERS, "", "east", None, cluster)
+    assert line in differences_after(saved_plan(world), world, changed)
+
+
+def test_a_user_sees_his_part_of_a_plan_and_is_refused_when_the_rest_differs() -> None:
+    world = world_of("east", "west")
+    everything = saved_plan(world)
+    objects = {each.key for each in everything.expected} | {(PROPAGATION_POLICIES, "default", "divide")}
+    mine = seen_by(everything, objects, (), sees_clusters=False)
+    assert not mine.clusters
+    assert {each.resource for each in mine.observed} == {PROPAGATION_POLICIES}
+    assert mine.hidden
+    # Somebody who sees everything applies it while nothing has changed, and is told otherwise.
+    assert differences_after(mine, world) == []
+    labelled = change(world, FEDERATED_CLUSTERS, with_label(a_cluster("east"), "tier", "gold"))
+    assert differences_after(mine, world, labelled)[-1].startswith("what the plan depends on besides")
+    # The plan of somebody who sees everything cannot be checked by somebody who does not.
+    assert differences(everything, mine)[-1].startswith("what the plan depends on besides")
