@@ -12,6 +12,7 @@ import httpx
 import orjson
 import pytest
 from structlog.testing import capture_logs
+from tests.scenarios.test_job_queues import a_cluster_queue, a_queue
 from tests.support.apiserver import Parts
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import a_world
@@ -92,6 +93,14 @@ FRAME = {
 }
 
 
+WAITING = {"kind": MARKUP, "name": MARKUP, "position": 1, "waitsFor": MARKUP}
+USE = {"flavor": MARKUP, "resource": MARKUP, "nominalQuota": "8", "used": "9", "borrowed": "1"}
+QUEUE_STATUS: dict[str, Any] = {
+    "JobQueue": {"pending": 2, "admitted": 1, "message": MARKUP, "waiting": [WAITING]},
+    "ClusterJobQueue": {"pending": 2, "admitted": 1, "message": MARKUP, "usage": [USE]},
+}
+
+
 async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
     async with a_world(members=("east",)) as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
@@ -118,6 +127,14 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
             path = "/apis/core.kubeadmiral.io/v1alpha1/federatedclusters/east/status"
             merge = {"content-type": "application/merge-patch+json"}
             assert (await admin.patch(path, json=status, headers=merge)).status_code == 200
+            for each in (a_cluster_queue("fleet"), a_queue("team", "fleet")):
+                plural = f"{each['kind'].lower()}s"
+                scope = "" if each["kind"] == "ClusterJobQueue" else "namespaces/default/"
+                base = f"/apis/core.kubeadmiral.io/v1alpha1/{scope}{plural}"
+                assert (await admin.post(base, json=each)).status_code == 201
+                path = f"{base}/{each['metadata']['name']}/status"
+                answer = await admin.patch(path, json={"status": QUEUE_STATUS[each["kind"]]}, headers=merge)
+                assert answer.status_code == 200, answer.text
             explanation = {
                 "unit": {"mode": MARKUP}, "policy": {"name": MARKUP}, "reason": MARKUP, "profile": MARKUP,
                 "clusters": ["east"], "previous": {"east": 1}, "placements": {"east": 2}, "because": [MARKUP],
@@ -156,6 +173,7 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
                 "/ui/plan",
                 "/ui/rollouts",
                 "/ui/queues",
+                "/ui/queues/default/team",
                 "/ui/search",
                 "/ui/objects/apps/v1/deployments/default/web/logs",
                 "/ui/act/labels/apps/v1/deployments/default/web",

@@ -64,7 +64,7 @@ async def _load_one(page: Page) -> Mapping[str, Any]:
     status, jobs = queue.get("status") or {}, waiting_jobs(queue)
     return {
         "queue": queue,
-        "status": status,
+        "state": status,
         "jobs": [{**job, "start": start_of(job, page.now)} for job in jobs],
         "more": int(status.get("pending") or 0) - len(jobs),
     }
