@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from federation.apimachinery.errors import ApiError, ConfigurationError
+from federation.apimachinery.errors import ApiError, ConfigurationError, NotFound
 from federation.apimachinery.naturalorder import natural_key
 from federation.apimachinery.resources import PODS
 from federation.apimachinery.selectors import format_label_selector
@@ -35,8 +35,12 @@ _FOLLOW_S = 3.0
 async def _load(page: Page) -> Mapping[str, Any]:
     namespace, name = page.parts["namespace"], page.parts["name"]
     check_segments(namespace, name)
-    path = PODS.path(namespace, name)
-    pod = await page.api.get(path)
+    try:
+        pod = await page.api.get(PODS.path(namespace, name))
+    except NotFound as error:
+        raise NotFound(
+            f"{error.message}. It is gone, or the host is an API server that answers for its own pods only."
+        ) from error
     containers = _containers(pod)
     view = page.query.get("view", "")
     row = pod_row(pod)
