@@ -141,7 +141,7 @@ def _distance(test: str, path: str) -> int:
     """Return how far a test is from a module: 0 for the unit tests of the module, 1 for those of its package."""
     file = Path(test.split("::", maxsplit=1)[0])
     module = Path(path)
-    mirrored = Path("tests/unit", *module.parts[1:])
+    mirrored = Path("tests/unit", *(("plugins", module.name) if module.parts[0] == "plugins" else module.parts[1:]))
     if file.name == f"test_{module.name}":
         return 0
     if file.is_relative_to(mirrored.parent):

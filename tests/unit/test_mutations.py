@@ -133,6 +133,18 @@ def test_slow_tests_have_a_budget_that_quick_ones_cannot_use_up(tmp_path: Path) 
     assert reach.tests_of(mutation, budget_s=8, collected=reach.tests)[0] == "tests/unit/test_1.py::test"
 
 
+def test_the_tests_of_a_plugin_are_close_to_it(tmp_path: Path) -> None:
+    (mutation,) = _one_mutation(tmp_path)
+    reach = Reach(tmp_path, [])
+    reach.tests = {
+        "tests/unit/api/test_a.py::test": (1.0, "check", True),
+        "tests/unit/plugins/test_b.py::test": (1.0, "check", True),
+    }
+    plugin = replace(mutation, path="plugins/federation_plugins/cluster_affinity.py")
+    reach.add_lines({plugin.path: {"1": list(reach.tests)}})
+    assert reach.tests_of(plugin, budget_s=3, collected=reach.tests) == ["tests/unit/plugins/test_b.py::test"]
+
+
 def test_the_test_in_which_a_process_was_killed_is_known(tmp_path: Path) -> None:
     (mutation,) = _one_mutation(tmp_path)
 

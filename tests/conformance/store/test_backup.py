@@ -13,7 +13,13 @@ from tests.support.stores import StoreBackend, a_body, a_value, recording
 
 from federation.apimachinery.errors import ConfigurationError, RevisionCompacted
 from federation.apiserver.store import maintenance
-from federation.apiserver.store.backup import REVISIONS_SKIPPED, read_backup, restore_backup, write_backup
+from federation.apiserver.store.backup import (
+    REVISIONS_SKIPPED,
+    continue_database,
+    read_backup,
+    restore_backup,
+    write_backup,
+)
 from federation.apiserver.store.schema import SCHEMA_VERSION
 from federation.apiserver.store.sql import SQLStore
 from federation.journal import sqljournal  # noqa: F401  # adds its table
@@ -183,3 +189,18 @@ async def test_a_file_that_exists_and_a_file_that_is_no_backup_are_refused(
         back_up(durable.url, tmp_path / "missing" / "backup")
     with pytest.raises(ConfigurationError, match=r"backup .*nowhere does not exist"):
         read_backup(tmp_path / "nowhere")
+
+
+async def test_a_database_that_was_restored_by_other_means_goes_on_with_its_objects(durable: StoreBackend) -> None:
+    store = await durable.open()
+    for key in ("/a", "/b", "/gone"):
+        await store.create(key, a_body(f"old {key}"))
+    await store.update("/a", a_body("new /a"), 1)
+    await store.delete("/gone", a_body(), 3)
+    await durable.stop(store)
+    revision = continue_database(
+        durable.url, lambda key, value: value.replace(b"old", b"kept") if key == "/b" else value
+    )
+    assert revision == 5 + REVISIONS_SKIPPED
+    store = await durable.open()
+    assert [entry.value for entry in (await store.list("/")).entries] == [a_value(4, "new /a"), a_value(2, "kept /b")]

@@ -56,6 +56,20 @@ def test_carbon_is_minimised_or_priced() -> None:
     assert divided(3, dirty, clean, args={"carbonPricePerKg": 1}).replicas == {"clean": 3}
 
 
+@pytest.mark.parametrize(
+    ("args", "shown"),
+    [
+        ({}, "0.02 per replica and hour"),
+        ({"objective": "Carbon"}, "50 g CO2e per replica and hour"),
+    ],
+)
+def test_the_remark_of_a_cluster_has_the_unit_of_the_objective(args: dict[str, Any], shown: str) -> None:
+    plugin, state = PLUGINS.make("ClusterCost", args), a_state()
+    unit = a_divided_unit(1, request={"cpu": 1000})
+    plugin.replicas(unit, [a_priced("dirty", "0.02", **{CARBON_CPU: "50"})], state)
+    assert state.remarks["ClusterCost"] == {"dirty": (shown,)}
+
+
 def test_replicas_fill_the_cheapest_clusters_first() -> None:
     assert divided(6, EAST, WEST).replicas == {"east": 2, "west": 4}
 

@@ -121,6 +121,14 @@ def test_duplicate_mode_of_a_kind_without_replicas_has_a_reason() -> None:
         assert duplicate_reason(attempt, gang) == "", "a gang is in one cluster as a whole"
 
 
+@pytest.mark.parametrize(("mode", "annotation"), [("Duplicate", "Divide"), ("Divide", "Duplicate")])
+def test_the_mode_of_the_annotation_decides_whether_an_object_is_divided(mode: str, annotation: str) -> None:
+    federated = a_federated(**{names.SCHEDULING_MODE: annotation})
+    _, assessment = Inputs(a_policy(schedulingMode=mode)).assess(federated)
+    assert isinstance(assessment, Due)
+    assert assessment.divides is (annotation == "Divide")
+
+
 def test_an_object_is_due_until_it_is_placed_by_current_inputs() -> None:
     inputs = Inputs(a_policy())
     federated = a_federated()
