@@ -34,19 +34,22 @@ from report import print_report
 from federation.api import names
 from federation.api.federatedtype import FederatedType, default_type_configs, from_config
 from federation.apimachinery.memory import tune_collector
+from federation.features.catalogue import spread_compiler
 from federation.planning.federatedobject import pendingcontrollers
+from federation.planning.status.schedulingsummary import describe_move
+from federation.scheduling.affinity.index import WorkloadIndex
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.assumedreplicas import AssumeCache
-from federation.scheduling.attempt import Due, assess, assume, start_attempt
+from federation.scheduling.attempt import Due, SchedulingAttempt, assess, assume, start_attempt
 from federation.scheduling.attemptpatches import placement_patch
 from federation.scheduling.decisioninputs import inputs_of
-from federation.scheduling.decisionpatch import describe_move
-from federation.scheduling.engine import Engine
+from federation.scheduling.engine import Decision, Engine
 from federation.scheduling.explain import to_json
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.types import ClusterChange
+from federation.scheduling.jobqueues import QueueIndex
 from federation.scheduling.policymatching import PolicyIndex
-from federation.scheduling.policyspec import Policy, compile_policy
+from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.profiles import Profiles
 from federation.scheduling.quotas import QuotaLedger
 from federation.scheduling.snapshot import ClusterCache, to_resources
@@ -141,7 +144,7 @@ def amounts(millicores: int, gibibytes: int, pods: int) -> dict[str, str]:
     return {"cpu": f"{millicores}m", "memory": f"{gibibytes}Gi", "pods": str(pods)}
 
 
-def a_policy(number: int, profile: str, *, is_spread: bool) -> Policy:
+def a_policy(number: int, profile: str, *, is_spread: bool) -> dict[str, Any]:
     """Return a typical policy that divides replicas by free capacity."""
     spec: dict[str, Any] = {
         "schedulingMode": "Divide",
@@ -155,7 +158,7 @@ def a_policy(number: int, profile: str, *, is_spread: bool) -> Policy:
         spec["clusterAffinity"] = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}]
     if number % 4 == 3:
         spec["maxClusters"] = 20
-    return compile_policy({"metadata": {"namespace": "default", "name": f"policy-{number}"}, "spec": spec})
+    return {"metadata": {"namespace": "default", "name": f"policy-{number}"}, "spec": spec}
 
 
 class Load:
@@ -188,7 +191,8 @@ class Load:
         if profile is not None:
             self.profiles.put(profile)
         for number in range(POLICIES):
-            self.policies.put(a_policy(number, profile["metadata"]["name"] if profile else "", is_spread=is_spread))
+            name = profile["metadata"]["name"] if profile else ""
+            self.policies.put(compile_policy(a_policy(number, name, is_spread=is_spread)))
         self.shapes = [
             {
                 "cpu": f"{self.rng.choice((100, 250, 500, 1_000, 2_000))}m",
@@ -199,8 +203,10 @@ class Load:
         self.engine = Engine(load_plugins())
         self.triggers = TriggerSource()
         self.annotation_policy = AnnotationPolicy()
-        self.spreads = SpreadIndex()
+        self.spreads = SpreadIndex(spread_compiler())
         self.quotas = QuotaLedger()
+        self.workloads = WorkloadIndex()
+        self.queues = QueueIndex()
 
     def an_object(self, number: int) -> dict[str, Any]:
         name = f"service-{self.rng.randrange(10**6):06d}-{number}"
@@ -239,6 +245,12 @@ class Load:
             "spec": {**spec, **patch["spec"], "template": scaled},
         }
 
+    def on_decision(self, attempt: SchedulingAttempt, due: Due, decision: Decision) -> None:
+        """Do what a benchmark adds to a decision."""
+
+    def on_report(self, source: dict[str, Any]) -> None:
+        """Do what a benchmark adds to a report."""
+
     def report(self, member: int) -> float:
         """Process a changed report of a member; return the seconds that it took."""
         source = self.sources[member]
@@ -246,6 +258,7 @@ class Load:
         resources = resources_of(nodes, self.rng)
         new = self.sources[member] = {**source, "status": {**source["status"], "resources": resources}}
         started = self.clock()
+        self.on_report(new)
         if self.clusters.update(new) & ClusterChange.RESOURCES:
             before, after = (to_resources(each["status"]["resources"]["available"]) for each in (source, new))
             self.assume_cache.confirm(new["metadata"]["name"], before, after)
@@ -265,6 +278,7 @@ class Load:
         decision = self.engine.decide(due.unit, snapshot, due.profile, now=NOW)
         engine_s = self.clock() - before
         assert decision.is_success, decision.reason
+        self.on_decision(attempt, due, decision)
         inputs = inputs_of(federated, snapshot, policy_hash=due.policy.content_hash, assumed=due.unit.assumed)
         patch, is_moved = placement_patch(attempt, due, decision.placements, decision.reason)
         assume(self.assume_cache, federated["metadata"]["name"], decision, self.now_s)

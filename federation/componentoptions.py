@@ -23,6 +23,7 @@ def schedule_options(settings: Settings) -> ScheduleOptions:
     return ScheduleOptions(
         allows_annotations=settings.allows_scheduling_annotations,
         writes_kubeadmiral_triggers=settings.writes_kubeadmiral_triggers,
+        version=__version__,
         units=settings.units,
         guard=settings.guard,
         failover=settings.failover,
@@ -60,6 +61,7 @@ def journal_options(settings: Settings) -> JournalOptions:
         rows_per_object_max=settings.decisions_per_object_max,
         rows_max=settings.decisions_max,
         bytes_max=settings.decisions_bytes_max,
+        inputs_bytes_max=settings.decision_inputs_bytes_max,
     )
 
 

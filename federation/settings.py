@@ -30,7 +30,7 @@ from federation.planning.failover.pace import PaceOptions
 from federation.planning.guard.ledger import GuardOptions
 from federation.runtime.leaderelection import LeaderOptions
 from federation.scheduling.annotationswitch import DISABLED, ENABLED
-from federation.scheduling.attempt import UnitOptions
+from federation.scheduling.occasions import UnitOptions
 from federation.settingtexts import to_value
 from federation.web.ui.oidcoptions import OIDCLoginOptions, to_login_options
 
@@ -164,8 +164,7 @@ class Settings:
     failover_settle_s: float = 15.0
     """How long failover waits for the loss of further clusters, and after a halt."""
     failover_holdout_s: float = 60.0
-    """How long a cluster that was lost twice in a row must be ready before its taints end; doubled for each further
-    loss."""
+    """How long a cluster lost twice in a row must be ready before its taints end; doubled for each further loss."""
     failover_holdout_s_max: float = 3600.0
     """The longest such time; losses count together within it."""
     failback_stable_s: float = 300.0
@@ -181,6 +180,8 @@ class Settings:
     """Decisions kept in total."""
     decisions_bytes_max: int = 512 * 1024 * 1024
     """Bytes of all explanations: one has 1.5 kB with 3 clusters, 14 kB with 100, 120 kB with 1,000."""
+    decision_inputs_bytes_max: int = 256 * 1024 * 1024
+    """Bytes of what decisions depended on, for `fedctl replay`: 0.2 to 0.5 kB per decision; 0 records nothing."""
 
     oidc_issuer_url: str = ""
     """OIDC issuer whose ID tokens are accepted as bearer tokens; empty for none. Names are kube-apiserver's flags."""
@@ -202,8 +203,7 @@ class Settings:
     """Scopes that the log-in page of the web UI asks for; groups often need one of their own."""
 
     otlp_endpoint: str = ""
-    """URL of an OpenTelemetry collector that receives traces over OTLP/HTTP, for example http://127.0.0.1:4318; empty
-    for OTEL_EXPORTER_OTLP_ENDPOINT, and for no traces without it. Needs the extra `otel`."""
+    """URL of an OpenTelemetry collector (OTLP/HTTP); empty for OTEL_EXPORTER_OTLP_ENDPOINT. Needs the extra `otel`."""
 
     audit_policy_file: str = ""
     """audit.k8s.io/v1 Policy file; empty for no audit log."""

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from federation.scheduling.replay.logentries import Chunk
+from federation.scheduling.replay.recorder import InputRecorder
+
 Identity = tuple[str, str, str, str]
 """Group, kind, namespace and name of an object."""
 
@@ -44,6 +47,12 @@ class JournalOptions:
 
     prune_interval_s: float = 60.0
     """Time between two checks of age and total."""
+
+    inputs_bytes_max: int = 256 * 1024 * 1024
+    """Bytes of what decisions depended on, for `fedctl replay`; 0 records nothing. One has 0.2 to 0.5 kB."""
+
+    inputs_interval_s: float = 5.0
+    """Time between two writes of these records: together they compress better."""
 
     rows_per_prune_max: int = 2_000
     """Old decisions that one check examines; the next check continues after them."""
@@ -106,6 +115,18 @@ class DecisionFilter:
 
 class Journal(Protocol):
     """Records decisions and answers queries about them."""
+
+    @property
+    def inputs(self) -> InputRecorder:
+        """Records what decisions depend on."""
+        ...
+
+    async def read_inputs(self, since_us: int, after: tuple[int, int], bytes_max: int) -> list[Chunk]:
+        """Return the next chunks of these records after a segment and number, of segments that reach the time.
+
+        At least one if there are more, and no more than `bytes_max` allows.
+        """
+        ...
 
     async def append(self, record: DecisionRecord) -> None:
         """Record a decision; never waits for a database and never fails."""

@@ -52,6 +52,9 @@ from federation.journal.decisions import (
     Identity,
     JournalOptions,
 )
+from federation.journal.inputlog import SQLInputLog
+from federation.scheduling.replay.logentries import Chunk
+from federation.scheduling.replay.recorder import InputRecorder
 
 _written = Counter("federation_store_decisions_total", "Decisions written to the journal")
 _dropped = Counter("federation_store_decisions_dropped_total", "Decisions that a full buffer dropped")
@@ -108,6 +111,11 @@ class SQLJournal:
         self._added_since_prune: Tally[Identity] = Tally()
         self._age_cursor = 0
         self._flush_lock = asyncio.Lock()
+        self.inputs = InputRecorder(is_on=self._options.inputs_bytes_max > 0)
+        self._input_log = SQLInputLog(database, self._cipher)
+        self._chunk: Chunk | None = None
+        """Taken from the recorder and not written yet."""
+        self._inputs_due_s = 0.0
 
     async def append(self, record: DecisionRecord) -> None:
         if len(self._pending) >= self._options.pending_max:
@@ -133,6 +141,12 @@ class SQLJournal:
         found = select(decision.c.id).where(*conditions).order_by(decision.c.id.desc()).limit(limit)
         return await self._database.read(lambda connection: _fetch(connection, self._cipher, found))
 
+    async def read_inputs(self, since_us: int, after: tuple[int, int], bytes_max: int) -> list[Chunk]:
+        if after == (0, 0):
+            self._inputs_due_s = 0.0
+            await self.flush()
+        return await self._input_log.read(since_us, after, bytes_max)
+
     async def run(self) -> None:
         """Write buffered decisions every `flush_interval_s` and prune old ones, until cancelled."""
         prune_at_s = self._clock.monotonic()
@@ -144,12 +158,14 @@ class SQLJournal:
                     prune_at_s = self._clock.monotonic() + self._options.prune_interval_s
                 await self._clock.sleep(self._options.flush_interval_s)
         finally:
+            self._inputs_due_s = 0.0
             await self.flush()
 
     async def reencrypt(self) -> None:
         """Encrypt the stored explanations with the first key, after a rotation, and return."""
         column = EncryptedColumn(decision, decision.c.id, decision.c.explanation, _name_of)
         await reencrypt(self._database, self._cipher, column, self._clock)
+        await reencrypt(self._database, self._cipher, self._input_log.encrypted_column(), self._clock)
 
     async def flush(self) -> None:
         """Write all buffered decisions and repeats; on a full disk they stay in the buffer."""
@@ -161,6 +177,9 @@ class SQLJournal:
                 await self._write([self._pending.popleft() for _ in range(size)])
             if self._repeats:
                 await self._write_repeats()
+            if self._clock.monotonic() >= self._inputs_due_s:
+                self._inputs_due_s = self._clock.monotonic() + self._options.inputs_interval_s
+                await self._write_inputs()
 
     async def prune(self) -> None:
         """Delete the oldest beyond `rows_max` and `bytes_max`, and aged decisions except each object's newest."""
@@ -168,6 +187,7 @@ class SQLJournal:
         excess = await self._database.read(lambda connection: _beyond(connection, options.rows_max, options.bytes_max))
         await self._delete(excess)
         oldest = _to_us(self._clock.now() - timedelta(days=options.age_days_max))
+        await self._input_log.prune(oldest, options.inputs_bytes_max)
         aged, self._age_cursor = await self._database.read(
             lambda connection: _aged(connection, oldest, cursor, options.rows_per_prune_max)
         )
@@ -190,6 +210,12 @@ class SQLJournal:
         _written.inc(len(batch))
         self._added_since_prune.update(record.identity for record in batch)
         await self._prune_objects({record.identity for record in batch})
+
+    async def _write_inputs(self) -> None:
+        while (chunk := self._chunk or self.inputs.take()) is not None:
+            self._chunk = chunk  # until it is written: a failed or cancelled write loses nothing
+            await self._input_log.append(chunk)
+            self._chunk = None
 
     async def _write_repeats(self) -> None:
         repeats, self._repeats = self._repeats, {}

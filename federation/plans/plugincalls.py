@@ -44,7 +44,7 @@ async def drive(run: Exchange[T], caller: PluginCaller | None, perform: Perform 
         if isinstance(step, _Result):
             return step.value, has_called
         has_called = True
-        responses = await _call(step, caller)
+        responses = await call_all(step, caller)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,8 @@ def _advance(run: Exchange[T], responses: Sequence[PluginResponse] | None) -> Se
         return _Result(stop.value)
 
 
-async def _call(requests: Sequence[PluginRequest], caller: PluginCaller | None) -> Sequence[PluginResponse]:
+async def call_all(requests: Sequence[PluginRequest], caller: PluginCaller | None) -> Sequence[PluginResponse]:
+    """Return the answers of a caller; without one every call fails."""
     if caller is None:
         return [PluginResponse(0, error="remote plugins are switched off")] * len(requests)
     return await caller.call(requests)

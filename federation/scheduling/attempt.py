@@ -35,6 +35,7 @@ from federation.scheduling.jobqueues import (
 )
 from federation.scheduling.movecauses import NO_CAUSE, QuietCauses, quiet_causes, with_causes
 from federation.scheduling.names import IGNORED_PLUGINS, REASON_POLICY_NOT_FOUND, REASON_PROFILE_NOT_FOUND
+from federation.scheduling.occasions import Occasion, Surroundings, UnitOptions
 from federation.scheduling.podrequest import has_pods, request_of
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, PolicyRef
@@ -59,16 +60,6 @@ from federation.scheduling.workloadspreads import SpreadIndex
 _SUMMARY_LENGTH_MAX = 512
 Annotations = dict[str, str | None]
 """Annotations to write; None removes one."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnitOptions:
-    """How scheduling units are built."""
-
-    counts_cpu_and_memory: bool = True
-    """Whether cpu and memory requests count; KubeAdmiral counts only GPUs and reclaimed Katalyst resources."""
-    toleration_s: int = 300
-    """How long a policy without its own toleration tolerates a cluster that is not ready or unreachable."""
 
 
 class AttemptInputs(Protocol):
@@ -139,6 +130,8 @@ class Due:
     """Whether a WorkloadSpread targets the object."""
     quiet: QuietCauses = NO_CAUSE
     """Why it is scheduled if nothing of it changed."""
+    occasion: Occasion | None = None
+    """The other inputs of the assessment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,29 +191,28 @@ def assess(
     completes: bool = False,
     options: UnitOptions | None = None,
     assumed: Assumed | None = None,
+    recorded: Surroundings | None = None,
 ) -> Assessment:
     """Return whether the object is to be scheduled at `now`, and the inputs of the decision.
 
     `is_unschedulable`: its last decision was unsuccessful. `can_place_more`: it left replicas unplaced, or in a group
     from which they may return, and its queueing hint has matched since. `is_plugin_back`: a plugin that it ignored may
     be back. `homes`: clusters that replicas left when they were lost, and may return to. `completes`: its placement
-    lacks clusters that were unhealthy and are stable now. `assumed`: replicas that no report shows yet.
+    lacks clusters that are stable now. `assumed`: replicas that no report shows. `recorded`: what other workloads mean.
     """
-    present = attempt.federated["metadata"].get("annotations") or {}
-    if present.get(names.NO_SCHEDULING):
+    if (present := attempt.federated["metadata"].get("annotations") or {}).get(names.NO_SCHEDULING):
         return Skipped(f"it has the annotation {names.NO_SCHEDULING}")
-    if attempt.policy is None:
+    if (policy := attempt.policy) is None:
         return _without_policy(attempt)
-    policy, profile = attempt.policy, inputs.profiles.get(attempt.policy.profile, attempt.policy.strategy)
-    if profile is None:
+    if (profile := inputs.profiles.get(policy.profile, policy.strategy)) is None:
         return _without_profile(attempt, policy.profile)
-    annotated = _with_annotations(attempt.federated, attempt.annotations)
-    federated, ignored = with_allowed_annotations(annotated, inputs.annotation_policy)
+    federated, ignored = with_allowed_annotations(_annotated(attempt), inputs.annotation_policy)
     template, chosen = federated["spec"]["template"], options or UnitOptions()
     type_, request = attempt.federated_type, request_of(template, attempt.federated_type)
     spread, before = inputs.spreads.find(federated), present.get(names.SCHEDULING_TRIGGERS)
     ended = _ended_tolerations(federated, policy, snapshot, now, chosen)
     workload = to_workload(federated, type_, policy) if inputs.workloads.is_active else None
+    away = recorded.away if recorded else partners_away(inputs.workloads, workload, attempt.current(), snapshot.by_name)
     triggers = inputs.triggers.triggers(
         ObjectTriggers(
             annotations=federated["metadata"].get("annotations") or {},
@@ -231,20 +223,19 @@ def assess(
             plugin_fields_hash=inputs.profiles.plugin_fields_hash(policy.profile, template),
             spread_hash=spread.hash(template, type_.replicas(template) or 0, snapshot) if spread is not None else "",
             ended_tolerations=_relevant_ends(attempt, ended, before),
-            partners_away=partners_away(inputs.workloads, workload, attempt.current(), snapshot.by_name),
+            partners_away=away,
         ),
         snapshot,
     )
     comparison = compare_triggers(before, triggers, policy, is_plugin_back=is_plugin_back)
     if has_finished_everywhere(attempt.federated) and not may_concern_finished(comparison.changed):
         return Deferred(_finished(comparison))
-    queue, waits = _queue_of(attempt, inputs)
-    quiet = NO_CAUSE
+    (queue, waits), quiet = _queue_of(attempt, inputs), NO_CAUSE
     if waits is not None:
         return waits
     if not (comparison.is_due or is_unschedulable or (queue and not attempt.current())):
-        goes_back = attempt.may_go_back()
-        quiet = quiet_causes(comparison.changed, can_place_more, not goes_back, homes=homes, completes=completes)
+        stays = not attempt.may_go_back()
+        quiet = quiet_causes(comparison.changed, can_place_more, stays, homes=homes, completes=completes)
         if not any(quiet):
             return Deferred(comparison)
     unit = build_unit(
@@ -261,10 +252,12 @@ def assess(
         is_queued=bool(queue),
     )
     unit = within_admission(unit, admission_of(attempt.federated) if queue else None)
-    unit = with_relations(inputs.workloads, workload, unit, snapshot.by_name)
-    unit = _with_quota(with_causes(unit, policy, comparison, present, quiet), federated, type_, inputs, snapshot)
+    unit = recorded.related(unit) if recorded else with_relations(inputs.workloads, workload, unit, snapshot.by_name)
+    unit = with_causes(unit, policy, comparison, present, quiet)
+    unit = recorded.limited(unit, snapshot) if recorded else _with_quota(unit, federated, type_, inputs, snapshot)
     divides = _divides(policy, federated)
-    return Due(unit, profile, policy, triggers.text, comparison, ignored, divides, spread is not None, quiet)
+    occasion = Occasion(now, is_unschedulable, can_place_more, is_plugin_back, homes, completes, tuple(away))
+    return Due(unit, profile, policy, triggers.text, comparison, ignored, divides, spread is not None, quiet, occasion)
 
 
 def _queue_of(attempt: SchedulingAttempt, inputs: AttemptInputs) -> tuple[str, Assessment | None]:
@@ -389,8 +382,9 @@ def _migration(federated: Mapping[str, Any], federated_type: FederatedType) -> t
         return {}, str(error)
 
 
-def _with_annotations(federated: Mapping[str, Any], changes: Annotations) -> Mapping[str, Any]:
-    """Return the object with the annotation changes; the same object without any."""
+def _annotated(attempt: SchedulingAttempt) -> Mapping[str, Any]:
+    """Return the object with the attempt's annotations; the same object without any."""
+    federated, changes = attempt.federated, attempt.annotations
     if not changes:
         return federated
     metadata = federated["metadata"]

@@ -102,7 +102,7 @@ class QuotaLedger:
             tuple(found.quotas[name] for name in sorted(found.quotas)),
             _sum(others, resources, clusters),
             unit.request,
-            _counts(unit.current, unit.desired_replicas),
+            replica_counts(unit.current, unit.desired_replicas),
             clusters,
             unit.pods_per_replica,
         )
@@ -138,17 +138,17 @@ def charge_of(federated: Mapping[str, Any], federated_type: FederatedType | None
         return None
     return Charge(
         request_of(template, federated_type),
-        _counts(current_clusters(federated, federated_type), federated_type.replicas(template)),
+        replica_counts(current_clusters(federated, federated_type), federated_type.replicas(template)),
         pods_per_replica(template, federated_type),
     )
 
 
 def charge_of_decision(unit: SchedulingUnit, placements: Mapping[str, int | None]) -> Charge:
     """Return what a decision gives to the unit."""
-    return Charge(unit.request, _counts(placements, unit.desired_replicas), unit.pods_per_replica)
+    return Charge(unit.request, replica_counts(placements, unit.desired_replicas), unit.pods_per_replica)
 
 
-def _counts(placements: Mapping[str, int | None], copies: int | None) -> dict[str, int]:
+def replica_counts(placements: Mapping[str, int | None], copies: int | None) -> dict[str, int]:
     """Return the replicas by cluster; a kind without replicas counts as one per cluster."""
     each = 1 if copies is None else copies
     return {name: each if count is None else count for name, count in placements.items()}

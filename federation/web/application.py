@@ -25,6 +25,7 @@ from federation.web import (
     namespaceclusters,
     objectlist,
     policyobjects,
+    replayrecords,
 )
 from federation.web.clusterheadroom import HeadroomView
 from federation.web.delivery import DeliveryView
@@ -49,7 +50,8 @@ def mount(
     """
     web = FastAPI(title="federation", docs_url=None, redoc_url=None, openapi_url="/federation/v1/openapi.json")
     decisions.add_routes(web, journal, kinds, listed)
-    paths = {decisions.DECISIONS_PATH}
+    replayrecords.add_routes(web, journal)
+    paths = {decisions.DECISIONS_PATH, replayrecords.PATH}
     if view is not None:
         delivery.add_routes(web, view, kinds)
         differences.add_routes(web, view, kinds)

@@ -13,7 +13,16 @@ from tests.support.pages import Shell, check_command, prepare, sessions, shows
 from tests.support.sources import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow("executes pages")]
-PAGES = ("failover.md", "rollout.md", "faq.md", "gitops.md", "review.md", "migration-karmada.md", "operators.md")
+PAGES = (
+    "failover.md",
+    "rollout.md",
+    "faq.md",
+    "gitops.md",
+    "review.md",
+    "migration-karmada.md",
+    "operators.md",
+    "replay.md",
+)
 READS = (
     *("kubectl get", "kubectl --kubeconfig faq-demo/members/member-1.kubeconfig get", "kubectl logs"),
     "kubectl --kubeconfig operators-demo/members/member-1.kubeconfig get",
@@ -21,6 +30,7 @@ READS = (
     *("kubectl auth", "kubectl --kubeconfig deployer.kubeconfig get"),
     "kubectl --kubeconfig reviewer.kubeconfig auth",
     *("fedctl why", "env -u KUBECONFIG fedctl why", "fedctl clusters", "fedctl doctor", "fedctl holds"),
+    "fedctl replay",
     *("fedctl leftovers", "fedctl sim status", "fedctl rollout status"),
 )
 """Commands that are repeated until they print what the page shows."""

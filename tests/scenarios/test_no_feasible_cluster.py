@@ -141,7 +141,8 @@ def _profile() -> Object:
 
 async def test_a_failing_plugin_keeps_the_placement() -> None:
     plugin = Moody()
-    async with a_world(plugins=load_plugins().with_plugin("Moody", lambda _: plugin)) as world:
+    plugins = load_plugins().with_plugin("Moody", lambda _: plugin)
+    async with a_world(plugins=plugins, is_replayed=False) as world:  # the plugin depends on more than its arguments
         await world.create(SCHEDULING_PROFILES, _profile())
         await _running(world, schedulingProfile="moody")
         plugin.fails = True

@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from federation.journal.decisions import DecisionFilter, DecisionRecord, Identity, JournalOptions
+from federation.scheduling.replay.logentries import Chunk
+from federation.scheduling.replay.recorder import InputRecorder
 
 
 class MemoryJournal:
@@ -16,6 +18,14 @@ class MemoryJournal:
         self._records: dict[int, DecisionRecord] = {}
         self._numbers_of: dict[Identity, deque[int]] = {}
         self._next_number = itertools.count(1)
+        self.inputs = InputRecorder()
+        self.chunks: list[Chunk] = []
+
+    async def read_inputs(self, since_us: int, after: tuple[int, int], bytes_max: int) -> list[Chunk]:
+        while (chunk := self.inputs.take()) is not None:
+            self.chunks.append(chunk)
+        reached = {chunk.segment for chunk in self.chunks if chunk.last_us >= since_us}
+        return [each for each in self.chunks if each.segment in reached and (each.segment, each.number) > after]
 
     async def append(self, record: DecisionRecord) -> None:
         number, numbers = next(self._next_number), self._numbers_of.setdefault(record.identity, deque())

@@ -488,8 +488,9 @@ async def a_world(
     toleration_s: int = 300,
     health_threshold_s: float = 3.0,
     preemption_interval_s: float = 0.0,
+    is_replayed: bool = True,
 ) -> AsyncIterator[World]:
-    """Run a federation for the block and check the invariants at its end.
+    """Run a federation for the block and check the invariants at its end, and that its decisions can be repeated.
 
     It begins from the base. Without one its members have joined and it has converged; with `is_new` it begins empty and
     the members join.
@@ -498,6 +499,7 @@ async def a_world(
     later. Without workloads, members with `has_reports` report Deployments as running at once.
     """
     from tests.support.invariants import violations
+    from tests.support.replays import differences
 
     if base is None and not is_new:
         base = await a_base(*members, labels=labels, spreading=spreading, nodes=nodes)
@@ -527,6 +529,8 @@ async def a_world(
         yield world
         await world.settle()
         found = await violations(world)
+        if is_replayed:
+            found += await differences(world.journal, plugins or _plugins())
         assert not found, "\n".join(found)
     except BaseException as error:
         error.add_note(await world.describe())

@@ -39,6 +39,18 @@ CREATE TABLE decision (
 );
 CREATE INDEX ix_decision_filters ON decision (id, api_group, kind, namespace, name, outcome, at_us, explanation_bytes);
 CREATE INDEX ix_decision_name_namespace_kind_id ON decision (name, namespace, kind, id);
-INSERT INTO alembic_version VALUES ('0005');
-INSERT INTO federation_schema VALUES (1, 5, 1);
+CREATE TABLE decision_inputs (
+	id INTEGER NOT NULL, 
+	segment BIGINT NOT NULL, 
+	number INTEGER NOT NULL, 
+	first_us BIGINT NOT NULL, 
+	last_us BIGINT NOT NULL, 
+	decisions INTEGER NOT NULL, 
+	content_bytes INTEGER NOT NULL, 
+	content BLOB NOT NULL, 
+	CONSTRAINT pk_decision_inputs PRIMARY KEY (id)
+);
+CREATE INDEX ix_decision_inputs_segment ON decision_inputs (segment, number, last_us, content_bytes);
+INSERT INTO alembic_version VALUES ('0006');
+INSERT INTO federation_schema VALUES (1, 6, 1);
 INSERT INTO store_state VALUES (1, 0, 0, 0);

@@ -22,9 +22,9 @@ from sqlalchemy import (
 
 from federation.apiserver.store.interface import EventType
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 SCHEMA_COMPAT = 1
-MIGRATION_HEAD = "0005"
+MIGRATION_HEAD = "0006"
 
 TYPES = (EventType.CREATED, EventType.UPDATED, EventType.DELETED)
 """`store_log.type` is a position in this tuple."""

@@ -54,8 +54,12 @@ from federation.runtime.host import Host
 from federation.runtime.subscription import Triggers
 from federation.runtime.toleratedtaints import ToleratedTaints
 from federation.scheduling.annotationswitch import AnnotationPolicy
-from federation.scheduling.attempt import UnitOptions
 from federation.scheduling.engine import Engine
+from federation.scheduling.framework.registry import PluginRegistry
+from federation.scheduling.occasions import UnitOptions
+from federation.scheduling.replay.logentries import Header
+from federation.scheduling.replay.projection import RECORDED
+from federation.scheduling.replay.recorder import InputRecorder
 from federation.scheduling.triggers import TriggerSource, clusters_left
 from federation.scheduling.workloadspreads import SpreadCompiler
 
@@ -78,6 +82,8 @@ class ScheduleOptions:
     """Whether annotations on an object override its policy, as in KubeAdmiral, unless its namespace has a label."""
     writes_kubeadmiral_triggers: bool = False
     """Whether trigger annotations have KubeAdmiral's form, which is about ten times as long."""
+    version: str = ""
+    """That of the program, for the records of decisions."""
     units: UnitOptions = field(default_factory=UnitOptions)
     guard: GuardOptions = field(default_factory=GuardOptions)
     failover: FailoverOptions = field(default_factory=FailoverOptions)
@@ -112,6 +118,7 @@ class ScheduleController:
     ) -> None:
         chosen = options or ScheduleOptions()
         self._objects = host.objects
+        self._begin_records = partial(_begin_records, host, journal.inputs, _to_header(chosen, engine.registry))
         self._webhook_client = caller.webhook_client if caller is not None else None
         self.cache = cache = InputCache(
             spreads,
@@ -127,7 +134,7 @@ class ScheduleController:
         self._reconciler = Reconciler(
             host.objects,
             cache,
-            decider := Decider(cache, host.objects, engine, caller, host.clock, chosen.units),
+            decider := Decider(cache, host.objects, engine, caller, host.clock, chosen.units, journal.inputs),
             self._guard,
             DefinitionWait(host.objects, host.clock),
             self._failover,
@@ -148,14 +155,13 @@ class ScheduleController:
         )
         host.objects.add_index(BY_POLICY, _named_policies)
         host.objects.add_index(LEFT, _left_clusters)
-        policies = {resource.namespaced: host.informers.for_resource(resource) for resource in _POLICIES}
         self._handlers = handlers = EventHandlers(
             cache,
             host.objects,
             self.controller.enqueue,
             host.recorder,
             engine.registry,
-            lambda namespace: policies[bool(namespace)].list(namespace),
+            lambda namespace: host.informers.for_resource(_POLICIES[not namespace]).list(namespace),
             reports_wait_s=chosen.reports_wait_s,
         )
         self._evictions = EvictionStatus(
@@ -190,6 +196,7 @@ class ScheduleController:
 
     async def run(self) -> None:
         """Watch, and start the workers once all caches are synced."""
+        self._begin_records()
         for informer, handler in self._watches:
             informer.add_handler(handler)
         self._objects.subscribe(self._handlers.on_federated, _TRIGGERS, writer=WRITER)
@@ -249,6 +256,24 @@ class ScheduleController:
         if self._webhook_client is not None:
             self._webhook_client.reset(name)  # The circuit of an earlier configuration says nothing about this one.
         self._handlers.on_plugin(name, decisive_hash, fields)
+
+
+def _begin_records(host: Host, recorder: InputRecorder, header: Header) -> None:
+    """Record what decisions depend on; changes of the world reach the records with the caches."""
+    recorder.begin(header)
+    for resource in RECORDED:
+        host.informers.for_resource(resource).add_handler(partial(recorder.observe, resource))
+
+
+def _to_header(options: ScheduleOptions, registry: PluginRegistry) -> Header:
+    return Header(
+        options.version,
+        registry.versions,
+        counts_cpu_and_memory=options.units.counts_cpu_and_memory,
+        toleration_s=options.units.toleration_s,
+        allows_annotations=options.allows_annotations,
+        as_kubeadmiral=options.writes_kubeadmiral_triggers,
+    )
 
 
 def _left_clusters(federated: Object) -> frozenset[str]:

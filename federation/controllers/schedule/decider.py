@@ -3,6 +3,7 @@
 It reads the input cache and calls remote plugins; it writes nothing. `reconcile.py` acts on the results.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,7 +16,7 @@ from federation.apimachinery.errors import PluginError
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import Subject
-from federation.plans.plugincalls import PluginCaller, drive
+from federation.plans.plugincalls import PluginCaller, call_all, drive
 from federation.runtime.controller import Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.scheduling.affinity.relations import relations_of
@@ -23,7 +24,6 @@ from federation.scheduling.attempt import (
     Assessment,
     Due,
     SchedulingAttempt,
-    UnitOptions,
     assess,
     assume,
     start_attempt,
@@ -34,11 +34,14 @@ from federation.scheduling.decisioninputs import inputs_of, object_hash
 from federation.scheduling.divisibility import duplicate_reason, with_divided_kind
 from federation.scheduling.engine import Decision, Engine
 from federation.scheduling.explain import to_explanation
+from federation.scheduling.framework.types import PluginRequest, PluginResponse
+from federation.scheduling.occasions import UnitOptions
 from federation.scheduling.pendingreplicas import with_added_only
 from federation.scheduling.queueinghints import QueueingHint, queueing_hint_for
 from federation.scheduling.quotas import charge_of_decision
 from federation.scheduling.recalledgangs import recalled_pods
 from federation.scheduling.relatedworkloads import placed_in, to_workload
+from federation.scheduling.replay.recorder import InputRecorder
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.yields import yields_from
 
@@ -78,6 +81,20 @@ class Decided:
     has_called_plugins: bool
 
 
+class _RecordingCaller:
+    """Calls remote plugins, and keeps their answers for the records."""
+
+    def __init__(self, caller: PluginCaller | None) -> None:
+        self._caller = caller
+        self.answers: list[Sequence[PluginResponse]] = []
+
+    async def call(self, requests: Sequence[PluginRequest]) -> Sequence[PluginResponse]:
+        """Return the answers; without a caller every call fails."""
+        answers = await call_all(requests, self._caller)
+        self.answers.append(answers)
+        return answers
+
+
 class Decider:
     """Runs scheduling attempts."""
 
@@ -89,7 +106,9 @@ class Decider:
         caller: PluginCaller | None,
         clock: Clock,
         options: UnitOptions,
+        inputs: InputRecorder,
     ) -> None:
+        self._inputs = inputs
         self._cache = cache
         self._objects = objects
         self._engine = engine
@@ -165,11 +184,14 @@ class Decider:
 
     async def decide(self, context: AttemptContext, due: Due, snapshot: Snapshot) -> Decided:
         """Run the engine, and remote plugins on its behalf."""
-        run = self._engine.run(due.unit, snapshot, due.profile, now=self._clock.now())
-        decision, has_called_plugins = await drive(run, self._caller)
+        assert due.occasion is not None  # `assess` made it
+        run = self._engine.run(due.unit, snapshot, due.profile, now=due.occasion.now)
+        caller = _RecordingCaller(self._caller)
+        decision, has_called_plugins = await drive(run, caller)
         if due.quiet.only_adds:
             decision = with_added_only(decision)
         decision = with_divided_kind(decision, context.attempt, due)
+        self._inputs.decided(context.attempt, due, decision, caller.answers)
         inputs = inputs_of(
             context.federated,
             snapshot,

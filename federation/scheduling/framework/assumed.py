@@ -61,6 +61,12 @@ class DisplacedCounts:
         """The number of changes so far."""
         return self._start + len(self._log)
 
+    def between(self, before: int, after: int) -> "list[tuple[Request, Changes]] | None":
+        """Return the changes between two versions; None if the log has them no more."""
+        if before < self._start:
+            return None
+        return self._log[before - self._start : after - self._start]
+
     def record(self, request: Request, changes: Changes) -> None:
         """Add changes to the log."""
         self._size += len(changes)

@@ -21,8 +21,10 @@ Factory = Callable[[Arguments], Any]
 class PluginRegistry:
     """Plugin factories by name. An unknown name is a PluginError that lists the known ones."""
 
-    def __init__(self, factories: Mapping[str, Factory]) -> None:
+    def __init__(self, factories: Mapping[str, Factory], versions: Mapping[str, str] | None = None) -> None:
         self._factories = dict(factories)
+        self.versions = dict(versions or {})
+        """The version of the distribution of each installed plugin."""
 
     @property
     def names(self) -> list[str]:
@@ -31,7 +33,7 @@ class PluginRegistry:
 
     def with_plugin(self, name: str, factory: Factory) -> "PluginRegistry":
         """Return a registry with this plugin added, or replaced if it has the same name."""
-        return PluginRegistry({**self._factories, name: factory})
+        return PluginRegistry({**self._factories, name: factory}, self.versions)
 
     def make(self, name: str, arguments: Arguments) -> Any:
         """Return a new plugin; PluginError when it is unknown or rejects its arguments."""
@@ -60,7 +62,7 @@ def factory_of(plugin_class: type[Any]) -> Factory:
 
 def load_plugins(entries: Iterable[EntryPoint] | None = None) -> PluginRegistry:
     """Return the installed plugins, or the plugins of `entries`; PluginError for import failures and duplicates."""
-    found = entry_points(group=GROUP) if entries is None else entries
+    found = list(entry_points(group=GROUP) if entries is None else entries)
     factories: dict[str, Factory] = {}
     for entry in sorted(found, key=lambda entry: (entry.name, entry.value)):
         try:
@@ -70,4 +72,4 @@ def load_plugins(entries: Iterable[EntryPoint] | None = None) -> PluginRegistry:
         if entry.name in factories:
             raise PluginError(f"plugin {entry.name!r} is installed twice, the second time as {entry.value}")
         factories[entry.name] = factory_of(plugin_class)
-    return PluginRegistry(factories)
+    return PluginRegistry(factories, {each.name: each.dist.version for each in found if each.dist is not None})

@@ -8,10 +8,13 @@ import pytest_asyncio
 from federation.apimachinery.clock import ManualClock
 from federation.apiserver.store.database import Database
 from federation.apiserver.store.databases import open_database
+from federation.apiserver.store.encryption import ValueCipher
 from federation.apiserver.store.migrate import downgrade, migrate
 from federation.apiserver.store.options import StoreOptions
 from federation.journal.decisions import DecisionFilter, DecisionRecord, JournalOptions
+from federation.journal.inputlog import SQLInputLog
 from federation.journal.sqljournal import SQLJournal
+from federation.scheduling.replay.logentries import Chunk
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -69,3 +72,24 @@ async def test_decisions_of_an_earlier_schema_are_found_and_limited(database: Da
     assert await minutes(journal, outcome="Scheduled") == [2, 1, 0]
     await journal.prune()
     assert await minutes(journal) == [2, 1], "their size is not known, so each counts as 4 KiB"
+
+
+async def test_records_of_inputs_are_read_by_segments_and_removed_by_age_and_size(database: Database) -> None:
+    log = SQLInputLog(database, ValueCipher())
+    for segment in (10, 20, 30):
+        for number in (1, 2):
+            await log.append(Chunk(segment, number, segment, segment + number, 5, bytes(100)))
+
+    async def left(since_us: int = 0, after: tuple[int, int] = (0, 0), most: int = 10_000) -> list[tuple[int, int]]:
+        return [(chunk.segment, chunk.number) for chunk in await log.read(since_us, after, most)]
+
+    assert (await log.read(0, (0, 0), 1_000))[0] == Chunk(10, 1, 10, 11, 5, bytes(100))
+    assert await left(22) == [(20, 1), (20, 2), (30, 1), (30, 2)], "a segment is read from its beginning"
+    assert await left(0, (10, 2), 150) == [(20, 1)]
+    assert await left(0, (10, 2), 1) == [(20, 1)], "at least one, whatever its size"
+    await log.prune(15, 10_000)
+    assert await left() == [(20, 1), (20, 2), (30, 1), (30, 2)]
+    await log.prune(15, 300)
+    assert await left() == [(30, 1), (30, 2)]
+    await log.prune(99, 1)
+    assert await left() == [(30, 1), (30, 2)], "the segment that is being written stays"

@@ -187,7 +187,7 @@ async def test_filters_and_limits_never_read_explanations(database: Database) ->
     finally:
         event.remove(Engine, "before_cursor_execute", explain)
     assert sum("COVERING INDEX ix_decision_filters" in plan for plan in plans) >= 5, plans
-    others = [plan for plan in plans if "COVERING INDEX ix_decision_filters" not in plan]
+    others = [plan for plan in plans if "COVERING INDEX ix_decision_" not in plan]
     assert all("(rowid=?)" in plan or "newer" in plan for plan in others), plans
 
 

@@ -19,7 +19,6 @@ from federation.scheduling.attempt import (
     Due,
     SchedulingAttempt,
     Skipped,
-    UnitOptions,
     Unschedulable,
     assess,
     start_attempt,
@@ -30,6 +29,7 @@ from federation.scheduling.divisibility import duplicate_reason
 from federation.scheduling.framework.testing import NOW
 from federation.scheduling.jobqueues import QueueIndex
 from federation.scheduling.names import REASON_POLICY_NOT_FOUND, REASON_PROFILE_NOT_FOUND, REBALANCED
+from federation.scheduling.occasions import UnitOptions
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.profiles import Profiles

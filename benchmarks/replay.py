@@ -1,0 +1,127 @@
+"""Measure what records of decisions cost, and how fast they are replayed.
+
+`python benchmarks/replay.py [--clusters 500] [--workloads 2000] [--decisions 10000] [--reports 2] [--seed N]`.
+The decisions are those of `scheduling.py`: half of them about new objects, half scale one. Before each decision
+`--reports` members report changed resources. The same decisions are made without and with the recorder, by turns, in
+CPU time; making chunks of them, and writing them to SQLite in memory, counts. The records are then decided again in as
+many processes as there are processors, as `fedctl replay` does.
+
+The last line is one JSON object: `recording_percent` is what deciding costs more, `bytes_per_decision` what chunks have,
+`replay_s_100k` the time for 100,000 decisions, and `equal_percent` must be 100.
+"""
+
+import argparse
+import time
+from typing import Any
+
+from report import print_report
+
+from federation import __version__
+from federation.api.federatedtype import default_type_configs
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
+from federation.cli.replay.command import Period, redecide_all
+from federation.scheduling.attempt import Due, SchedulingAttempt
+from federation.scheduling.engine import Decision
+from federation.scheduling.replay.logentries import Chunk, Header
+from federation.scheduling.replay.recorder import InputRecorder
+from scheduling import CLOCKS, POLICIES, Load, a_policy
+
+GOALS = {
+    "recording_percent": ("<=", 5.0),
+    "bytes_per_decision": ("<=", 1_000),
+    "equal_percent": (">=", 100.0),
+    "replay_s_100k": ("<=", 60.0),
+}
+DECISIONS_PER_CHUNK = 500
+"""As many as are made in some seconds of a busy fleet."""
+
+
+class RecordedLoad(Load):
+    """A load with a recorder."""
+
+    recorder: InputRecorder | None = None
+
+    def on_decision(self, attempt: SchedulingAttempt, due: Due, decision: Decision) -> None:
+        if self.recorder is not None:
+            self.recorder.decided(attempt, due, decision)
+
+    def on_report(self, source: dict[str, Any]) -> None:
+        if self.recorder is not None:
+            self.recorder.observe(FEDERATED_CLUSTERS, source, source)
+
+
+def with_recorder(load: RecordedLoad) -> InputRecorder:
+    """Begin to record the world of a load."""
+    load.recorder = recorder = InputRecorder()
+    recorder.begin(Header(__version__))
+    for config in default_type_configs():
+        recorder.observe(FEDERATED_TYPE_CONFIGS, None, config)
+    for source in load.sources:
+        recorder.observe(FEDERATED_CLUSTERS, None, source)
+    for number in range(POLICIES):
+        recorder.observe(PROPAGATION_POLICIES, None, a_policy(number, "", is_spread=False))
+    return recorder
+
+
+def decide(load: RecordedLoad, count: int, workloads: int, reports: int, chunks: list[Chunk]) -> float:
+    """Make decisions; return the CPU seconds of all of them, with records and without reports."""
+    spent_s = 0.0
+    placed: list[dict[str, Any]] = []
+    for number in range(count):
+        for _ in range(reports):
+            load.report(load.rng.randrange(len(load.sources)))
+        is_new = len(placed) < workloads and number % 2 == 0
+        federated = load.an_object(number) if is_new else placed.pop(load.rng.randrange(len(placed)))
+        patch, took_s, _ = load.decide(federated)
+        spent_s += took_s
+        placed.append(load.rescaled(federated, patch))
+        if load.recorder is not None and number % DECISIONS_PER_CHUNK == DECISIONS_PER_CHUNK - 1:
+            started_s = time.process_time()
+            chunk = load.recorder.take()
+            spent_s += time.process_time() - started_s
+            if chunk is not None:
+                chunks.append(chunk)
+    return spent_s
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clusters", type=int, default=500)
+    parser.add_argument("--workloads", type=int, default=2_000)
+    parser.add_argument("--decisions", type=int, default=10_000)
+    parser.add_argument("--reports", type=int, default=2, help="reports of members per decision")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    plain = RecordedLoad(options.clusters, options.seed, clock=CLOCKS["cpu"])
+    recorded = RecordedLoad(options.clusters, options.seed, clock=CLOCKS["cpu"])
+    recorder = with_recorder(recorded)
+    chunks: list[Chunk] = []
+    spent = {False: 0.0, True: 0.0}
+    turn = max(DECISIONS_PER_CHUNK, options.decisions // 10 // DECISIONS_PER_CHUNK * DECISIONS_PER_CHUNK)
+    for _ in range(max(1, options.decisions // turn)):
+        spent[False] += decide(plain, turn, options.workloads, options.reports, [])
+        spent[True] += decide(recorded, turn, options.workloads, options.reports, chunks)
+    if (last := recorder.take()) is not None:
+        chunks.append(last)
+    decisions = sum(chunk.decisions for chunk in chunks)
+    started_s = time.perf_counter()
+    verdict = redecide_all(chunks, Period(0, 2**62))
+    took_s = time.perf_counter() - started_s
+    results = {
+        "decisions": decisions,
+        "decide_ms": round(spent[False] / decisions * 1_000, 3),
+        "decide_recorded_ms": round(spent[True] / decisions * 1_000, 3),
+        "recording_percent": round((spent[True] / spent[False] - 1) * 100, 1),
+        "bytes_per_decision": round(sum(len(chunk.content) for chunk in chunks) / decisions),
+        "equal_percent": 100 * verdict.equal / verdict.decisions,
+        "replay_s": round(took_s, 2),
+        "replay_s_100k": round(took_s / decisions * 100_000, 1),
+    }
+    for name, value in results.items():
+        print(f"{name:>24} {value:>12}")
+    shape = {name: getattr(options, name) for name in ("clusters", "workloads", "decisions", "reports", "seed")}
+    print_report("replay", shape, results, GOALS)
+
+
+if __name__ == "__main__":
+    main()

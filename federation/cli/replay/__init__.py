@@ -1,0 +1,1 @@
+"""`fedctl replay`: `command.py` has the steps, `sources.py` reads records, `output.py` prints."""

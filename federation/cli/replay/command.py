@@ -1,0 +1,126 @@
+"""The steps of `fedctl replay`: read records, decide again, print.
+
+Exit codes: 0 if every decision came out as recorded, 1 if some did not, 2 for an error.
+"""
+
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.errors import FederationError
+from federation.cli.replay import sources
+from federation.cli.replay.output import print_verdict
+from federation.features.catalogue import spread_compiler
+from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.replay.logentries import Chunk, from_us, read, to_us
+from federation.scheduling.replay.redecide import Verdict, redecide
+from federation.terminal import flags
+from federation.terminal.execution import execute, fail
+from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.timearguments import parse_time
+
+EQUAL, DIFFERENT = 0, 1
+_DECISIONS_PER_PROCESS_MIN = 2_000
+"""Below this number another process takes longer to start than it saves."""
+_FOREVER_US = 2**62
+
+
+def replay_command(
+    since: Annotated[
+        str,
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            help="From 2026-01-01T12:00:00Z on, or from 3d ago [24h; all with --from].",
+        ),
+    ] = "",
+    until: Annotated[str, typer.Option("--until", metavar="TIME", help="Until this time; now if not given.")] = "",
+    source: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Read an exported file instead of the running host.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--export", metavar="FILE", help="Write the records to a file, and decide nothing.")
+    ] = None,
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: flags.OutputFormat = "table",
+) -> None:
+    """Decide recorded decisions again, and compare the outcomes. Writes nothing.
+
+    Records have the clusters, policies and objects as they were, and the answers of plugins. A difference means that
+    this version, or a plugin installed beside it, decides otherwise than what decided then.
+
+    Exit code: 0 all outcomes are equal, 1 some differ, 2 an error.
+
+    \b
+    fedctl replay --since 24h
+    fedctl replay --since 7d --until 6d -o json
+    fedctl replay --since 24h --export yesterday.records
+    fedctl replay --from yesterday.records
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    try:
+        now = SystemClock().now()
+        period = Period(
+            0 if source is not None and not since else to_us(parse_time(since or "24h", now, "--since")),
+            to_us(parse_time(until, now, "--until")) if until else _FOREVER_US,
+        )
+        execute(replay(KubeconfigContext(kubeconfig, context), period, source, out, output))
+    except FederationError as error:
+        fail(str(error), code=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The time of the decisions, in microseconds."""
+
+    since_us: int
+    until_us: int
+
+
+async def replay(context: KubeconfigContext, period: Period, source: Path | None, out: Path | None, output: str) -> int:
+    """Read the records, and export them, or decide again and print; return the exit code."""
+    if source is not None:
+        chunks = sources.from_file(source)
+    else:
+        chunks = await sources.from_host(context, from_us(period.since_us))
+    if out is not None:
+        sources.export(chunks, out)
+        print(f"{sum(chunk.decisions for chunk in chunks)} decisions written to {out}")
+        return EQUAL
+    started_s = time.perf_counter()
+    verdict = redecide_all(chunks, period)
+    print_verdict(verdict, output, time.perf_counter() - started_s)
+    return DIFFERENT if verdict.different else EQUAL
+
+
+def redecide_all(chunks: Sequence[Chunk], period: Period) -> Verdict:
+    """Decide again; segments at the same time in as many processes as there are processors."""
+    segments = [list(found) for _, found in groupby(chunks, key=lambda chunk: chunk.segment)]
+    work = partial(_redecide, period=period)
+    total = sum(chunk.decisions for chunk in chunks)
+    workers = min(os.cpu_count() or 1, len(segments), total // _DECISIONS_PER_PROCESS_MIN)
+    verdict = Verdict()
+    if workers > 1:
+        with ProcessPoolExecutor(workers) as pool:
+            for part in pool.map(work, segments):
+                verdict.merge(part)
+    else:
+        for segment in segments:
+            verdict.merge(work(segment))
+    return verdict
+
+
+def _redecide(segment: Sequence[Chunk], period: Period) -> Verdict:
+    verdict = Verdict()
+    for again in redecide(read(segment), load_plugins(), spread_compiler(), period.since_us, period.until_us):
+        verdict.add(again)
+    return verdict

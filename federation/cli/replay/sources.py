@@ -1,0 +1,91 @@
+"""Where `fedctl replay` reads records: from a running host, or from a file that `--export` wrote."""
+
+import base64
+import binascii
+import contextlib
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from federation.apimachinery.clock import to_rfc3339_micro
+from federation.apimachinery.errors import ConfigurationError
+from federation.scheduling.replay.logentries import Chunk
+from federation.terminal.kubeconfigcontext import KubeconfigContext, get_json
+
+_PATH: Final = "/federation/v1/replay/records"
+_FORMAT: Final = "federation-replay/1"
+
+
+async def from_host(context: KubeconfigContext, since: datetime) -> list[Chunk]:
+    """Return the chunks of a running host that reach a time."""
+    chunks: list[Chunk] = []
+    parameters = {"since": to_rfc3339_micro(since)}
+    async with context.client() as host:
+        while True:
+            answer = await get_json(host, _PATH, parameters)
+            assert isinstance(answer, dict)
+            if not answer["items"]:
+                return chunks
+            chunks += map(_to_chunk, answer["items"])
+            parameters["continue"] = answer["metadata"]["continue"]
+
+
+def export(chunks: Iterable[Chunk], file: Path) -> None:
+    """Write chunks to a new file, one line each; ConfigurationError if it exists or cannot be written."""
+    try:
+        with file.open("xb") as written:
+            file.chmod(0o600)
+            written.write(orjson.dumps({"format": _FORMAT}) + b"\n")
+            for chunk in chunks:
+                written.write(orjson.dumps(_to_line(chunk)) + b"\n")
+    except FileExistsError:
+        raise ConfigurationError(f"{file} exists; name another file, or remove it first") from None
+    except OSError as error:
+        raise ConfigurationError(f"{file}: {error.strerror}; use a folder that exists and is writable") from error
+
+
+def from_file(file: Path) -> list[Chunk]:
+    """Return the chunks of an exported file; ConfigurationError for another one."""
+    problem = f"{file} has no records; give a file that `fedctl replay --export` has written"
+    try:
+        with file.open("rb") as read:
+            if _parse(read.readline(), problem).get("format") != _FORMAT:
+                raise ConfigurationError(problem)
+            return [_to_chunk(_parse(line, problem)) for line in read]
+    except OSError as error:
+        raise ConfigurationError(f"{file}: {error.strerror}") from error
+    except (KeyError, TypeError, binascii.Error) as error:
+        raise ConfigurationError(problem) from error
+
+
+def _parse(line: bytes, problem: str) -> dict[str, Any]:
+    with contextlib.suppress(orjson.JSONDecodeError):
+        found = orjson.loads(line)
+        if isinstance(found, dict):
+            return found
+    raise ConfigurationError(problem)
+
+
+def _to_line(chunk: Chunk) -> dict[str, Any]:
+    return {
+        "segment": chunk.segment,
+        "number": chunk.number,
+        "firstUs": chunk.first_us,
+        "lastUs": chunk.last_us,
+        "decisions": chunk.decisions,
+        "content": base64.b64encode(chunk.content).decode(),
+    }
+
+
+def _to_chunk(item: dict[str, Any]) -> Chunk:
+    return Chunk(
+        int(item["segment"]),
+        int(item["number"]),
+        int(item["firstUs"]),
+        int(item["lastUs"]),
+        int(item["decisions"]),
+        base64.b64decode(item["content"], validate=True),
+    )

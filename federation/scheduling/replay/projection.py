@@ -1,0 +1,190 @@
+"""The parts of objects that decisions depend on, as records keep them.
+
+Everything else changes often or is nobody's business: heartbeats, managed fields, and the content of Secrets and
+ConfigMaps. Projections share their parts with the object, which is read-only.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.api.resources import (
+    CLUSTER_PROPAGATION_POLICIES,
+    FEDERATED_CLUSTERS,
+    FEDERATED_RESOURCE_QUOTAS,
+    FEDERATED_TYPE_CONFIGS,
+    JOB_QUEUES,
+    PROPAGATION_POLICIES,
+    SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
+    SCHEDULING_PROFILES,
+    WORKLOAD_SPREADS,
+)
+from federation.apimachinery.jsonobject import parse_object
+from federation.apimachinery.jsonpatch import to_pointer
+from federation.apimachinery.resources import NAMESPACES, Object, Resource
+from federation.planning.federatedobject.names import OBSERVED_ANNOTATIONS, OBSERVED_LABELS
+from federation.scheduling.names import SCHEDULING_ANNOTATIONS
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_OUTPUTS = frozenset(
+    (
+        OBSERVED_ANNOTATIONS,
+        OBSERVED_LABELS,
+        names.TEMPLATE_GENERATOR_MERGE_PATCH,
+        names.SCHEDULING,
+        names.SCHEDULING_SUMMARY,
+        names.APPLIED_POLICY,
+    )
+)
+"""Annotations that other steps and users read, and no decision."""
+_NOT_RECORDED = frozenset(("data", "stringData", "binaryData"))
+_PRIVATE_KINDS = frozenset(("Secret", "ConfigMap"))
+
+
+def project_federated(federated: Mapping[str, Any], type_: FederatedType) -> Object:
+    """Return the parts of a federated object that its next placement depends on, besides the placement before it."""
+    metadata = federated["metadata"]
+    kept: Object = {"name": metadata["name"]}
+    for field in ("namespace", "labels", "generation"):
+        if value := metadata.get(field):
+            kept[field] = value
+    projected: Object = {"metadata": kept, "template": _project_template(federated["spec"]["template"])}
+    annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key not in _OUTPUTS}
+    # As values, of which a difference has the few that changed.
+    text = annotations.get(names.SCHEDULING_TRIGGERS)
+    triggers = parse_object(text) if text else None
+    if triggers and _to_text(triggers) == text:
+        projected["triggers"] = triggers
+        del annotations[names.SCHEDULING_TRIGGERS]
+    if annotations:
+        kept["annotations"] = annotations
+    pointer = to_pointer(type_.paths.replicas_spec) if type_.paths.replicas_spec else ""
+    # Ordinals, completions and partitions; the numbers of replicas are the placement.
+    if more := dict(_more_patches(federated, pointer)):
+        projected["patches"] = more
+    return projected
+
+
+def _more_patches(federated: Mapping[str, Any], pointer: str) -> Iterator[tuple[str, Any]]:
+    for entry in federated["spec"].get("overrides") or ():
+        if entry.get("controller") == names.GLOBAL_SCHEDULER:
+            for item in entry.get("clusters") or ():
+                patches = item.get("patches") or ()
+                if len(patches) > 1 or (patches and patches[0].get("path") != pointer):
+                    yield item["cluster"], patches
+
+
+def to_federated(projected: Mapping[str, Any], current: Mapping[str, int | None], type_: FederatedType) -> Object:
+    """Return the federated object of a projection, with the placement that it had."""
+    metadata, spec = dict(projected["metadata"]), {"template": projected["template"]}
+    if triggers := projected.get("triggers"):
+        metadata["annotations"] = {
+            **metadata.get("annotations", {}),
+            names.SCHEDULING_TRIGGERS: _to_text(triggers),
+        }
+    if current:
+        placement = [{"cluster": name} for name in current]
+        spec["placements"] = [{"controller": names.GLOBAL_SCHEDULER, "placement": placement}]
+    pointer = to_pointer(type_.paths.replicas_spec) if type_.paths.replicas_spec else ""
+    patches = {name: [{"path": pointer, "value": count}] for name, count in current.items() if count is not None}
+    if patches := {**patches, **projected.get("patches", {})}:
+        clusters = [{"cluster": name, "patches": each} for name, each in patches.items()]
+        spec["overrides"] = [{"controller": names.GLOBAL_SCHEDULER, "clusters": clusters}]
+    return {"metadata": metadata, "spec": spec}
+
+
+def _to_text(triggers: Mapping[str, Any]) -> str:
+    return orjson.dumps(triggers, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _project_template(template: Mapping[str, Any]) -> Object:
+    hidden = _NOT_RECORDED if template.get("kind") in _PRIVATE_KINDS else frozenset()
+    kept = {key: value for key, value in template.items() if key != "status" and key not in hidden}
+    metadata = template.get("metadata") or {}
+    kept["metadata"] = {field: metadata[field] for field in ("name", "labels") if metadata.get(field)}
+    annotations = metadata.get("annotations") or {}
+    if own := {key: value for key, value in annotations.items() if key != _LAST_APPLIED}:
+        kept["metadata"]["annotations"] = own
+    return kept
+
+
+def _project_cluster(cluster: Mapping[str, Any]) -> Object:
+    metadata, status = _project_metadata(cluster), cluster.get("status") or {}
+    if deleted := cluster["metadata"].get("deletionTimestamp"):
+        metadata["deletionTimestamp"] = deleted
+    conditions = [
+        {"type": each["type"], "status": each.get("status")}
+        for each in status.get("conditions") or ()
+        if each.get("type") in (names.CLUSTER_JOINED, names.CLUSTER_READY)
+    ]
+    kept: Object = {"conditions": conditions}
+    for field in ("apiResourceTypes", "resources"):
+        if value := status.get(field):
+            kept[field] = value
+    projected: Object = {"metadata": metadata, "status": kept}
+    if taints := (cluster.get("spec") or {}).get("taints"):
+        projected["spec"] = {"taints": taints}
+    return projected
+
+
+def _project_namespace(namespace: Mapping[str, Any]) -> Object | None:
+    label = (namespace["metadata"].get("labels") or {}).get(SCHEDULING_ANNOTATIONS)
+    if label is None:
+        return None
+    return {"metadata": {"name": namespace["metadata"]["name"], "labels": {SCHEDULING_ANNOTATIONS: label}}}
+
+
+def _project_queue(queue: Mapping[str, Any]) -> Object:
+    metadata = queue["metadata"]
+    return {"metadata": {"namespace": metadata.get("namespace") or "", "name": metadata["name"]}}
+
+
+def _project_configuration(source: Mapping[str, Any]) -> Object:
+    kept = {key: value for key, value in source.items() if key not in ("metadata", "status")}
+    return {**kept, "metadata": _project_metadata(source)}
+
+
+def _project_webhook(source: Mapping[str, Any]) -> Object:
+    spec = {key: value for key, value in (source.get("spec") or {}).items() if key != "tlsConfig"}  # it has a key
+    return {"spec": spec, "metadata": _project_metadata(source)}
+
+
+def _project_metadata(source: Mapping[str, Any]) -> Object:
+    metadata = source["metadata"]
+    kept = {"name": metadata["name"]}
+    for field in ("namespace", "labels", "generation"):
+        if value := metadata.get(field):
+            kept[field] = value
+    if own := {key: value for key, value in (metadata.get("annotations") or {}).items() if key != _LAST_APPLIED}:
+        kept["annotations"] = own
+    return kept
+
+
+_PROJECTIONS: Mapping[Resource, Callable[[Mapping[str, Any]], Object | None]] = {
+    FEDERATED_TYPE_CONFIGS: _project_configuration,
+    FEDERATED_CLUSTERS: _project_cluster,
+    NAMESPACES: _project_namespace,
+    SCHEDULING_PROFILES: _project_configuration,
+    SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS: _project_webhook,
+    WORKLOAD_SPREADS: _project_configuration,
+    FEDERATED_RESOURCE_QUOTAS: _project_configuration,
+    JOB_QUEUES: _project_queue,
+    PROPAGATION_POLICIES: _project_configuration,
+    CLUSTER_PROPAGATION_POLICIES: _project_configuration,
+}
+RECORDED: tuple[Resource, ...] = tuple(_PROJECTIONS)
+"""The kinds that decisions depend on besides the object itself."""
+RESOURCE_OF: Mapping[str, Resource] = {f"{each.group}/{each.plural}": each for each in RECORDED}
+
+
+def name_of(resource: Resource) -> str:
+    """Return the name of a recorded kind in records."""
+    return f"{resource.group}/{resource.plural}"
+
+
+def project(resource: Resource, source: Mapping[str, Any]) -> Object | None:
+    """Return the parts of an object that decisions depend on, None if they depend on nothing of it."""
+    return _PROJECTIONS[resource](source)

@@ -1,0 +1,168 @@
+"""The world of recorded decisions: everything that they depend on besides their objects, at one time.
+
+It has the contents of the schedule controller's caches, and is updated entry by entry. An invalid object leaves the
+version before it in force, as in the controller.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from federation.api.federatedtype import FederatedType, from_config
+from federation.api.resources import (
+    CLUSTER_PROPAGATION_POLICIES,
+    FEDERATED_CLUSTERS,
+    FEDERATED_RESOURCE_QUOTAS,
+    FEDERATED_TYPE_CONFIGS,
+    JOB_QUEUES,
+    PROPAGATION_POLICIES,
+    SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
+    SCHEDULING_PROFILES,
+    WORKLOAD_SPREADS,
+)
+from federation.apimachinery.resources import NAMESPACES, Object, Resource
+from federation.apimachinery.selectors import SelectorError
+from federation.scheduling.affinity.index import WorkloadIndex
+from federation.scheduling.annotationswitch import AnnotationPolicy
+from federation.scheduling.engine import Engine
+from federation.scheduling.framework.assumed import AssumedReplicas, DisplacedCounts, Request
+from federation.scheduling.framework.registry import PluginRegistry
+from federation.scheduling.framework.types import Assumed
+from federation.scheduling.jobqueues import QueueIndex
+from federation.scheduling.occasions import UnitOptions
+from federation.scheduling.policymatching import PolicyIndex
+from federation.scheduling.policyspec import PolicyRef, compile_policy
+from federation.scheduling.profiles import Profiles
+from federation.scheduling.quotas import QuotaLedger
+from federation.scheduling.replay.logentries import AssumedChange, ClusterPlaces, Header, WorldChange, restored
+from federation.scheduling.replay.projection import RESOURCE_OF
+from federation.scheduling.snapshot import ClusterCache
+from federation.scheduling.triggers import TriggerSource
+from federation.scheduling.webhooks.configuration import WebhookOptions, decisive_hash
+from federation.scheduling.webhooks.factory import admit, with_webhooks
+from federation.scheduling.workloadspreads import SpreadCompiler, SpreadIndex
+
+_WorldKey = tuple[Resource, str, str]
+
+
+class ReplayWorld:
+    """The inputs of decisions (`attempt.AttemptInputs`) from the beginning of a segment on."""
+
+    def __init__(self, header: Header, installed: PluginRegistry, spreads: SpreadCompiler) -> None:
+        self.options = UnitOptions(counts_cpu_and_memory=header.counts_cpu_and_memory, toleration_s=header.toleration_s)
+        self.annotation_policy = AnnotationPolicy(is_allowed=header.allows_annotations)
+        self.triggers = TriggerSource(as_kubeadmiral=header.as_kubeadmiral)
+        self.clusters = ClusterCache()
+        self.policies = PolicyIndex()
+        self.profiles = Profiles()
+        self.spreads = SpreadIndex(spreads)
+        self.quotas = QuotaLedger()
+        self.workloads = WorkloadIndex()
+        self.queues = QueueIndex()
+        self.engine = Engine(installed)
+        self._displaced = DisplacedCounts()
+        self.assumed: Assumed = AssumedReplicas({}, self._displaced, 0)
+        self.places = ClusterPlaces()
+        self.objects: dict[_WorldKey, Object] = {}
+        self._installed = installed
+        self._webhooks: dict[str, WebhookOptions] = {}
+        self._types: dict[tuple[str, str], FederatedType] | None = None
+
+    def type_of(self, template: Mapping[str, Any]) -> FederatedType | None:
+        """Return the federated type of a template."""
+        if self._types is None:
+            self._types = {}
+            configs = [obj for key, obj in self.objects.items() if key[0] == FEDERATED_TYPE_CONFIGS]
+            for config in sorted(configs, key=lambda each: str(each["metadata"]["name"])):
+                try:
+                    type_ = from_config(config)
+                except (ValueError, KeyError, TypeError):
+                    continue
+                self._types.setdefault((type_.resource.api_version, type_.resource.kind), type_)
+        return self._types.get((str(template.get("apiVersion", "")), str(template.get("kind", ""))))
+
+    def assume(self, change: AssumedChange) -> None:
+        """Take over changed assumed replicas."""
+        if change.is_whole:
+            self._displaced = DisplacedCounts()
+        self.places.names += change.names
+        counts: dict[str, dict[Request, int]] = {} if change.is_whole else dict(self.assumed)  # type: ignore[arg-type]  # copied before it is changed
+        touched: set[str] = set()
+        for request, groups in change.changes:
+            changes = [
+                (name, difference) for difference, distances in groups for name in self.places.clusters(distances)
+            ]
+            self._displaced.record(request, changes)
+            for name, difference in changes:
+                if name not in touched:
+                    touched.add(name)
+                    counts[name] = dict(counts.get(name, {}))
+                of_cluster = counts[name]
+                of_cluster[request] = left = of_cluster.get(request, 0) + difference
+                if not left:
+                    del of_cluster[request]
+        for name in touched:
+            if not counts[name]:
+                del counts[name]
+        self.assumed = AssumedReplicas(counts, self._displaced, 0)
+
+    def apply(self, change: WorldChange) -> None:
+        """Take over a changed object."""
+        resource = RESOURCE_OF.get(change.kind)
+        if resource is None:
+            return  # a kind of a later version
+        key = (resource, change.namespace, change.name)
+        if change.whole is None and change.patch is None:
+            self.put(key, None)
+        else:
+            self.put(key, restored(self.objects.get(key), change.whole, change.patch))
+
+    def put(self, key: _WorldKey, obj: Object | None) -> None:
+        """Add, replace or remove (None) an object."""
+        resource, namespace, name = key
+        before = self.objects.pop(key, None)
+        if obj is not None:
+            self.objects[key] = obj
+        if resource == FEDERATED_CLUSTERS:
+            if obj is None:
+                self.clusters.remove(name)
+            else:
+                self.clusters.update(obj)
+        elif resource in (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES):
+            self._put_policy(PolicyRef(namespace, name), obj)
+        elif resource == FEDERATED_TYPE_CONFIGS:
+            self._types = None
+        elif resource == SCHEDULING_PROFILES:
+            self.profiles.remove(name) if obj is None else self.profiles.put(obj)
+        elif resource == NAMESPACES:
+            self.annotation_policy.remove(name) if obj is None else self.annotation_policy.put(obj)
+        elif resource == SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS:
+            self._put_webhook(name, obj)
+        elif resource == WORKLOAD_SPREADS:
+            if before is not None:
+                self.spreads.remove(before)
+            if obj is not None:
+                self.spreads.put(obj)
+        elif resource == FEDERATED_RESOURCE_QUOTAS:
+            self.quotas.remove(namespace, name) if obj is None else self.quotas.put(obj)
+        elif resource == JOB_QUEUES:
+            self.queues.remove(namespace, name) if obj is None else self.queues.put(namespace, name)
+
+    def _put_policy(self, ref: PolicyRef, obj: Object | None) -> None:
+        if obj is None:
+            self.policies.remove(ref)
+            return
+        try:
+            self.policies.put(compile_policy(obj))
+        except (SelectorError, ValueError, TypeError):
+            return  # the version before it stays in force
+
+    def _put_webhook(self, name: str, obj: Object | None) -> None:
+        self._webhooks.pop(name, None)
+        options, problem, decisive = None, "", ""
+        if obj is not None:
+            options, problem = admit(self._installed, obj)
+            if options is not None:
+                self._webhooks[name] = options
+            decisive = "" if problem else decisive_hash(obj)
+        self.engine.use(with_webhooks(self._installed, self._webhooks.values()))
+        self.profiles.put_plugin(name, decisive, options.unit_fields if options is not None else frozenset())

@@ -1,0 +1,57 @@
+"""The records of what decisions depended on at `/federation/v1/replay/records`, for `fedctl replay`.
+
+Records have templates, clusters and policies of everybody. So reading them needs the right to list all of these.
+"""
+
+import base64
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request, Response
+
+from federation.apimachinery.errors import BadRequest
+from federation.apiserver.http.nonresource import AUTHORIZE
+from federation.journal.decisions import Journal
+from federation.scheduling.replay.logentries import Chunk, to_us
+from federation.scheduling.replay.projection import RECORDED
+from federation.scheduling.whatif.state import FEDERATED
+from federation.web.requests import check_parameters, json_response, to_read
+
+PATH = "/federation/v1/replay/records"
+_PARAMETERS = frozenset(("continue", "since"))
+_BYTES_MAX = 4 << 20
+"""Bytes of the chunks in one response; `metadata.continue` leads to the rest."""
+
+
+def add_routes(web: FastAPI, journal: Journal) -> None:
+    """Serve the records."""
+
+    @web.get(PATH)
+    async def records(
+        request: Request,
+        since: datetime,
+        after: Annotated[str, Query(alias="continue", pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$")] = "0.0",
+    ) -> Response:
+        """Return the chunks of all segments that have decisions since a time, oldest first."""
+        check_parameters(request, _PARAMETERS)
+        if since.tzinfo is None:
+            raise BadRequest("since: a time needs a time zone, for example 2026-01-01T00:00:00Z")
+        needed = [to_read(resource, "list", "") for resource in (*RECORDED, *FEDERATED)]
+        await request.scope[AUTHORIZE](needed, is_path_enough=False)
+        segment, number = map(int, after.split("."))
+        found = await journal.read_inputs(to_us(since), (segment, number), _BYTES_MAX)
+        metadata = {"continue": f"{found[-1].segment}.{found[-1].number}"} if found else {}
+        return json_response(
+            200, {"kind": "ReplayRecordList", "metadata": metadata, "items": [_to_item(chunk) for chunk in found]}
+        )
+
+
+def _to_item(chunk: Chunk) -> dict[str, Any]:
+    return {
+        "segment": chunk.segment,
+        "number": chunk.number,
+        "firstUs": chunk.first_us,
+        "lastUs": chunk.last_us,
+        "decisions": chunk.decisions,
+        "content": base64.b64encode(chunk.content).decode(),
+    }
