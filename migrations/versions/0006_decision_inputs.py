@@ -27,9 +27,7 @@ def upgrade() -> None:
         sa.Column("content", sa.LargeBinary, nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_decision_inputs"),
     )
-    op.create_index(
-        "ix_decision_inputs_segment", "decision_inputs", ["segment", "number", "last_us", "content_bytes"]
-    )
+    op.create_index("ix_decision_inputs_segment", "decision_inputs", ["segment", "number", "last_us", "content_bytes"])
     op.execute("UPDATE federation_schema SET version = 6")
 
 
