@@ -17,6 +17,7 @@ from federation.apimachinery.naturalorder import natural_key
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.failover.completion import missing_clusters
 from federation.scheduling.engine import Decision, Placements
+from federation.scheduling.framework.groupcounts import may_be_added
 from federation.scheduling.framework.orderedgroups import place_of
 from federation.scheduling.framework.types import Cluster, Effect, SchedulingMode, SchedulingUnit
 
@@ -54,7 +55,11 @@ def gaps_of(decision: Decision) -> frozenset[str]:
         return frozenset()
     clusters = decision.snapshot.by_name
     found = (clusters[name] for name in rejected if name not in placements)
-    gaps = frozenset(cluster.name for cluster in found if _is_gap(unit, cluster))
+    gaps = frozenset(
+        cluster.name
+        for cluster in found
+        if _is_gap(unit, cluster) and may_be_added(unit, clusters, list(placements), cluster.name)
+    )
     if not (unit.groups and gaps):
         return gaps
     # A cluster of another group is not missing: its group is used only if the others are not enough.

@@ -19,6 +19,7 @@ from federation.apimachinery.selectors import Selector, SelectorError, compile_l
 from federation.planning.failover.application import compile_application
 from federation.planning.failover.tolerance import FailoverMode, FailoverRules, Returning
 from federation.planning.overrides.budget import rollout_problem
+from federation.planning.placement.groupcounts import GroupLimit
 from federation.planning.placement.topologydomains import SpreadConstraint
 from federation.planning.waves.waverules import to_annotation
 from federation.scheduling.affinity.rules import WorkloadRule, compile_workload_rules
@@ -123,6 +124,7 @@ class Policy:
     tolerations: tuple[Toleration, ...]
     max_clusters: int | None
     topology_spread: tuple[SpreadConstraint, ...]
+    group_limits: tuple[GroupLimit, ...]
     groups: tuple[OrderedGroup, ...]
     workload_rules: tuple[WorkloadRule, ...]
     preferences: Preferences
@@ -176,6 +178,7 @@ def compile_policy(source: Mapping[str, Any]) -> Policy:
         tolerations=to_tolerations(spec.get("tolerations") or ()),
         max_clusters=spec.get("maxClusters"),
         topology_spread=to_constraints(spec.get("topologySpread") or ()),
+        group_limits=to_group_limits(spec.get("spreadConstraints") or ()),
         groups=to_groups(spec.get("clusterGroups") or ()),
         workload_rules=compile_workload_rules(spec, is_cluster_wide=not ref.namespace),
         preferences=to_preferences(spec["placement"]) if spec.get("placement") else Preferences(),
@@ -238,6 +241,14 @@ def to_constraints(entries: Sequence[Mapping[str, Any]]) -> tuple[SpreadConstrai
             int(entry.get("minDomains") or 1),
             entry["whenUnsatisfiable"] == "DoNotSchedule",
         )
+        for entry in entries
+    )
+
+
+def to_group_limits(entries: Sequence[Mapping[str, Any]]) -> tuple[GroupLimit, ...]:
+    """Return the limits of a policy for numbers of groups of clusters."""
+    return tuple(
+        GroupLimit(str(entry.get("topologyKey") or ""), int(entry.get("minGroups") or 1), entry.get("maxGroups"))
         for entry in entries
     )
 

@@ -77,18 +77,7 @@ def build_unit(
         # Subsets open nodes to their pods. Without them, a cluster that has only such nodes would be infeasible.
         needs = replace(needs, tolerations=(*needs.tolerations, *spread.tolerations))
     request = request if counts_cpu_and_memory else _without_cpu_and_memory(request)
-    fields: dict[str, Any] = {
-        "mode": policy.mode,
-        "strategy": policy.strategy,
-        "sticky": policy.is_sticky,
-        "cluster_selector": policy.cluster_selector,
-        "required": policy.required,
-        "tolerations": policy.tolerations,
-        "max_clusters": policy.max_clusters,
-        "topology_spread": policy.topology_spread,
-        "groups": policy.groups,
-        "gang": policy.gang or "Always" * is_queued,
-    }
+    fields = _fields_of(policy, gang=policy.gang or "Always" * is_queued)
     preferences = policy.preferences
     if is_overridden(annotations):
         overriding = overrides_from_annotations(annotations, preferences)
@@ -124,6 +113,23 @@ def build_unit(
         **fields,
         **_resolved(preferences, snapshot),
     )
+
+
+def _fields_of(policy: Policy, *, gang: str) -> dict[str, Any]:
+    """Return the fields of the unit that are those of the policy, where no annotation overrides them."""
+    return {
+        "mode": policy.mode,
+        "strategy": policy.strategy,
+        "sticky": policy.is_sticky,
+        "cluster_selector": policy.cluster_selector,
+        "required": policy.required,
+        "tolerations": policy.tolerations,
+        "max_clusters": policy.max_clusters,
+        "topology_spread": policy.topology_spread,
+        "group_limits": policy.group_limits,
+        "groups": policy.groups,
+        "gang": gang,
+    }
 
 
 def _without_cpu_and_memory(request: Mapping[str, int]) -> dict[str, int]:

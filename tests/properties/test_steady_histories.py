@@ -48,6 +48,7 @@ SPECS: Mapping[str, Mapping[str, Any]] = {
         "maxClusters": 1,
         "workloadAntiAffinity": {"required": [{"labelSelector": {"matchExpressions": [OF_ONE_AND_TWO]}}]},
     },
+    "several": {"spreadConstraints": [{"minGroups": 2, "maxGroups": 3}]},
     "rather": {"maxClusters": 2, "workloadAntiAffinity": {"preferred": [{"weight": 9, "labelSelector": {}}]}},
 }
 RULE = compile_rule(

@@ -20,7 +20,7 @@ _Nodes = tuple[int, dict[str, int]]
 
 def with_assumed(unit: SchedulingUnit, clusters: ClusterGroup) -> ClusterGroup:
     """Return the clusters less what recent decisions use, or the group itself when the choice does not depend on it."""
-    is_divided_over_all = unit.mode is SchedulingMode.DIVIDE and unit.max_clusters is None
+    is_divided_over_all = unit.mode is SchedulingMode.DIVIDE and unit.max_clusters is None and not unit.group_limits
     if not unit.assumed or is_divided_over_all:
         return clusters
     positions, changed = clusters.positions, list(clusters)

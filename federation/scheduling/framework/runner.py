@@ -6,6 +6,7 @@ yields the requests of remote plugins and returns the result, so that the engine
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -16,6 +17,7 @@ from federation.scheduling.framework.cycle import (
     SchedulingCycle,
     ScoreResult,
     SelectResult,
+    UnschedulableError,
 )
 from federation.scheduling.framework.enabledplugin import (
     EnabledPlugin,
@@ -26,6 +28,8 @@ from federation.scheduling.framework.enabledplugin import (
     ignore_or_raise,
 )
 from federation.scheduling.framework.filtering import FilterRunner
+from federation.scheduling.framework.groupcounts import NAME as GROUP_COUNTS
+from federation.scheduling.framework.groupcounts import missing_groups, with_needed, within_group_counts
 from federation.scheduling.framework.limits import find_violation
 from federation.scheduling.framework.normalization import BestFirst, Scored, Totals
 from federation.scheduling.framework.profile import POINTS, Profile
@@ -34,7 +38,15 @@ from federation.scheduling.framework.resultcache import ClusterList
 from federation.scheduling.framework.schedulermetrics import SchedulerMetrics
 from federation.scheduling.framework.scoring import ScoreRunner
 from federation.scheduling.framework.steady import keep_clusters, prefer_room
-from federation.scheduling.framework.types import Cluster, ClusterChange, ClusterScore, Division, Exchange, error
+from federation.scheduling.framework.types import (
+    Cluster,
+    ClusterChange,
+    ClusterScore,
+    Division,
+    Exchange,
+    error,
+    unschedulable,
+)
 
 _CLUSTER, _NAME = itemgetter(0), attrgetter("name")
 _SELECTIONS_MAX = 64
@@ -77,7 +89,8 @@ class Framework:
     def run_select(self, cycle: SchedulingCycle, scored: ScoreResult) -> Exchange[ClusterGroup]:
         """Return the clusters that the chain of select plugins selects, in order, and clusters that stay selected."""
         selected = yield from self._select(cycle, scored)
-        return prefer_room(cycle, scored.totals, keep_clusters(cycle, scored.totals, selected))
+        kept = prefer_room(cycle, scored.totals, keep_clusters(cycle, scored.totals, selected))
+        return within_group_counts(cycle, scored.totals, kept)
 
     def _select(self, cycle: SchedulingCycle, scored: ScoreResult) -> Exchange[ClusterGroup]:
         cycle.point = "select"
@@ -125,7 +138,17 @@ class Framework:
 
     def run_replicas(self, cycle: SchedulingCycle, clusters: Sequence[Cluster]) -> Exchange[Division]:
         """Return the division by the first replicas plugin, or by the next one when that is ignored."""
-        cycle.point = "replicas"
+        unit, cycle.point = cycle.unit, "replicas"
+        cycle.unit = with_needed(unit, clusters)
+        try:
+            division = yield from self._run_replicas(cycle, clusters)
+        finally:
+            cycle.unit = unit
+        if missing := missing_groups(unit, clusters, [name for name, count in division.replicas.items() if count]):
+            raise UnschedulableError(replace(unschedulable(f"its replicas are not in {missing}"), plugin=GROUP_COUNTS))
+        return division
+
+    def _run_replicas(self, cycle: SchedulingCycle, clusters: Sequence[Cluster]) -> Exchange[Division]:
         for enabled in self._replicas:
             try:
                 return (yield from self._run_replicas_plugin(cycle, enabled, clusters))

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from federation.api import names
 from federation.api.selectors import ClusterTerms
 from federation.planning.placement.failback import Offers
+from federation.planning.placement.groupcounts import GroupLimit
 from federation.planning.placement.subsetquotas import SubsetSpread
 from federation.planning.placement.topologydomains import SpreadConstraint
 from federation.scheduling.framework.policygroups import GroupMove, OrderedGroup
@@ -253,9 +254,7 @@ class CustomMigration:
 class Quota(Protocol):
     """The part of the quota that the unit's namespace may still use in all clusters together."""
 
-    def excess(self, replicas: Mapping[str, int]) -> str:
-        """Return the quota that these replicas by cluster exceed, with the reason; "" when they fit."""
-        ...
+    def excess(self, replicas: Mapping[str, int]) -> str: ...  # "" when the replicas by cluster fit, else the reason
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -307,6 +306,7 @@ class SchedulingUnit:
     weights: Mapping[str, int] = field(default_factory=dict)
     priorities: Mapping[str, int] | None = None
     topology_spread: tuple[SpreadConstraint, ...] = ()
+    group_limits: tuple[GroupLimit, ...] = ()
     groups: tuple[OrderedGroup, ...] = ()
     group_move: GroupMove = GroupMove.IF_NEEDED
     relations: tuple[Relation, ...] = ()

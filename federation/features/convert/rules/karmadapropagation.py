@@ -67,7 +67,7 @@ def to_policy_spec(spec: FieldReader, namespace: str) -> Object:
         "clusterGroups": groups,
         **_workloads(placement.child("workloadAffinity")),
         "tolerations": [_toleration(each) for each in placement.children("clusterTolerations")],
-        "maxClusters": _max_clusters(placement.children("spreadConstraints")),
+        **_spread(placement.children("spreadConstraints")),
         "disableFollowerScheduling": not any(follows) or None,
         "priority": spec.number("priority") or None,
         # The default of Karmada is Never, and ours is Always.
@@ -148,25 +148,25 @@ def _static_weights(weights: FieldReader) -> dict[str, int]:
     return found
 
 
-def _max_clusters(constraints: Iterable[FieldReader]) -> int | None:
-    found = None
+def _spread(constraints: Iterable[FieldReader]) -> Object:
+    """Return our limits for numbers of clusters and of groups of them; the most clusters have a field of their own."""
+    converted: Object = {"spreadConstraints": []}
     for constraint in constraints:
         label = constraint.text("spreadByLabel")
         by = constraint.one_of("spreadByField", ("cluster", *FIELD_LABELS), "region" if label else "cluster")
-        if by == "cluster":
+        if constraint.has("spreadByField"):
             constraint.drop("spreadByLabel", "has no effect beside spreadByField", unless=("",))
-            found = constraint.number("maxGroups") or found
-            constraint.drop("minGroups", "a minimum of clusters has no counterpart", unless=(0, 1))
+            label = FIELD_LABELS.get(by, "")
+        least, most = constraint.number("minGroups") or 1, constraint.number("maxGroups") or 0
+        if label:
+            limits = {"topologyKey": label, "minGroups": least, **({"maxGroups": most} if most else {})}
+            converted["spreadConstraints"].append(limits)
             continue
-        key = label or FIELD_LABELS[by]
-        constraint.any("maxGroups")
-        constraint.any("minGroups")
-        constraint.note(
-            "",
-            f"groups of clusters are not counted; spec.topologySpread with topologyKey: {key}, maxSkew and minDomains"
-            " spreads evenly over them",
-        )
-    return found
+        if most:
+            converted["maxClusters"] = most
+        if least > 1:
+            converted["spreadConstraints"].append({"minGroups": least})
+    return converted
 
 
 def _toleration(toleration: FieldReader) -> Object:

@@ -181,11 +181,13 @@ def test_groups_of_workloads_stay_together_or_apart() -> None:
 
 def test_a_limit_of_clusters_and_groups_of_clusters() -> None:
     spec, notes = placed(spreadConstraints=[{"spreadByField": "cluster", "maxGroups": 2, "minGroups": 2}])
-    assert spec["maxClusters"] == 2
-    assert [note.field for note in notes] == ["spec.placement.spreadConstraints[0].minGroups"]
+    assert (spec["maxClusters"], spec["spreadConstraints"], notes) == (2, [{"minGroups": 2}], [])
     spec, notes = placed(spreadConstraints=[{"spreadByField": "region", "minGroups": 2}])
     assert "maxClusters" not in spec
-    assert "topologyKey: topology.kubernetes.io/region" in notes[0].message
+    assert spec["spreadConstraints"] == [{"topologyKey": "topology.kubernetes.io/region", "minGroups": 2}]
+    assert notes == []
+    spec, notes = placed(spreadConstraints=[{"spreadByLabel": "rack", "maxGroups": 3}])
+    assert (spec["spreadConstraints"], notes) == ([{"topologyKey": "rack", "minGroups": 1, "maxGroups": 3}], [])
 
 
 def test_dependencies_travel_only_if_the_policy_says_so() -> None:

@@ -1,0 +1,111 @@
+"""Numbers of groups of clusters: the last step of Select, and minimums for the division (`spec.spreadConstraints`).
+
+No plugin needs to know them. Clusters in which the unit runs come first, so that it stays where the limits allow it;
+then selected clusters, then the others by score. `planning/placement/groupcounts.py` chooses.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from federation.planning.placement.groupcounts import (
+    GroupChoice,
+    GroupLimit,
+    Values,
+    choose_groups,
+    counts_of,
+    may_join,
+    values_of,
+)
+from federation.scheduling.framework.clustergroup import ClusterGroup
+from federation.scheduling.framework.cycle import SchedulingCycle, SelectResult, UnschedulableError
+from federation.scheduling.framework.normalization import Scored, best_first
+from federation.scheduling.framework.types import Cluster, SchedulingMode, SchedulingUnit, unschedulable
+
+NAME = "spreadConstraints"
+"""The name of this step in explanations."""
+
+
+def within_group_counts(cycle: SchedulingCycle, totals: Scored, selected: ClusterGroup) -> ClusterGroup:
+    """Return clusters within the limits, or the selected ones without limits; UnschedulableError if there are none."""
+    unit = cycle.unit
+    if not unit.group_limits:
+        return selected
+    clusters = totals.clusters.by_name
+    held = [name for name in (*unit.homes, *unit.current) if name in clusters and not unit.chooses_anew]
+    held.sort(key=lambda name: (name not in unit.homes, -_count(unit, name), name))
+    ordered = list(dict.fromkeys((*held, *selected.names, *(entry.cluster.name for entry in best_first(totals)))))
+    values = {name: values_of(unit.group_limits, name, clusters[name].labels) for name in ordered}
+    choice = choose_groups(ordered, values, unit.group_limits, unit.max_clusters)
+    if choice.problem:
+        raise UnschedulableError(replace(unschedulable(choice.problem), plugin=NAME))
+    if set(choice.chosen) == set(selected.names):
+        return selected
+    for name in ordered:
+        if name in selected.by_name and name not in choice.chosen:
+            cycle.state.remark(NAME, name, _excluded(unit, choice, values, name))
+    result = ClusterGroup.of([clusters[name] for name in choice.chosen])
+    cycle.selections.append(SelectResult(NAME, result.names))
+    return result
+
+
+def with_needed(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> SchedulingUnit:
+    """Return the unit with a minimum of one replica in as many clusters as its groups need.
+
+    Fewer replicas than that need fewer groups. If too few groups have replicas now, some may move.
+    """
+    if not unit.group_limits or unit.mode is not SchedulingMode.DIVIDE or not unit.desired_replicas:
+        return unit
+    limits = needed_limits(unit)
+    values = {cluster.name: values_of(limits, cluster.name, cluster.labels) for cluster in clusters}
+    running = {name: count for name, count in unit.current.items() if count != 0 and name in values}
+    ordered = sorted(values, key=lambda name: name not in running)
+    needed = choose_groups(ordered, values, limits, None).needed[: unit.desired_replicas]
+    least = {name: max(1, unit.min_replicas.get(name, 0)) for name in needed}
+    counts = counts_of(running, values, limits)
+    is_short = bool(running) and any(count < limit.least for count, limit in zip(counts, limits, strict=True))
+    avoids = unit.avoid_disruption and not is_short
+    return replace(unit, min_replicas={**unit.min_replicas, **least}, avoid_disruption=avoids)
+
+
+def missing_groups(unit: SchedulingUnit, clusters: Sequence[Cluster], placed: Sequence[str]) -> str:
+    """Return the limit that a division leaves unsatisfied, "" for none."""
+    if not unit.group_limits:
+        return ""
+    limits = needed_limits(unit)
+    values = {cluster.name: values_of(limits, cluster.name, cluster.labels) for cluster in clusters}
+    for count, limit in zip(counts_of(placed, values, limits), limits, strict=True):
+        if count < limit.least:
+            return limit._replace(most=None).describe(count)
+    return ""
+
+
+def may_be_added(unit: SchedulingUnit, clusters: Mapping[str, Cluster], placed: Sequence[str], name: str) -> bool:
+    """Return whether the limits let the unit have one more cluster."""
+    if not unit.group_limits:
+        return True
+    found = {each: clusters[each] for each in (*placed, name) if each in clusters}
+    values = {each: values_of(unit.group_limits, each, found[each].labels) for each in found}
+    return name in values and may_join([each for each in placed if each in values], values, unit.group_limits, name)
+
+
+def needed_limits(unit: SchedulingUnit) -> list[GroupLimit]:
+    """Return the limits for the replicas of a divided unit: a group needs a replica at least."""
+    most = unit.desired_replicas or 0
+    return [limit._replace(least=min(limit.least, most)) for limit in unit.group_limits]
+
+
+def _count(unit: SchedulingUnit, name: str) -> int:
+    count = unit.current.get(name, 0)
+    return (unit.desired_replicas or 1) if count is None else count
+
+
+def _excluded(unit: SchedulingUnit, choice: GroupChoice, values: Mapping[str, Values], name: str) -> str:
+    for limit, own in zip(unit.group_limits, values[name], strict=True):
+        if own is None:
+            return f"it has no label {limit.key}"
+    for at, limit in enumerate(unit.group_limits):
+        groups = sorted({str(values[each][at]) for each in choice.chosen})
+        if limit.most is not None and str(values[name][at]) not in groups and len(groups) >= limit.most:
+            what = f"values of {limit.key}" if limit.key else "clusters"
+            return f"at most {limit.most} {what} are allowed, and others come first"
+    return "others are needed for the minimum of groups"
