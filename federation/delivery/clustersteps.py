@@ -239,7 +239,7 @@ class Rollouts:
                 needs_approval=is_approval_due(subject.federated),
                 is_steered=wanted is None or subject.renderer.scheduled.get(cluster) in (None, replicas),
                 is_written=wanted is not None and is_correction(record, wanted.hash, live),
-                keeps_replicas=subject.is_retained or bool(record.scaler_name) or is_suspended,
+                keeps_replicas=subject.is_retained or bool(record.scaler_name),
                 is_answering=is_answering,
                 unobserved=None if record.sent is None else record.sent.unobserved,
             )

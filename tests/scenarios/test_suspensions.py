@@ -100,6 +100,9 @@ async def test_what_leaves_a_suspended_cluster_waits_and_nothing_new_comes() -> 
         copy = await world.members["east"].find(DEPLOYMENTS, "web")
         assert copy is not None
         assert copy["spec"]["replicas"] == 2
+        copy = await world.members["west"].find(DEPLOYMENTS, "web")
+        assert copy is not None
+        assert copy["spec"]["replicas"] == 3, "one more than the workload has, as maxSurge allows"
         await world.user.delete(CLUSTER_DELIVERY_SUSPENSIONS, "copy")
         await world.until_replicas("web", {"west": 4})
         await world.until_available("new", 2)
