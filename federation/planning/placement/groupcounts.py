@@ -6,7 +6,7 @@ needed, then the others in order that open no group too many. It never violates 
 nowhere, it begins with another group, up to a number of attempts.
 
 Reference: docs/scheduling.md#numbers-of-groups.
-Decision: docs/decisions/0128-groups-of-clusters-are-counted-after-selection.md
+Decision: docs/decisions/0140-groups-of-clusters-are-counted-after-selection.md
 """
 
 from collections.abc import Iterable, Mapping, Sequence
