@@ -25,10 +25,6 @@ from federation.api.v1alpha1.common import ClusterSelectorTerm, LabelSelector
 
 _SECONDS_MAX = 7 * 86400
 _Seconds = Annotated[int, Field(ge=0, le=_SECONDS_MAX, json_schema_extra={"format": "int32"})]
-_Limit = Annotated[
-    int | str,
-    Field(json_schema_extra={"x-kubernetes-int-or-string": True, "pattern": rf"^[0-9]{{1,3}}%$|{QUANTITY_PATTERN}"}),
-]
 _Name = Annotated[str, Field(min_length=1, max_length=253)]
 
 
