@@ -123,22 +123,7 @@ class Decided(msgspec.Struct, tag="d", omit_defaults=True):
     answers: list[list[Answer]] | None = []
 
 
-class Written(msgspec.Struct, tag="p"):
-    """The placement that was written after a decision, where it is not the decided one."""
-
-    key: Key
-    at_us: int
-    placements: dict[str, int | None]
-
-
-class Gone(msgspec.Struct, tag="g"):
-    """A federated object was deleted."""
-
-    key: Key
-    at_us: int
-
-
-Entry = Header | WorldChange | AssumedChange | Decided | Written | Gone
+Entry = Header | WorldChange | AssumedChange | Decided
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
 

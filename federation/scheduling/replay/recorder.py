@@ -7,7 +7,6 @@ the last recorded version of each object of the world, and of a few thousand fed
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 import orjson
 
@@ -25,13 +24,11 @@ from federation.scheduling.replay.logentries import (
     ClusterPlaces,
     Decided,
     Entry,
-    Gone,
     Header,
     Key,
     QuotaUse,
     Result,
     WorldChange,
-    Written,
     compress,
     encode,
     placed_by,
@@ -140,17 +137,6 @@ class InputRecorder:
         )
         self._flush_world()
         self._append(_Pending(attempt, unit.current, unit.assumed, self._note(unit.assumed), entry))
-
-    def written(self, key: Key, at: datetime, placements: Placements) -> None:
-        """Record the placement that is written after a decision, where it is not the decided one."""
-        if self._header is not None:
-            self._last_results.pop(key, None)
-            self._append(Written(key, to_us(at), dict(placements)))
-
-    def gone(self, key: Key, at: datetime) -> None:
-        """Record that an object was deleted, if any decision about it was recorded."""
-        if self._last_results.pop(key, None) is not None:
-            self._append(Gone(key, to_us(at)))
 
     def _note(self, assumed: Assumed) -> list[tuple[Request, Changes]] | None:
         """Return the changes of assumed replicas since the last call: later they may be forgotten."""

@@ -122,8 +122,6 @@ def redecide(
                 objects[entry.key] = projected, placed_by(entry.result, current)
                 if since_us <= entry.at_us <= until_us:
                     yield _redecide(entry, projected, current, world)
-            case _:
-                continue
 
 
 def _redecide(entry: Decided, projected: Object, current: Placements, world: ReplayWorld) -> Redecision:
