@@ -54,7 +54,9 @@ def replay_command(
     context: flags.Context = "",
     output: flags.OutputFormat = "table",
 ) -> None:
-    """Decide recorded decisions again, and compare the outcomes. Writes nothing.
+    """Decide recorded decisions again, and compare the outcomes.
+
+    Writes nothing.
 
     Records have the clusters, policies and objects as they were, and the answers of plugins. A difference means that
     this version, or a plugin installed beside it, decides otherwise than what decided then.

@@ -92,6 +92,7 @@ def is_of_restart(losses: Losses, ready_since: datetime, started_at: datetime, o
     Members that stop or start together with it seem lost each time, and nothing would be placed for minutes. A cluster
     that had returned before the restart is still held out.
     """
+    started_at = started_at.replace(microsecond=0)  # as times of conditions
     return ready_since >= started_at >= losses.lost_at - timedelta(seconds=options.startup_s)
 
 

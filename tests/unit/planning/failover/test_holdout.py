@@ -126,3 +126,8 @@ def test_the_hold_out_is_bounded_at_most_doubles_and_falls_only_to_nothing(gaps:
 def test_a_loss_of_the_restart_is_recognised(lost_s: int, ready_s: int, *, expected: bool) -> None:
     losses, ready_since = Losses(5, NOW + timedelta(seconds=lost_s)), NOW + timedelta(seconds=ready_s)
     assert is_of_restart(losses, ready_since, NOW, OPTIONS) is expected
+
+
+def test_a_cluster_that_is_back_in_the_second_of_the_start_is_back_after_it() -> None:
+    """Times of conditions have whole seconds."""
+    assert is_of_restart(Losses(5, NOW), NOW, NOW + timedelta(seconds=0.9), OPTIONS)
