@@ -23,6 +23,7 @@ from tests.support.sources import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow("real processes of git and fedctl")]
 EXAMPLES = ROOT / "examples" / "review"
+EQUALLY = [{"cluster": f"member-{number}", "preferences": {"weight": 1}} for number in (1, 2, 3)]
 MARKER = "<!-- fedctl review -->"
 
 
@@ -67,6 +68,10 @@ def project(shared_federation: Federation, tmp_path: Path) -> Project:
     (folder / "deploy").mkdir(parents=True)
     for path in (ROOT / "examples" / "gitops" / "shop").iterdir():
         text = path.read_text().replace("namespace: shop", f"namespace: {namespace}")
+        # Without weights the free capacity decides, and other tests change that between review and application.
+        text = text.replace(
+            "  schedulingMode: Divide\n", f"  schedulingMode: Divide\n  placement: {json.dumps(EQUALLY)}\n"
+        )
         (folder / "deploy" / path.name).write_text(text)
     account = (EXAMPLES / "reviewer.yaml").read_text()
     account = account.replace("namespace: shop", f"namespace: {namespace}").replace("name: shop", f"name: {namespace}")

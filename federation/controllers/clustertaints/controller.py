@@ -18,7 +18,9 @@ class ClusterTaintController:
 
     def __init__(self, host: Host, *, options: HoldoutOptions | None = None) -> None:
         self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
-        reconciler = Reconciler(host, lambda name: self._clusters.get("", name), options or HoldoutOptions())
+        self._reconciler = reconciler = Reconciler(
+            host, lambda name: self._clusters.get("", name), options or HoldoutOptions()
+        )
         self.controller: Controller[str] = Controller(
             "clustertaints", reconciler.reconcile, workers=4, clock=host.clock
         )
@@ -30,6 +32,8 @@ class ClusterTaintController:
         await self.controller.run()
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
+        if new is not None and old is None:
+            self._reconciler.see(new)
         if new is not None and (old is None or _inputs(old) != _inputs(new)):
             self.controller.enqueue(new["metadata"]["name"])
 

@@ -44,6 +44,13 @@ class Reconciler:
         self._recorder = host.recorder
         self._clock = host.clock
         self._started_at = host.clock.now()
+        self._ready_at_first: set[str] = set()
+
+    def see(self, cluster: Object) -> None:
+        """Note the state of a cluster that is seen for the first time."""
+        state = state_of(cluster)
+        if state is not None and state.is_ready:
+            self._ready_at_first.add(cluster["metadata"]["name"])
 
     async def reconcile(self, name: str) -> Result:
         """Add the taints of a cluster that is not ready, or remove them; a cluster that leaves stays as it is."""
@@ -77,7 +84,8 @@ class Reconciler:
         state, losses = state_of(cluster), losses_of(cluster)
         if state is None or not state.is_ready or losses is None:
             return None
-        if is_of_restart(losses, state.since, self._started_at, self._options):
+        was_ready = cluster["metadata"]["name"] in self._ready_at_first
+        if is_of_restart(losses, self._started_at, self._options, was_ready=was_ready):
             return None
         until = held_out_until(losses, state.since, self._options)
         if self._clock.now() < until:

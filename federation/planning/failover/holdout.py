@@ -86,14 +86,16 @@ def holdout_s(losses: Losses | None, options: HoldoutOptions) -> float:
     return min(options.base_s * 2.0 ** (losses.count - 2), options.max_s)
 
 
-def is_of_restart(losses: Losses, ready_since: datetime, started_at: datetime, options: HoldoutOptions) -> bool:
+def is_of_restart(losses: Losses, started_at: datetime, options: HoldoutOptions, *, was_ready: bool) -> bool:
     """Return whether the last loss says nothing about the member: the control plane was down or had just started.
 
     Members that stop or start together with it seem lost each time, and nothing would be placed for minutes. A cluster
-    that had returned before the restart is still held out.
+    that had returned before the restart, so that it `was_ready` at the first look, is still held out. Times do not
+    tell: those of conditions have whole seconds.
     """
-    started_at = started_at.replace(microsecond=0)  # as times of conditions
-    return ready_since >= started_at >= losses.lost_at - timedelta(seconds=options.startup_s)
+    if was_ready and losses.lost_at <= started_at:
+        return False
+    return started_at >= losses.lost_at - timedelta(seconds=options.startup_s)
 
 
 def held_out_until(losses: Losses | None, ready_since: datetime, options: HoldoutOptions) -> datetime:
