@@ -18,7 +18,6 @@ from tests.attacks.test_ui_actions import hidden_of
 from tests.e2e.test_seeds_003 import Federated, Serve, fed, provide  # noqa: F401  # fixtures, with `serve` below
 from tests.support.federation import Federation, Kubectl, eventually, fedctl, start_on_host
 from tests.support.plainhost import PlainHost, plain_host
-from tests.support.ports import lasting_port
 from tests.support.vectors import ROOT
 
 pytestmark = [
@@ -26,7 +25,6 @@ pytestmark = [
     pytest.mark.slow("a host that stops, and two control planes"),
     pytest.mark.xdist_group("existinghost"),
 ]
-UI_PORT = lasting_port()
 USER = "system:serviceaccount:kube-admiral-system:federation"
 WRITER = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -67,7 +65,7 @@ def serve(host: Path, started: list[Federation]) -> Serve:
     """The federation on that host."""
 
     def on_host(directory: Path) -> AbstractContextManager[Federation]:
-        started.append(start_on_host(directory, host, arguments=["--ui-port", str(UI_PORT)]))
+        started.append(start_on_host(directory, host, arguments=["--ui-port", "0"]))
         return closing(started[-1])
 
     return on_host
@@ -106,13 +104,16 @@ def test_the_quickstart_runs(fed: Federated) -> None:  # noqa: F811  # the fixtu
     assert "PropagationPolicy quickstart/divide-nginx" in why
 
 
-def test_the_web_ui_shows_and_scales_with_the_token_of_its_user(fed: Federated) -> None:  # noqa: F811  # the fixture
+def test_the_web_ui_shows_and_scales_with_the_token_of_its_user(
+    fed: Federated,  # noqa: F811  # the fixture
+    started: list[Federation],
+) -> None:
     here = ("-n", "quickstart")
     fed.host("create", "serviceaccount", "alice", *here)
     fed.host("create", "role", "alice", "--verb=get,list,watch,patch", "--resource=deployments.apps", *here)
     fed.host("create", "rolebinding", "alice", "--role=alice", "--serviceaccount=quickstart:alice", *here)
     token = fed.host("create", "token", "alice", "-n", "quickstart").strip()
-    url = f"https://127.0.0.1:{UI_PORT}"
+    url = started[0].ready_line.strip().rpartition(", web UI ")[2].removesuffix("/ui")
     target = "/ui/act/scale/apps/v1/deployments/quickstart/nginx"
     with httpx.Client(base_url=url, verify=False, headers={"Origin": url}) as page:  # a certificate of its own
         assert page.post("/ui/login", data={"token": token, "next": "/ui/overview"}).status_code == 303

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.test_existing_host import (  # noqa: F401  # collected here, with the fixture `host` below
-    UI_PORT,
     fed,
     serve,
     started,
@@ -51,7 +50,7 @@ def serve_alone() -> Serve:
     def on_new_host(directory: Path) -> Iterator[Federation]:
         with (
             real_cluster(directory.parent / "cluster", controllers=False) as server,
-            closing(start_on_host(directory, server.kubeconfig, arguments=["--ui-port", str(UI_PORT)])) as running,
+            closing(start_on_host(directory, server.kubeconfig)) as running,
         ):
             yield running
 
