@@ -66,6 +66,13 @@ class WebhookResponse(NamedTuple):
         """Whether the service itself failed; any other response is the service's own decision."""
         return self.status in (0, HTTPStatus.TOO_MANY_REQUESTS) or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
+    def problem(self, answered: str, *, hidden: str) -> str:
+        """Return why a call failed in words that scan no network: `hidden` if its network is not listed.
+
+        `answered` says what is wrong with the answer, if there was one.
+        """
+        return (self.error or answered) if self.is_listed else hidden
+
 
 class StreamedResponse(NamedTuple):
     """The head of a response, and its body in pieces as they arrive, in the content encoding of the server."""

@@ -63,6 +63,12 @@ class HostAccess:
         return status if isinstance(status, dict) else {}
 
 
+def bearer_token(authorization: str) -> str:
+    """Return the token of the header Authorization, "" if it has another scheme or no token."""
+    scheme, _, token = authorization.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
 def to_access_review(user: User, check: AccessCheck) -> Object:
     """Return the SubjectAccessReview of a check."""
     attributes: Object

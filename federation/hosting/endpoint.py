@@ -33,7 +33,7 @@ from federation.apiserver.http.asgi import Receive, Request, Scope, Send
 from federation.apiserver.http.nonresource import AUTHORIZE, Mount
 from federation.apiserver.http.statuserrors import method_not_allowed
 from federation.apiserver.semantics.cel.authorizer import AccessCheck
-from federation.hosting.access import HostAccess
+from federation.hosting.access import HostAccess, bearer_token
 from federation.hosting.webhookconfigurations import PATHS
 
 _BODY_BYTES_MAX = 8 * 1024 * 1024
@@ -109,10 +109,10 @@ class Endpoint:
             raise Forbidden("this server does not impersonate; use the credentials of the user")
         if (peer := request.peer) is not None:
             return User(peer.user, tuple(dict.fromkeys((*peer.groups, AUTHENTICATED))))
-        scheme, _, token = request.header(b"authorization").partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
+        token = bearer_token(request.header(b"authorization"))
+        if not token:
             raise Unauthorized("Unauthorized")
-        return await self._access.user_of(token.strip())
+        return await self._access.user_of(token)
 
     async def _authorize(self, user: User, required: Sequence[Attributes]) -> None:
         """Raise Forbidden unless the user may do all of it."""

@@ -35,7 +35,7 @@ from federation.apiserver.http.forwarding import encoded_target
 from federation.apiserver.http.looptime import LoopTime, LoopTimeOptions
 from federation.apiserver.http.nonresource import CHARGE, HOLD, SERVER, Mount
 from federation.apiserver.http.streams import End, HeldStream, Streams
-from federation.hosting.access import HostAccess
+from federation.hosting.access import HostAccess, bearer_token
 
 _BODY_BYTES_MAX = 3 * 1024 * 1024
 """As API servers accept."""
@@ -96,7 +96,7 @@ class UserInterface:
         """Answer a request of the UI with the token of a session."""
         request = Request(scope, receive, send)
         try:
-            if not _token(request.headers.get(b"authorization", b"")):
+            if not bearer_token(request.header(b"authorization")):
                 raise Unauthorized("Unauthorized")
             if request.path.startswith("/federation/"):
                 await self._endpoint(scope, receive, send)
@@ -135,7 +135,7 @@ class UserInterface:
             await request.send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _authenticate(self, peer: Peer | None, authorization: bytes) -> User:
-        token = _token(authorization)
+        token = bearer_token(authorization.decode("latin-1"))
         if peer is not None or not token:
             raise Unauthorized("Unauthorized")
         return await self._access.user_of(token)
@@ -149,9 +149,3 @@ class UserInterface:
     async def _charge(self, peer: Peer | None, authorization: bytes) -> None:
         """Count what a page computes against its user."""
         await self._loop_time.own_page(to_owner(await self._authenticate(peer, authorization)))
-
-
-def _token(authorization: bytes) -> str:
-    """Return the bearer token of a header, "" for another one."""
-    scheme, _, token = authorization.decode("latin-1").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""

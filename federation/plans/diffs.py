@@ -11,8 +11,8 @@ from federation.apimachinery.resources import Object
 from federation.apimachinery.wellknown import LAST_APPLIED_CONFIGURATION
 from federation.scheduling.whatif.planresult import MemberPlan
 
-_OF_THE_SERVER = ("managedFields", "creationTimestamp", "generation", "resourceVersion", "selfLink", "uid")
-"""Parts of metadata that every write changes, or none."""
+OF_THE_SERVER = ("managedFields", "creationTimestamp", "generation", "resourceVersion", "selfLink", "uid")
+"""Parts of metadata that the server writes: every write changes them, or none. They are not shown for editing."""
 _POSITION = re.compile(r"([-+])(\d+)")
 _CONTEXT = 3
 _COMPARED_MAX = 1_000_000
@@ -28,7 +28,7 @@ def object_diff(before: Object | None, after: Object | None) -> list[str]:
 
 
 def _of_users(obj: Object) -> Object:
-    metadata = {key: value for key, value in obj["metadata"].items() if key not in _OF_THE_SERVER}
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in OF_THE_SERVER}
     return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}
 
 

@@ -1,6 +1,6 @@
 """The webhooks of Remedies: a request when one becomes active in a cluster, and one when it ends there.
 
-What was told is recorded in the cluster after the answer, so a request is sent again after a crash: receivers see each
+A request is recorded in the cluster once it was answered. After a crash it is sent again, so receivers see each request
 at least once. Addresses are checked where the connection is opened, as those of gates of rollouts.
 """
 
@@ -15,7 +15,6 @@ from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import Object
-from federation.apimachinery.webhookclient import WebhookResponse
 from federation.featureapi.surroundings import GateTransport
 from federation.features.clusterrules.names import CLUSTER_RULES, EVENT_WEBHOOK_FAILED
 from federation.features.clusterrules.rules.ruleset import Rule, Webhook, is_ruled, record_of
@@ -96,11 +95,8 @@ class Notifier:
         )
         connection = Connection(webhook.url, ca_data=webhook.ca_data)
         response = await self._transport.post(connection, body, _HEADERS, timeout_s=webhook.timeout_s)
-        return "" if 200 <= response.status < 300 else _problem(response)
-
-
-def _problem(response: WebhookResponse) -> str:
-    """Return why a request failed, in words that scan no network: details only of networks that are listed."""
-    if not response.is_listed:
-        return "its webhook did not answer with a status of success"
-    return response.error or f"its webhook answered with HTTP status {response.status}"
+        failed = response.problem(
+            f"its webhook answered with HTTP status {response.status}",
+            hidden="its webhook did not answer with a status of success",
+        )
+        return "" if 200 <= response.status < 300 else failed

@@ -2,7 +2,6 @@
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.connection import Connection
-from federation.apimachinery.webhookclient import WebhookResponse
 from federation.featureapi.surroundings import GateTransport
 from federation.features.waves.rules.waveplan import HTTP_INTERVAL_S
 from federation.planning.waves.waverules import HTTPCheck
@@ -30,13 +29,7 @@ class HTTPGate:
         if known is not None and known[0] == check and now_s < known[1] + HTTP_INTERVAL_S:
             return known[2]
         response = await self._transport.get(Connection(check.url), _HEADERS, timeout_s=check.timeout_s)
-        problem = "" if response.status == check.expect_status else _problem(response)
+        failed = response.problem(f"HTTP status {response.status}", hidden="the gate did not hold")
+        problem = "" if response.status == check.expect_status else failed
         self._answers[key] = (check, now_s, problem)
         return problem
-
-
-def _problem(response: WebhookResponse) -> str:
-    """Return why a request failed, in words that scan no network: details only of networks that are listed."""
-    if not response.is_listed:
-        return "the gate did not hold"
-    return response.error or f"HTTP status {response.status}"

@@ -18,6 +18,7 @@ from federation.apimachinery.resources import Object
 from federation.planning.federatedobject.federatedtemplate import IGNORED_ANNOTATIONS
 from federation.planning.guard.undo import UNDO_WINDOW
 from federation.planning.status.schedulingsummary import describe_placement
+from federation.plans.diffs import OF_THE_SERVER
 from federation.plans.documents import parse_manifests
 from federation.plans.edits import Edit
 from federation.plans.migration import Wish
@@ -27,8 +28,6 @@ _RESTARTED = "kubectl.kubernetes.io/restartedAt"
 _REPLICAS_MAX = 1_000_000
 _LABELS_MAX = 200
 YAML_BYTES_MAX = 256 << 10
-_SERVER_FIELDS = ("managedFields", "creationTimestamp", "generation", "resourceVersion", "selfLink", "uid")
-"""Parts of metadata that the server writes; they are neither shown for editing nor part of a change."""
 _PAUSES: Mapping[tuple[str, str], tuple[dotpaths.Path, str, str]] = {
     ("apps", "Deployment"): (("spec", "paused"), "changes of its pods are rolled out", "its pods stay as they are"),
     (KRUISE_GROUP, "CloneSet"): (
@@ -150,7 +149,7 @@ def _to_labels(subject: Subject, form: Form) -> Edit:
 
 def editable(obj: Mapping[str, Any]) -> Object:
     """Return an object without what the server and the control plane write."""
-    metadata = {key: value for key, value in obj["metadata"].items() if key not in _SERVER_FIELDS}
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in OF_THE_SERVER}
     annotations = metadata.get("annotations")
     if isinstance(annotations, Mapping):  # else the server says what is wrong with them
         del metadata["annotations"]
