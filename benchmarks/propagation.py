@@ -414,17 +414,21 @@ async def measure_create(
     }
 
 
+def is_settled(deployment: Object) -> bool:
+    """Return whether the merged status is of the newest version and has all replicas ready."""
+    status = deployment.get("status") or {}
+    is_newest = status.get("observedGeneration") == deployment["metadata"]["generation"]
+    return bool(is_newest and status.get("readyReplicas") == deployment["spec"]["replicas"])
+
+
 async def wait_for_status(host: HTTPClient, count: int, timeout_s: float) -> float:
     """Return the time at which every Deployment's merged status had all replicas ready."""
     async with asyncio.timeout(timeout_s):
         while True:
-            items = (await host.list(DEPLOYMENTS, NAMESPACE)).items
-            ready = sum(
-                1
-                for d in items
-                if (d.get("status") or {}).get("readyReplicas") == d["spec"]["replicas"]
-                and d["status"].get("observedGeneration") == d["metadata"]["generation"]
-            )
+            ready = 0
+            # In pages: ten thousand Deployments are more bytes than the client takes in one response.
+            async for each in host.list_all(DEPLOYMENTS, NAMESPACE, limit=500):
+                ready += is_settled(each)
             if ready == count:
                 return time.monotonic()
             await asyncio.sleep(0.5)

@@ -19,6 +19,7 @@ from report import print_report
 from federation import __version__
 from federation.api.federatedtype import default_type_configs
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
+from federation.apimachinery.memory import tune_collector
 from federation.cli.replay.command import Period, redecide_all
 from federation.scheduling.attempt import Due, SchedulingAttempt
 from federation.scheduling.engine import Decision
@@ -98,6 +99,7 @@ def main() -> None:
     chunks: list[Chunk] = []
     spent = {False: 0.0, True: 0.0}
     turn = max(DECISIONS_PER_CHUNK, options.decisions // 10 // DECISIONS_PER_CHUNK * DECISIONS_PER_CHUNK)
+    tune_collector()  # as the control plane does
     for _ in range(max(1, options.decisions // turn)):
         spent[False] += decide(plain, turn, options.workloads, options.reports, [])
         spent[True] += decide(recorded, turn, options.workloads, options.reports, chunks)

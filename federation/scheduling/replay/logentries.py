@@ -177,14 +177,17 @@ def restored(before: Object | None, whole: Object | None, patch: Object | None) 
 def result_of(decision: Decision) -> Result:
     """Return the outcome of a decision as records have it."""
     scores = decision.scored.totals.scores if decision.scored is not None else None
+    selected = [step.clusters for step in decision.selections]
     content = (
         decision.outcome,
         decision.reason,
-        list(decision.placements.items()),
+        list(decision.placements),
+        list(decision.placements.values()),
         decision.unplaced,
         decision.exceeded,
         scores,
-        [step.clusters for step in decision.selections],
+        # Most steps keep all clusters, whose names are most of what is hashed.
+        [None if at and selected[at - 1] == clusters else clusters for at, clusters in enumerate(selected)],
         decision.waiting,
     )
     digest = blake2b(orjson.dumps(content, default=list), digest_size=8).hexdigest()
@@ -209,15 +212,16 @@ class ClusterPlaces:
         told, self._told = self._told, len(self.names)
         return self.names[told:]
 
-    def distances(self, clusters: Iterable[str]) -> list[int]:
+    def distances(self, clusters: Sequence[str]) -> list[int]:
         """Return clusters as the distances between their sorted places, which compress well."""
-        places = []
-        for name in clusters:
-            place = self._places.get(name)
-            if place is None:
-                place = self._places[name] = len(self.names)
-                self.names.append(name)
-            places.append(place)
+        try:
+            places = [self._places[name] for name in clusters]
+        except KeyError:
+            for name in clusters:
+                if name not in self._places:
+                    self._places[name] = len(self.names)
+                    self.names.append(name)
+            places = [self._places[name] for name in clusters]
         places.sort()
         return [place - before for before, place in zip((0, *places), places, strict=False)]
 
@@ -230,9 +234,15 @@ class ClusterPlaces:
 
     def grouped(self, counts: Mapping[str, _Count]) -> list[tuple[_Count, list[int]]]:
         """Return clusters by their numbers."""
+        if len(counts) == 1:  # as in most changes by reports
+            ((name, only),) = counts.items()
+            return [(only, self.distances((name,)))]
         groups: dict[_Count, list[str]] = {}
         for name, count in counts.items():
-            groups.setdefault(count, []).append(name)
+            if count in groups:
+                groups[count].append(name)
+            else:
+                groups[count] = [name]
         return [(count, self.distances(found)) for count, found in groups.items()]
 
 
@@ -241,9 +251,11 @@ def to_difference(entry: Decided, current: Mapping[str, int | None], places: Clu
     placements = entry.result.placements
     if placements:
         missing = object()
-        changed = {name: count for name, count in placements.items() if current.get(name, missing) != count}
+        changed: Mapping[str, int | None] = placements
+        if current:
+            changed = {name: count for name, count in placements.items() if current.get(name, missing) != count}
+            entry.left = places.distances([name for name in current if name not in placements])
         entry.placed = places.grouped(changed)
-        entry.left = places.distances([name for name in current if name not in placements])
         entry.result = structs.replace(entry.result, placements={})
     entry.names = places.untold()
 

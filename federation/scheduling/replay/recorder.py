@@ -1,8 +1,8 @@
 """Record what decisions depend on, as a log of differences (`logentries.py`).
 
-Recording adds references to objects that never change; `take` makes text of them later, outside of decisions. A
-decision that repeats the last one of its object without effect is not recorded, as in the journal. The recorder keeps
-the last recorded version of each object of the world, and of a few thousand federated objects, as text.
+A record is text at once: its objects are still in the processor's caches, so this is cheaper than later; `take` only
+compresses. A decision that repeats the last one of its object without effect is not recorded, as in the journal. The
+recorder keeps the last recorded version of each object of the world, and the text of a few thousand federated objects.
 """
 
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.mergepatch import apply_merge_patch, create_merge_patch
 from federation.apimachinery.resources import Object, Resource
 from federation.scheduling.attempt import Due, SchedulingAttempt
@@ -23,7 +24,6 @@ from federation.scheduling.replay.logentries import (
     Chunk,
     ClusterPlaces,
     Decided,
-    Entry,
     Header,
     Key,
     QuotaUse,
@@ -31,13 +31,13 @@ from federation.scheduling.replay.logentries import (
     WorldChange,
     compress,
     encode,
-    placed_by,
     result_of,
     to_difference,
     to_us,
 )
 from federation.scheduling.replay.projection import name_of, project, project_federated
 
+_NOWHERE: Placements = {}
 _DAY_US = 24 * 3600 * 1_000_000
 _WorldKey = tuple[Resource, str, str]
 
@@ -49,23 +49,11 @@ class RecorderOptions:
     segment_bytes_max: int = 4 << 20
     """Compressed bytes of a segment: old records are removed by segments."""
     pending_max: int = 10_000
-    """Entries that wait to be written. Beyond it those that wait are dropped and counted, and a new segment begins."""
+    """Lines that wait to be written. Beyond it the decisions among them are dropped, and a new segment begins."""
     answers_bytes_max: int = 64 << 10
     """Bytes of the plugins' answers to one decision; larger ones are not recorded, and the decision not replayed."""
     objects_max: int = 8_192
     """Federated objects whose last record is kept, so that the next one is a difference."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    """A decision that is not text yet."""
-
-    attempt: SchedulingAttempt
-    current: Placements
-    assumed: Assumed
-    changes: list[tuple[Request, Changes]] | None
-    """Of the assumed replicas since the decision before, None if they are not known."""
-    entry: Decided
 
 
 class InputRecorder:
@@ -76,13 +64,18 @@ class InputRecorder:
         self._is_on = is_on
         self._header: Header | None = None
         self._changed: dict[_WorldKey, Object | None] = {}
-        self._pending: list[_Pending | tuple[_WorldKey, Object | None] | Entry] = []
+        self._lines: list[bytes] = []
+        """Of the next chunk."""
+        self._times_us: list[int] = []
+        """Of the decisions in it."""
         self._last_results: dict[Key, Result] = {}
         self._segment = 0
         self._number = 0
         self._bytes = 0
-        self._written: dict[_WorldKey, bytes] = {}
-        self._objects: dict[Key, bytes] = {}
+        self._written: dict[_WorldKey, Object | bytes] = {}
+        """Clusters, which report often, are kept as the objects that caches share; other kinds as text."""
+        self._objects: dict[Key, tuple[bytes, Placements]] = {}
+        """The last record of federated objects, and their placement after it."""
         self._noted: Assumed = {}
         """The assumed replicas of the last decision."""
         self._has_assumed = False
@@ -135,21 +128,10 @@ class InputRecorder:
             quota=_to_use(quota) if isinstance(quota, Headroom) else None,
             answers=_to_answers(answers) if size <= self._options.answers_bytes_max else None,
         )
+        self._make_room(entry.at_us, self._header)
         self._flush_world()
-        self._append(_Pending(attempt, unit.current, unit.assumed, self._note(unit.assumed), entry))
-
-    def _note(self, assumed: Assumed) -> list[tuple[Request, Changes]] | None:
-        """Return the changes of assumed replicas since the last call: later they may be forgotten."""
-        before, self._noted = self._noted, assumed
-        if assumed is before:
-            return []
-        if isinstance(before, AssumedReplicas) and isinstance(assumed, AssumedReplicas):
-            return (
-                assumed.displaced.between(before.version, assumed.version)
-                if assumed.displaced is before.displaced
-                else None
-            )
-        return None
+        self._add_assumed(unit.assumed)
+        self._add_decision(entry, attempt, unit.current)
 
     def _is_repetition(self, key: Key, result: Result, decision: Decision) -> bool:
         last = self._last_results.get(key)
@@ -164,121 +146,132 @@ class InputRecorder:
         )
         return same and not has_effect
 
+    def _make_room(self, at_us: int, header: Header) -> None:
+        """Drop what waits if it is too much; begin a segment then, or when the one before is large or old."""
+        if len(self._lines) >= self._options.pending_max:
+            self.dropped += len(self._times_us)
+            self.restart()
+        is_full = self._bytes > self._options.segment_bytes_max or at_us - self._segment > _DAY_US
+        if not self._lines and is_full:
+            self._start_segment(at_us, header)
+
+    def _start_segment(self, at_us: int, header: Header) -> None:
+        """Write the world as the last segment left it."""
+        self._segment, self._number, self._bytes, self._has_assumed = at_us, 0, 0, False
+        self._objects.clear()
+        self._places = ClusterPlaces()
+        self._lines.append(encode(header))
+        for (resource, namespace, name), known in self._written.items():
+            obj = orjson.loads(known) if isinstance(known, bytes) else known
+            self._lines.append(encode(WorldChange(name_of(resource), namespace, name, obj)))
+
     def _flush_world(self) -> None:
         """Put the changes of the world before the first decision that saw them."""
-        if self._changed:
-            self._pending += self._changed.items()
-            self._changed.clear()
-
-    def _append(self, entry: _Pending | Entry) -> None:
-        if len(self._pending) >= self._options.pending_max:
-            self.dropped += sum(isinstance(each, _Pending) for each in self._pending)
-            self.restart()
-        self._pending.append(entry)
+        for key, source in self._changed.items():
+            self._put(key, source)
+        self._changed.clear()
 
     # -- making text of it
 
     def restart(self) -> None:
-        """Begin a new segment with the next chunk; decisions that wait are dropped."""
-        pending, self._pending = self._pending, []
-        for each in pending:
-            if isinstance(each, tuple):
-                self._put(*each, [])
+        """Begin a new segment with the next decision; decisions that wait are dropped."""
+        self._lines, self._times_us = [], []
         self._segment = 0
 
     def take(self) -> Chunk | None:
         """Return what was recorded since the last call, None for nothing."""
-        decisions = [each for each in self._pending if isinstance(each, _Pending)]
-        if not decisions or self._header is None:
+        if not self._times_us:
             return None
-        pending, self._pending = self._pending, []
-        first_us, last_us = decisions[0].entry.at_us, decisions[-1].entry.at_us
-        lines: list[bytes] = []
-        if self._bytes > self._options.segment_bytes_max or first_us - self._segment > _DAY_US:
-            self._start_segment(first_us, self._header, lines)
-        for each in pending:
-            if isinstance(each, _Pending):
-                self._add_decision(each, lines)
-            elif isinstance(each, tuple):
-                self._put(*each, lines)
-            else:
-                lines.append(encode(each))
+        lines, self._lines = self._lines, []
+        times_us, self._times_us = self._times_us, []
         content = compress(lines)
         self._bytes += len(content)
         self._number += 1
-        return Chunk(self._segment, self._number, first_us, last_us, len(decisions), content)
+        return Chunk(self._segment, self._number, times_us[0], times_us[-1], len(times_us), content)
 
-    def _start_segment(self, at_us: int, header: Header, lines: list[bytes]) -> None:
-        """Write the world as the last chunk left it."""
-        self._segment, self._number, self._bytes, self._has_assumed = at_us, 0, 0, False
-        self._objects.clear()
-        self._places = ClusterPlaces()
-        lines.append(encode(header))
-        for (resource, namespace, name), text in self._written.items():
-            lines.append(encode(WorldChange(name_of(resource), namespace, name, orjson.loads(text))))
-
-    def _put(self, key: _WorldKey, source: Object | None, lines: list[bytes]) -> None:
+    def _put(self, key: _WorldKey, source: Object | None) -> None:
         """Add the difference between the last version of an object and this one."""
         resource, namespace, name = key
         obj, known = project(resource, source) if source is not None else None, self._written.get(key)
-        text = orjson.dumps(obj) if obj is not None else None
-        if text == known:
+        before = orjson.loads(known) if isinstance(known, bytes) else known
+        if obj is None:
+            if before is not None:
+                del self._written[key]
+                self._lines.append(encode(WorldChange(name_of(resource), namespace, name)))
             return
-        whole, patch = _difference(orjson.loads(known) if known is not None else None, obj, text)
-        lines.append(encode(WorldChange(name_of(resource), namespace, name, whole, patch)))
-        if text is None:
-            del self._written[key]
-        else:
-            self._written[key] = text
+        self._written[key] = obj if resource == FEDERATED_CLUSTERS else orjson.dumps(obj)
+        entry = WorldChange(name_of(resource), namespace, name)
+        if before is not None and not (patch := create_merge_patch(before, obj)):
+            return
+        entry.whole, entry.patch = (obj, None) if before is None else (None, patch)
+        self._lines.append(_encode_difference(entry, before, obj))
 
-    def _add_decision(self, pending: _Pending, lines: list[bytes]) -> None:
-        entry, attempt = pending.entry, pending.attempt
-        if (changed := self._assumed_change(pending)) is not None:
-            lines.append(encode(changed))
+    def _add_decision(self, entry: Decided, attempt: SchedulingAttempt, current: Placements) -> None:
         obj, known = project_federated(attempt.federated, attempt.federated_type), self._objects.get(entry.key)
-        before, placed = orjson.loads(known) if known is not None else (None, {})
-        current = dict(pending.current)
-        text = orjson.dumps(obj)
-        entry.whole, entry.patch = _difference(before, obj, text)
-        entry.current = None if list(placed.items()) == list(current.items()) else current
+        before, placed = (None, _NOWHERE) if known is None else (orjson.loads(known[0]), known[1])
+        entry.whole, entry.patch = (obj, None) if before is None else (None, create_merge_patch(before, obj))
+        entry.current = None if current == placed and _is_sorted(current) else dict(current)
         if known is None and len(self._objects) >= self._options.objects_max:
             self._objects.clear()
-        self._objects[entry.key] = orjson.dumps((orjson.Fragment(text), placed_by(entry.result, current)))
+        self._objects[entry.key] = orjson.dumps(obj), entry.result.placements or current
         to_difference(entry, current, self._places)
-        lines.append(encode(entry))
+        self._lines.append(_encode_difference(entry, before, obj))
+        self._times_us.append(entry.at_us)
 
-    def _assumed_change(self, pending: _Pending) -> AssumedChange | None:
-        """Return the change since the decision before; all assumed replicas if that is not in the segment."""
-        is_whole, changes = pending.changes is None or not self._has_assumed, pending.changes or []
-        self._has_assumed = True
-        if is_whole:
+    def _add_assumed(self, assumed: Assumed) -> None:
+        """Add the change since the decision before; all assumed replicas if that is not in the segment."""
+        before, self._noted = self._noted, assumed
+        is_whole, self._has_assumed = not self._has_assumed, True
+        changes = None if is_whole else _changes(before, assumed)
+        if changes is None:
+            is_whole = True
             changes = [
-                (request, [(name, count)])
-                for name, counts in pending.assumed.items()
-                for request, count in counts.items()
+                (request, [(name, count)]) for name, counts in assumed.items() for request, count in counts.items()
             ]
         elif not changes:
-            return None
-        by_request: dict[Request, dict[str, int]] = {}
-        for request, counts in changes:
-            sums = by_request.setdefault(request, {})
-            for name, difference in counts:
-                sums[name] = sums.get(name, 0) + difference
-        grouped = [
-            (request, self._places.grouped({name: count for name, count in sums.items() if count}))
-            for request, sums in by_request.items()
-        ]
-        return AssumedChange(grouped, self._places.untold(), is_whole)
+            return
+        grouped = [(request, self._places.grouped(counts)) for request, counts in _by_request(changes).items()]
+        self._lines.append(encode(AssumedChange(grouped, self._places.untold(), is_whole)))
 
 
-def _difference(before: Object | None, after: Object | None, text: bytes | None) -> tuple[Object | None, Object | None]:
-    """Return the object as a whole, or as a patch of the version before it; a patch cannot set null."""
-    if before is None or after is None:
-        return after, None
-    patch = create_merge_patch(before, after)
-    if b"null" in (text or b"") and apply_merge_patch(before, patch) != after:
-        return after, None
-    return None, patch
+def _changes(before: Assumed, after: Assumed) -> list[tuple[Request, Changes]] | None:
+    """Return the changes from one version of the assumed replicas to another, None if they are not known."""
+    if after is before:
+        return []
+    if isinstance(before, AssumedReplicas) and isinstance(after, AssumedReplicas):
+        return after.displaced.between(before.version, after.version) if after.displaced is before.displaced else None
+    return None
+
+
+def _by_request(changes: list[tuple[Request, Changes]]) -> dict[Request, dict[str, int]]:
+    """Return the sum of the changes in each cluster."""
+    found: dict[Request, dict[str, int]] = {}
+    for request, counts in changes:
+        if request not in found and len(only := dict(counts)) == len(counts):
+            found[request] = only  # what a decision adds: hundreds of clusters, none of them twice
+            continue
+        sums = found.setdefault(request, {})
+        for name, difference in counts:
+            if left := sums.get(name, 0) + difference:
+                sums[name] = left
+            else:
+                sums.pop(name, None)
+    return found
+
+
+def _is_sorted(placements: Placements) -> bool:
+    """Return whether the clusters are in the order in which an object stores them."""
+    names = list(placements)
+    return names == sorted(names)
+
+
+def _encode_difference(entry: WorldChange | Decided, before: Object | None, after: Object) -> bytes:
+    """Return the line of an entry that has a patch, or the whole object if that has a null, which no patch can set."""
+    line = encode(entry)
+    if before is None or b"null" not in line or apply_merge_patch(before, entry.patch) == after:
+        return line
+    entry.whole, entry.patch = after, None
+    return encode(entry)
 
 
 def _to_use(headroom: Headroom) -> QuotaUse:
