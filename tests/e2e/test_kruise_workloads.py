@@ -19,12 +19,15 @@ COUNTED = (
 )
 
 
-def _policy(kind: str, name: str, mode: str, *selectors: dict[str, str]) -> dict[str, Any]:
+EQUALLY = [{"cluster": f"member-{number}", "preferences": {"weight": 1}} for number in (1, 2, 3)]
+
+
+def _policy(kind: str, name: str, mode: str, *selectors: dict[str, str], **spec: Any) -> dict[str, Any]:
     return {
         "apiVersion": "core.kubeadmiral.io/v1alpha1",
         "kind": kind,
         "metadata": {"name": name},
-        "spec": {"schedulingMode": mode, "resourceSelectors": list(selectors)},
+        "spec": {"schedulingMode": mode, "resourceSelectors": list(selectors), **spec},
     }
 
 
@@ -60,7 +63,7 @@ def test_a_clone_set_is_used_like_a_deployment(shared_federation: Federation) ->
 
     api = fed.api(namespace)
     kind = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet"}
-    api.create("propagationpolicies", _policy("PropagationPolicy", "web", "Divide", kind))
+    api.create("propagationpolicies", _policy("PropagationPolicy", "web", "Divide", kind, placement=EQUALLY))
     fed.kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(_clone_set()))
     becomes(1)
     header = kubectl("get", "cloneset").splitlines()[0].split()

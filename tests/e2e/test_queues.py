@@ -29,6 +29,7 @@ def namespace(shared_federation: Federation) -> Iterator[str]:
 def test_commands_say_where_a_job_waits_and_for_what(shared_federation: Federation, namespace: str) -> None:
     fed, host = shared_federation, str(shared_federation.kubectl.kubeconfig)
     policy, queue = job_policy(), a_queue("team", NAME)
+    policy["metadata"]["labels"] = {"division": "anyhow"}
     jobs = [a_job("first", pods=2, cpu="1"), a_job("second", pods=1, cpu="1"), a_job("huge", pods=3, cpu="1")]
     for job in jobs:
         job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "team"}

@@ -134,7 +134,7 @@ def test_a_namespace_is_imported_with_what_its_workloads_need_and_can_be_moved(f
     assert pods_of(fed, "member-2", "whole") == before
     assert fed.kubectl.json("get", "namespace", "whole")["metadata"]["labels"]["team"] == "shop"
 
-    patch = '{"spec":{"schedulingMode":"Divide","placement":null}}'
+    patch = '{"metadata":{"labels":{"division":"anyhow"}},"spec":{"schedulingMode":"Divide","placement":null}}'
     fed.kubectl("patch", "pp", "import-member-2", "-n", "whole", "--type=merge", "-p", patch)
     run(fed, "migrate", "deployment/web", "-n", "whole", "--to", "member-3")
     eventually(lambda: len(pods_of(fed, "member-3", "whole")), lambda count: count == 2)

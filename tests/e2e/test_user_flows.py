@@ -81,13 +81,13 @@ def user(fed: Federation) -> Iterator[User]:
 
 
 def a_policy(name: str = "spread", mode: str = "Divide", **spec: Any) -> dict[str, Any]:
-    """A policy for everything in its namespace."""
+    """A policy for everything in its namespace; without `placement`, any division over any clusters will do."""
     kinds = [("apps/v1", "Deployment"), ("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "Service")]
     selectors = [{"apiVersion": version, "kind": kind} for version, kind in kinds]
     return {
         "apiVersion": "core.kubeadmiral.io/v1alpha1",
         "kind": "PropagationPolicy",
-        "metadata": {"name": name},
+        "metadata": {"name": name} if "placement" in spec else {"name": name, "labels": {"division": "anyhow"}},
         "spec": {"schedulingMode": mode, "resourceSelectors": selectors, **spec},
     }
 

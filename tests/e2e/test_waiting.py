@@ -86,7 +86,7 @@ def a_definition() -> dict[str, Any]:
 
 def a_policy(kind: str, **spec: Any) -> dict[str, Any]:
     metadata = {"name": "waiting"}
-    placement = [{"cluster": member} for member in MEMBERS]
+    placement = [{"cluster": member, "preferences": {"weight": 1}} for member in MEMBERS]
     spec = {"schedulingMode": "Divide", "placement": placement, **spec}
     return {"apiVersion": "core.kubeadmiral.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
 
