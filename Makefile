@@ -90,10 +90,10 @@ docs: env ## Build the documentation site into site/ and check its links
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo site/index.html
 
-release: env ## Check, and build wheel, sdist, charts, notes and checksums in dist/VERSION (VERSION=1.0.0; CHECKS=0: without `make check`; TAG=1: commit and tag)
+release: env ## Check, and build wheel, sdist, charts, image, notes and checksums in dist/VERSION (VERSION=1.0.0; CHECKS=0: without `make check`; TAG=1: commit, tag and sign)
 	@test -n "$(VERSION)" || { echo "error: give a version, for example make release VERSION=1.0.0" >&2; exit 1; }
 	$(if $(filter 0,$(CHECKS)),,$(MAKE) check)
-	@$(BIN)/python tools/release.py $(VERSION) $(if $(TAG),--tag)
+	@$(BIN)/python -m tools.release $(VERSION) $(if $(TAG),--tag)
 
 bench: env ## Run the benchmarks and print goals, results and ratios, in at most ten minutes (TURNS=3, FULL=1)
 	$(BIN)/python benchmarks/table.py $(if $(TURNS),--turns $(TURNS)) $(if $(FULL),--full)

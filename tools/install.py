@@ -74,10 +74,11 @@ def install(extras: Sequence[str], wheel: str, target: str) -> int:
     options = ["--target", target] if target else []
     wanted = {"fedctl", *extras}
     if wheel:
-        return install_packages(wanted, *options) or run(command(*options, str(Path(wheel).resolve())))
+        # First ours: pip keeps the scripts of the first installation into a folder.
+        return run(command(*options, str(Path(wheel).resolve()))) or install_packages(wanted, *options)
     if not target:
         return install_packages(wanted | {"build"}) or run(command("--no-build-isolation", "--editable", "."))
-    # The folder gets nothing that only the build needs. pip keeps the scripts of the first installation: ours.
+    # The folder gets nothing that only the build needs.
     code = install_packages({"build"}) or run(command(*options, "--no-build-isolation", "."))
     return code or install_packages(wanted, *options)
 

@@ -20,6 +20,8 @@ _STARTED = (
 )
 _PLUGINS = "federation_plugins"
 """The start imports them through their entry points."""
+_INSTALLED = "/opt/federation"
+"""Where the tree will be: bytecode names its source, and the folder of a build is not that."""
 _UNCHECKED = py_compile.PycInvalidationMode.UNCHECKED_HASH
 
 
@@ -38,9 +40,11 @@ def strip_libraries(root: Path) -> None:
         subprocess.run(["strip", "--strip-unneeded", *libraries], check=True)  # noqa: S603, S607  # files of this tree
 
 
-def keep_bytecode_only(package: Path) -> None:
+def keep_bytecode_only(root: Path, name: str) -> None:
     """Replace the sources of a package by bytecode without docstrings."""
-    if not compileall.compile_dir(package, quiet=1, legacy=True, optimize=2, invalidation_mode=_UNCHECKED):
+    package = root / name
+    moved = {"stripdir": str(root), "prependdir": _INSTALLED}
+    if not compileall.compile_dir(package, quiet=1, legacy=True, optimize=2, invalidation_mode=_UNCHECKED, **moved):
         raise SystemExit(f"{package} cannot be compiled")
     for source in package.rglob("*.py"):
         source.unlink()
@@ -48,7 +52,8 @@ def keep_bytecode_only(package: Path) -> None:
 
 def compile_started(root: Path, modules: str = _STARTED) -> None:
     """Compile the modules that a start imports."""
-    compileall.compile_dir(root / _PLUGINS, quiet=1, invalidation_mode=_UNCHECKED)
+    moved = {"stripdir": str(root), "prependdir": _INSTALLED}
+    compileall.compile_dir(root / _PLUGINS, quiet=1, invalidation_mode=_UNCHECKED, **moved)
     code = f"import sys, {modules}; print(*[getattr(m, '__file__', None) for m in sys.modules.values()], sep='\\n')"
     environment = {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-c", code]
@@ -56,14 +61,15 @@ def compile_started(root: Path, modules: str = _STARTED) -> None:
     done = subprocess.run(command, cwd=root, env=environment, check=True, capture_output=True, text=True)  # noqa: S603
     for line in done.stdout.splitlines():
         if line.endswith(".py") and Path(line).is_relative_to(root):
-            py_compile.compile(line, doraise=True, invalidation_mode=_UNCHECKED)
+            source = f"{_INSTALLED}/{Path(line).relative_to(root).as_posix()}"
+            py_compile.compile(line, dfile=source, doraise=True, invalidation_mode=_UNCHECKED)
 
 
 def main(root: Path) -> None:
     """Make the tree smaller and print its size."""
     remove_unneeded(root)
     strip_libraries(root)
-    keep_bytecode_only(root / _CLIENT)
+    keep_bytecode_only(root, _CLIENT)
     compile_started(root)
     size = sum(path.lstat().st_size for path in root.rglob("*") if not path.is_dir())
     sys.stdout.write(f"{root}: {size / 1e6:.0f} MB\n")

@@ -2,7 +2,8 @@
 
 Every problem is a one-line ConfigurationError with file, field and remedy. This is the only module that imports
 `kubernetes`, and only for users whose credentials come from a program or an identity provider: that package costs a
-second and 60 MB. Credential files are read once, here; the session reads token files again, because tokens rotate.
+second and 60 MB of memory, and is installed with the extra `credentials`. Credential files are read once, here; the
+session reads token files again, because tokens rotate.
 """
 
 import base64
@@ -68,8 +69,13 @@ async def fetch_credentials(connection: Connection) -> Credentials:
     plugin = connection.plugin
     if plugin is None:
         return Credentials(connection, None)
-    from kubernetes.aio.config import ConfigException  # noqa: PLC0415  # see the module's docstring
-
+    try:
+        from kubernetes.aio.config import ConfigException  # noqa: PLC0415  # see the module's docstring
+    except ImportError as problem:
+        raise ConfigurationError(
+            f"users[].user.{plugin.kind} of {connection.server} needs a package that is not installed; "
+            "install the extra `credentials` (`pip install 'federation[credentials]'`), or use a token or certificate"
+        ) from problem
     try:
         if plugin.kind == "exec":
             return await _run_exec(connection, plugin)

@@ -33,6 +33,20 @@ async def scheduled(world: World, name: str) -> Any:
     return conditions.find((deployment.get("status") or {}).get("conditions"), names.SCHEDULED) or {}
 
 
+async def test_a_quota_of_either_version_is_in_force_and_is_read_in_both() -> None:
+    beta = FEDERATED_RESOURCE_QUOTAS._replace(version="v1beta1")
+    async with a_world(members=("east",)) as world:
+        await world.create(beta, a_quota(cpu="1") | {"apiVersion": beta.api_version})
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        await world.create(DEPLOYMENTS, a_web("web", 2))
+        await world.until_replicas("web", {"east": 2})
+        await world.settle()
+        for version in (beta, FEDERATED_RESOURCE_QUOTAS):
+            quota = await world.user.get(version, "team", "default")
+            assert quota["apiVersion"] == version.api_version
+            assert quota["status"]["overallUsed"] == {"cpu": "1"}
+
+
 async def test_workloads_share_a_quota_over_all_clusters() -> None:
     async with a_world(members=("east", "west")) as world:
         await world.create(FEDERATED_RESOURCE_QUOTAS, a_quota(cpu="3"))

@@ -1,10 +1,12 @@
 """The Dockerfile, the unit of systemd and the tool that makes the image small agree with what they package."""
 
+import marshal
 import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import orjson
@@ -97,13 +99,20 @@ def test_a_package_works_without_its_sources(tmp_path: Path) -> None:
     (package / "aio" / "client.pyi").write_text("")
     (tmp_path / "library" / "tests").mkdir(parents=True)
     slim.remove_unneeded(tmp_path)
-    slim.keep_bytecode_only(package)
+    slim.keep_bytecode_only(tmp_path, "kubernetes")
     assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"__init__.pyc"}
     assert not (tmp_path / "library" / "tests").exists()
     code = "import kubernetes; print(kubernetes.aio.ANSWER, kubernetes.aio.__doc__)"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "42 None\n"
+    assert sources_of(tmp_path / "kubernetes/aio/__init__.pyc") == "/opt/federation/kubernetes/aio/__init__.py"
+
+
+def sources_of(bytecode: Path) -> str:
+    """Return the source that bytecode names: tracebacks show it, and the folder of a build must not be in an image."""
+    code: CodeType = marshal.loads(bytecode.read_bytes()[16:])  # compiled by this test
+    return code.co_filename
 
 
 def test_the_modules_of_the_tree_are_compiled_and_not_those_of_the_current_folder(tmp_path: Path) -> None:
@@ -113,6 +122,11 @@ def test_the_modules_of_the_tree_are_compiled_and_not_those_of_the_current_folde
     slim.compile_started(tmp_path, "federation.cli")
     compiled = {path.name.partition(".")[0] for path in tmp_path.rglob("*.pyc")}
     assert compiled == {"__init__", "cli", "one"}
+    sources = {sources_of(path) for path in tmp_path.rglob("*.pyc")}
+    assert {Path(source).parent.as_posix() for source in sources} == {
+        "/opt/federation/federation",
+        "/opt/federation/federation_plugins",
+    }
 
 
 def settings_of_unit() -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """`make release`: versions, the change log, and archives that are the same for the same files."""
 
 import hashlib
+import shutil
 import subprocess
 import tarfile
 from pathlib import Path
@@ -13,13 +14,16 @@ from tools.release import (
     check_unchanged,
     checksums,
     pack_chart,
+    sign,
+    signing_key,
     split_changelog,
     to_python,
     version_key,
     with_version,
 )
 
-LOG = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- all\n\n## [0.1.0] - 2026-01-01\n\n- old\n"
+SHORT = "### In short\n\n- much\n\n### Upgrade notes\n\n- nothing to do\n\n"
+LOG = f"# Changelog\n\n## [Unreleased]\n\n{SHORT}### Added\n\n- all\n\n## [0.1.0] - 2026-01-01\n\n- old\n"
 
 
 def test_versions_are_ordered_and_release_candidates_come_first() -> None:
@@ -50,13 +54,58 @@ def test_each_file_that_names_the_version_gets_it(name: str, expected: str) -> N
 
 
 def test_the_unreleased_changes_become_those_of_the_version() -> None:
-    text, notes = split_changelog(LOG, "1.0.0", "2026-02-03")
-    assert notes == "### Added\n\n- all"
-    assert "## [Unreleased]\n\n## [1.0.0] - 2026-02-03\n\n### Added" in text
-    assert text.endswith("- old\n")
-    for wrong, says in ((text, "nothing below"), (LOG.replace("0.1.0", "1.0.0"), "already"), ("", "nothing below")):
-        with pytest.raises(ReleaseError, match=says):
-            split_changelog(wrong, "1.0.0", "2026-02-03")
+    text, notes, changes = split_changelog(LOG, "1.0.0", "2026-02-03")
+    assert notes == SHORT.strip()
+    assert changes == "# Changes of 1.0.0\n\n### Added\n\n- all\n"
+    assert (
+        "## [Unreleased]\n\n### In short\n\n### Upgrade notes\n\n## [1.0.0] - 2026-02-03\n\n### In short\n\n- much"
+        in text
+    )
+    assert "docs/changes/1.0.0.md" in text
+    assert "- all" not in text, "a version is one screen; all of its changes are a page"
+    assert text.endswith("\n\n## [0.1.0] - 2026-01-01\n\n- old\n")
+
+
+@pytest.mark.parametrize(
+    ("log", "says"),
+    [
+        ("", "nothing below"),
+        (LOG.replace("- nothing to do\n", ""), "Upgrade notes"),
+        (LOG.replace("- much\n", "- much\n" * 50), "more than one screen"),
+        (LOG.replace("0.1.0", "1.0.0"), "already"),
+    ],
+    ids=["empty", "no upgrade notes", "long", "twice"],
+)
+def test_a_change_log_that_says_too_little_or_too_much_is_refused(log: str, says: str) -> None:
+    with pytest.raises(ReleaseError, match=says):
+        split_changelog(log, "1.0.0", "2026-02-03")
+
+
+def test_the_change_log_can_be_released() -> None:
+    _, notes, changes = split_changelog((ROOT / "CHANGELOG.md").read_text(), "9999.0.0", "2026-02-03")
+    assert notes.startswith("### In short")
+    assert "### Added" in changes
+
+
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs ssh-keygen")
+def test_a_release_is_signed_with_the_key_of_git_or_refused(tmp_path: Path) -> None:
+    def run(*words: str, text: str = "") -> str:
+        done = subprocess.run(words, cwd=tmp_path, input=text, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    run("git", "init", "--quiet")
+    run("git", "config", "user.signingkey", "")
+    with pytest.raises(ReleaseError, match=r"user\.signingkey"):
+        signing_key(tmp_path)
+    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "key")
+    run("git", "config", "user.signingkey", str(tmp_path / "key"))
+    run("git", "config", "gpg.format", "ssh")
+    sums = tmp_path / "SHA256SUMS"
+    sums.write_text("00  a\n")
+    signature = sign(sums, *signing_key(tmp_path))
+    (tmp_path / "signers").write_text(f"releases {(tmp_path / 'key.pub').read_text()}")
+    verify = ("ssh-keygen", "-Y", "verify", "-f", "signers", "-I", "releases", "-n", "file", "-s", signature.name)
+    assert "Good" in run(*verify, text=sums.read_text())
 
 
 def test_what_was_edited_or_committed_during_the_build_is_not_released(tmp_path: Path) -> None:

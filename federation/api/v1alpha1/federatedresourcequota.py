@@ -64,6 +64,7 @@ class FederatedResourceQuota(Kind):
         FEDERATED_RESOURCE_QUOTAS,
         "frq",
         has_status=True,
+        also_served=("v1beta1",),
         columns=(Column("Overall", ".status.overall"), Column("Used", ".status.overallUsed"), AGE),
     )
 
