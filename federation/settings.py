@@ -283,7 +283,7 @@ class Settings:
 
     @property
     def encryption(self) -> EncryptionOptions:
-        """Which stored values are encrypted, and the source of the keys."""
+        """The choice of stored values that are encrypted, and the source of the keys."""
         return EncryptionOptions(
             Path(self.encryption_key_file).expanduser() if self.encryption_key_file else None,
             self.encryption_key_command,

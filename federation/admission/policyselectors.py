@@ -49,7 +49,7 @@ ListObjects = Callable[[Resource, str], Awaitable[Sequence[Object]]]
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What exists on the host, as far as the requester may know of it."""
+    """The objects of the host, as far as the requester may know of them."""
 
     clusters: Mapping[str, Mapping[str, str]]
     kinds: frozenset[tuple[str, str]]

@@ -30,7 +30,7 @@ TUNNEL_PATH = "/agents/v1/tunnel"
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What an agent needs to register."""
+    """The data with which an agent registers."""
 
     server: str
     """The host's address, or those of its processes with commas between them."""

@@ -70,4 +70,4 @@ FEDERATED_CONFIG_MAPS = FEDERATED_KINDS["FederatedConfigMap"].resource
 FEDERATED_NAMESPACES = FEDERATED_KINDS["FederatedNamespace"].resource
 FEDERATED_SECRETS = FEDERATED_KINDS["FederatedSecret"].resource
 SCALED_KINDS = ("FederatedDeployment", "FederatedReplicaSet")
-"""What a ReplicaSchedulingPreference can divide."""
+"""The kinds that a ReplicaSchedulingPreference can divide."""

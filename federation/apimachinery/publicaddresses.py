@@ -1,4 +1,4 @@
-"""Which addresses a request may reach whose URL a user of a namespace chose. Pure.
+"""The addresses that a request may reach when a user of a namespace chose its URL. Pure.
 
 Allowed are global unicast addresses and the networks that the administrator lists. An address of IPv6 that carries one
 of IPv4 (mapped, NAT64, 6to4) is judged by that, because the network sends the packet there.

@@ -48,7 +48,7 @@ class Stretch:
 
     __slots__ = ("_began_s", "_now_s", "_outer_s")
     _inner_s: ClassVar[float] = 0.0
-    """What was measured inside the present stretch."""
+    """The time measured inside the present stretch."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s

@@ -135,7 +135,7 @@ def adopt_command(
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What both commands take: the namespace, whether to write, whether pods may restart, and how long to wait.
+    """The options of both commands: the namespace, whether to write, whether pods may restart, and how long to wait.
 
     `previous_host` is the kubeconfig of the control plane that delivered the objects, "gone" if it no longer exists.
     """

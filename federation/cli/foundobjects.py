@@ -38,7 +38,7 @@ class Found(NamedTuple):
 
 
 class NamespaceContent(NamedTuple):
-    """What a namespace of a member has: its own object, what can be imported, and the others with the reason."""
+    """The content of a member's namespace: its own object, what can be imported, and the others with the reason."""
 
     namespace: Object
     found: list[Found]

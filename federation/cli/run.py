@@ -47,7 +47,7 @@ _PROCESSES_MAX = 100
 _JOINS_MAX = 8
 """Members that join at the same time: light ones share one core, and each step of a join has a deadline."""
 _PODS_PER_NODE = 5000
-"""What a node of a member takes: people try out large workloads."""
+"""The capacity of a member's node: people try out large workloads."""
 _log = structlog.get_logger(__name__)
 
 

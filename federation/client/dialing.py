@@ -49,7 +49,7 @@ class Dialer:
 
     @property
     def target_prefix(self) -> str:
-        """What comes before the path of a request: a proxy needs the whole address, unless TLS hides the request."""
+        """The text before the path of a request: a proxy needs the whole address, unless TLS hides the request."""
         base = self._server.raw_path.rstrip("/")
         return f"http://{self._host}{base}" if self._is_seen_by_proxy else base
 

@@ -28,7 +28,7 @@ class WireBroken(FederationError):
 
 
 class Head(NamedTuple):
-    """What is read of a response's head."""
+    """The parts of a response's head that are read."""
 
     status: int
     length: int | None

@@ -32,7 +32,7 @@ class Surroundings:
 
     host: Host
     policy_usage: PolicyUsage
-    """Which policies apply to which objects."""
+    """The policies that apply to each object."""
     collectors: Collectors
     """The capacity of members, node by node."""
     journal: Journal

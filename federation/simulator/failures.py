@@ -16,7 +16,7 @@ PERIOD_S_MAX = 86_400.0
 
 
 class Verb(StrEnum):
-    """What to do with a member."""
+    """An action on a member."""
 
     START = "start"
     STOP = "stop"
@@ -28,7 +28,7 @@ class Verb(StrEnum):
 
 
 class MemberState(StrEnum):
-    """What is simulated in a member."""
+    """A failure simulated in a member."""
 
     RUNNING = "Running"
     STOPPED = "Stopped"

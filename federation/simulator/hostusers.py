@@ -1,4 +1,4 @@
-"""What a simulated member lets users of the host do: everything its administrator would allow them for a trial.
+"""The rights of the host's users in a simulated member: everything its administrator would allow them for a trial.
 
 The same objects as in examples/member-proxy, which an administrator of a real member applies.
 """

@@ -74,7 +74,7 @@ class LightMember:
 
 
 class _Seed(NamedTuple):
-    """What light members copy: the objects of each new cluster, and a pod."""
+    """The originals that light members copy: the objects of each new cluster, and a pod."""
 
     entries: list[Entry]
     pod: Object

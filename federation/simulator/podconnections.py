@@ -32,7 +32,7 @@ _PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 
 
 class _PodConnector:
-    """What both subresources share: the pod and the container that a request names."""
+    """The part that both subresources share: the pod and the container that a request names."""
 
     is_namespaced = True
 

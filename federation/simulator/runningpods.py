@@ -21,7 +21,7 @@ from federation.simulator.options import NodeShape
 NAME = "running"
 """The prefix of the pods' names."""
 REQUEST = {"cpu": "100m", "memory": "128Mi"}
-"""What each pod requests."""
+"""The requests of each pod."""
 
 
 async def create_model(client: Client) -> Object:

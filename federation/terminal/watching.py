@@ -51,7 +51,7 @@ async def print_listing(client: Client, listing: Listing, output: str, *, is_wat
 
 
 class _Watcher:
-    """What has been printed, so that an event without a visible change prints nothing.
+    """The lines printed so far, so that an event without a visible change prints nothing.
 
     Rows are compared as they were at the start: an age alone is no change.
     """

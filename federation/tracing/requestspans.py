@@ -19,7 +19,7 @@ _HEADERS = (b"traceparent", b"tracestate")
 
 
 class _Response:
-    """What the app answered; the first part of the body is enough for objects."""
+    """The app's answer; the first part of the body is enough for objects."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self.status = 0

@@ -60,7 +60,7 @@ _SLICE = 500
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which objects: each "" means all. `name` is a part of the name; `state` is a stage, a kind of attention, or
+    """A choice of objects: each "" means all. `name` is a part of the name; `state` is a stage, a kind of attention, or
     "attention" for every object that needs some. `hold` is the name of a PlacementHold that the object waits for,
     `cause` the key of a cause.
     """

@@ -62,7 +62,10 @@ SORTS: dict[str, Callable[[Row], Any]] = {
     "ready": lambda row: (row.summary.wanted or 0) - min(row.summary.ready or 0, row.summary.wanted or 0),
     "clusters": lambda row: len(row.summary.clusters),
 }
-"""What a list can be sorted by; a `-` before the name turns it around. Rows that are equal keep their usual order."""
+"""The columns by which a list can be sorted; a `-` before the name turns the order around.
+
+Rows that are equal keep their usual order.
+"""
 
 
 def page_of(rows: Iterable[Row], sort: str, limit: int, token: str) -> tuple[list[Row], str]:

@@ -1,4 +1,4 @@
-"""What all our kinds are built from: models whose fields, defaults and docstrings are the CRD schema.
+"""The base of all our kinds: models whose fields, defaults and docstrings are the CRD schema.
 
 The models exist to generate CRD manifests (`structural.py`, `definitions.py`, `tools/generate_crds.py`) and to give
 documentation and tests one typed reading of each kind. Controllers work on plain mappings and never import them.

@@ -25,7 +25,7 @@ class FrozenChange(StrEnum):
 
 
 class ChangeFreezeSpec(Model):
-    """What is frozen, where and when."""
+    """The frozen changes, their places and times."""
 
     cluster_selector: LabelSelector | None = None
     """The labels of the clusters; absent or empty selects all clusters."""

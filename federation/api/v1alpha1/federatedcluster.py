@@ -30,7 +30,7 @@ class Taint(Model):
 
 
 class SyncMode(StrEnum):
-    """Which side opens the connection between host and member."""
+    """The side that opens the connection between host and member."""
 
     PUSH = "Push"
     PULL = "Pull"

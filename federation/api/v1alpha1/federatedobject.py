@@ -82,7 +82,7 @@ class FinishedRun(Model):
     """The evidence that the object ran to completion in a cluster. An extension of this project."""
 
     run: str
-    """What tells this run from another one of the same name."""
+    """The mark that tells this run from another one of the same name."""
     status: AnyObject | None = None
     """The last status of the member object, shortened."""
     succeeded: bool
@@ -97,7 +97,7 @@ class StartedRun(Model):
     """The record that an object which runs to completion was in a cluster. An extension of this project."""
 
     run: str
-    """What tells this run from another one of the same name."""
+    """The mark that tells this run from another one of the same name."""
     uid: str
     """The uid of the member object."""
 

@@ -38,23 +38,23 @@ class FederatedResourceQuotaSpec(Model):
 
 
 class ClusterQuotaStatus(Model):
-    """What is used in one cluster."""
+    """The resources used in one cluster."""
 
     cluster_name: str
     """The name of the cluster."""
     used: dict[str, QuantityText] | None = None
-    """What replicas in the cluster request."""
+    """The requests of the replicas in the cluster."""
 
 
 class FederatedResourceQuotaStatus(Model):
-    """What is used."""
+    """The resources used, and the limits in force."""
 
     aggregated_status: list[ClusterQuotaStatus] | None = None
-    """What is used in each cluster."""
+    """The resources used in each cluster."""
     overall: dict[str, QuantityText] | None = None
     """The limits in force."""
     overall_used: dict[str, QuantityText] | None = None
-    """What is used in all clusters together."""
+    """The resources used in all clusters together."""
 
 
 class FederatedResourceQuota(Kind):

@@ -114,7 +114,7 @@ class ReplicasFactor(Model):
     default: NonNegative | None = None
     """The number where the field is missing; without a default, the product is undefined then."""
     less: NonNegative | None = None
-    """What is subtracted from the number."""
+    """The amount subtracted from the number."""
     path: _FieldPath
     """The path of the number."""
     per: _FieldPath | None = None
@@ -122,7 +122,7 @@ class ReplicasFactor(Model):
 
 
 class RequestOverhead(Model):
-    """What is added to an amount: the field, or else the percentage, and at least a fixed amount."""
+    """An addition to an amount: the field, or else the percentage, and at least a fixed amount."""
 
     at_least: Annotated[str | None, Field(max_length=32)] = None
     """The least overhead, as a quantity."""
@@ -147,7 +147,7 @@ class ComponentRequest(Model):
     format: RequestFormat | None = None
     """The format of amounts; absent means Quantity."""
     overhead: RequestOverhead | None = None
-    """What is added to the amount."""
+    """The addition to the amount."""
     paths: _FieldPaths = None
     """Paths of the amount; the first with a value counts."""
     resource: _ResourceName | None = None

@@ -7,7 +7,7 @@ from federation.api.v1alpha1.base import AGE, Column, DateTime, Definition, Kind
 
 
 class HoldApproval(Model):
-    """Who lets the held moves go on, and why."""
+    """The approval that lets the held moves go on: by whom, and why."""
 
     at: DateTime | None = None
     """When it was approved; set by the API server. Moves that were held later are not covered."""
@@ -23,7 +23,7 @@ class PlacementHoldSpec(Model):
     approval: HoldApproval | None = None
     """The approval; nothing moves without it."""
     cause: str
-    """What most of the moves have in common: a policy, a FederatedTypeConfig or a FederatedCluster."""
+    """The common cause of most of the moves: a policy, a FederatedTypeConfig or a FederatedCluster."""
     count: NonNegative
     """The number of objects that wait."""
     objects: list[str] | None = None

@@ -129,7 +129,7 @@ class ReschedulePolicy(Model):
     )
     """How replicas may move."""
     reschedule_when: RescheduleWhen | None = None
-    """What triggers rescheduling."""
+    """The changes that trigger rescheduling."""
 
 
 class UnsatisfiableAction(StrEnum):

@@ -43,7 +43,7 @@ class HTTPCheck(Model):
 
 
 class RolloutGate(Model):
-    """What must hold in the clusters of a wave before the next wave starts. Every given part must hold."""
+    """Conditions in the clusters of a wave that must hold before the next wave starts. Every given part must hold."""
 
     expression: Annotated[str | None, Field(max_length=4096)] = None
     """A CEL expression over the object in the cluster, as `object`, that returns true or false. It must hold in each
@@ -67,7 +67,7 @@ class RolloutWave(Model):
     clusters: Annotated[list[ClusterName] | None, Field(max_length=1000)] = None
     """The names of the clusters of the wave. Absent matches every cluster."""
     gate: RolloutGate = RolloutGate()
-    """What must hold before the next wave starts."""
+    """The conditions that must hold before the next wave starts."""
     name: WaveName
     """The name of the wave, unique in the list."""
     pause: bool = False
@@ -79,7 +79,7 @@ class RolloutWave(Model):
     timeout_seconds: Annotated[int, Field(ge=1, le=604_800, json_schema_extra={"format": "int32"})] = 600
     """How long the gate may take until it holds. After that the rollout has failed."""
     when_empty: WhenEmpty = WhenEmpty.HOLD
-    """What happens if none of its clusters has the workload, and the wave has a gate or a pause."""
+    """The behaviour if none of its clusters has the workload, and the wave has a gate or a pause."""
 
 
 class Rollout(Model):
@@ -103,7 +103,7 @@ class Rollout(Model):
     )
 
     on_failure: OnFailure = OnFailure.PAUSE
-    """What happens when a gate fails, does not hold in time, or the rollout is aborted."""
+    """The behaviour when a gate fails, does not hold in time, or the rollout is aborted."""
     waves: Annotated[
         list[RolloutWave],
         Field(min_length=1, max_length=20, json_schema_extra={"x-kubernetes-list-type": "atomic"}),

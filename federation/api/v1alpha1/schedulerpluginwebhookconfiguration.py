@@ -28,7 +28,7 @@ class WebhookTLSConfig(Model):
 
 
 class WebhookFailurePolicy(StrEnum):
-    """What becomes of a decision when the plugin fails."""
+    """The fate of a decision when the plugin fails."""
 
     FAIL = "Fail"
     IGNORE = "Ignore"

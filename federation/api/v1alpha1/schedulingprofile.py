@@ -21,7 +21,7 @@ class Plugin(Model):
     type: PluginType | None = None
     """The type of the plugin; absent for built-in plugins."""
     weight: NonNegative | None = None
-    """What the plugin's scores are multiplied with, 1 by default. An extension of this project."""
+    """The factor of the plugin's scores, 1 by default. An extension of this project."""
     wait: NonNegative | None = None
     """KubeAdmiral's spelling of weight, which is not used there."""
 
@@ -58,7 +58,7 @@ class PluginConfig(Model):
 
 
 class SchedulingProfileSpec(Model):
-    """Which plugins run, and with what arguments."""
+    """The plugins that run, with their arguments."""
 
     plugin_config: list[PluginConfig] | None = None
     """The arguments of plugins."""

@@ -51,7 +51,7 @@ class Address:
     """A resolved address of a server."""
 
     target: Target
-    """What the Service says."""
+    """The server that the Service names."""
     connection: Connection
     """Where and how to connect; `server` is the start of all URLs."""
 

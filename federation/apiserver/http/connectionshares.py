@@ -51,7 +51,7 @@ class ShareLimits:
     owner: int
     """Known ones of one user."""
     held_bytes: int
-    """What unknown connections may hold of requests that are not complete, together."""
+    """The bytes of incomplete requests that unknown connections may hold together."""
     unsent: UnsentLimits
 
 

@@ -33,9 +33,9 @@ class LoopTimeOptions:
     """The share of an owner."""
 
     free_s: float = 0.01
-    """What a request may compute at a stretch without being counted."""
+    """The time that a request may compute at a stretch without being counted."""
     burst_s: float = 2.0
-    """What an owner may use beyond his share before he has to rest."""
+    """The time that an owner may use beyond his share before he has to rest."""
     percent: int = 20
     """Share of the time of the event loop."""
     waiting_max: int = 16
@@ -180,7 +180,7 @@ class _Payer:
 
 
 class _Page:
-    """What a page used. Its owner is known when the page has read its session."""
+    """The time that a page used. Its owner is known when the page has read its session."""
 
     def __init__(self, loop_time: LoopTime) -> None:
         self._loop_time = loop_time

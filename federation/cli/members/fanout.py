@@ -28,7 +28,7 @@ _NAMES_MAX = 5
 
 @dataclass(slots=True)
 class Answers(Generic[T]):
-    """What members answered, by name in the order of the members; `problems` says why others did not."""
+    """The answers of members, by name in the order of the members; `problems` says why others did not answer."""
 
     values: dict[str, T] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)

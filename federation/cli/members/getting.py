@@ -63,7 +63,7 @@ def get_command(
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What to print of which objects: their names by kind, none for all objects of a kind."""
+    """The objects to print: their names by kind, none for all objects of a kind."""
 
     wanted: Mapping[str, Sequence[str]]
     scope: Scope

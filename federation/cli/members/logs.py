@@ -88,7 +88,7 @@ def logs_command(
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """What to print of each log; `streams_max` limits the logs that are followed at the same time."""
+    """The part of each log to print; `streams_max` limits the logs that are followed at the same time."""
 
     container: str = ""
     is_all_containers: bool = False

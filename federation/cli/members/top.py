@@ -57,7 +57,7 @@ def top_command(
 
 
 class Use(NamedTuple):
-    """What a pod or a node uses, in thousandths of a CPU and of a byte; -1 if it is unknown."""
+    """The use of a pod or a node, in thousandths of a CPU and of a byte; -1 if it is unknown."""
 
     cluster: str
     namespace: str

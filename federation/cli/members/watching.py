@@ -39,7 +39,7 @@ async def watch(members: Sequence[Member], resource: Resource, scope: Scope, nam
 
 
 class _Screen:
-    """What all watchers print to: the first lists together, as one table, then line by line."""
+    """The output that all watchers share: the first lists together, as one table, then line by line."""
 
     def __init__(self, resource: Resource, scope: Scope, output: str) -> None:
         self.is_table = output in ("table", "wide")

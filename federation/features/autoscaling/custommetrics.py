@@ -39,7 +39,7 @@ class CustomMetrics:
         self._namespace = namespace
         self._selector = selector
         self.problems: list[str] = []
-        """What did not answer."""
+        """The source that did not answer."""
 
     async def measure(self, metric: Mapping[str, Any], pods: Mapping[str, Sequence[Sample]]) -> Values | None:
         """Return the values of a metric, None for one of resources. `pods` has the samples of each cluster."""

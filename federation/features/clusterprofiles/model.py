@@ -24,7 +24,7 @@ class ClusterManager(Model):
 
 
 class ClusterProfileSpec(Model):
-    """What the manager declares about the cluster."""
+    """The properties that the manager declares about the cluster."""
 
     cluster_manager: Annotated[ClusterManager, Field(json_schema_extra=_IMMUTABLE)]
     """The manager of the cluster, who alone writes its profile."""

@@ -1,4 +1,4 @@
-"""What the ClusterProfile of a FederatedCluster says. Pure.
+"""The content of a FederatedCluster's ClusterProfile. Pure.
 
 Only what changes rarely is a property: free resources would be written each time that a pod starts.
 """

@@ -27,7 +27,7 @@ class CrossVersionObjectReference(Model):
 
 
 class CronFederatedHPARule(Model):
-    """What happens at the times of one schedule."""
+    """The action at the times of one schedule."""
 
     model_config = ConfigDict(
         json_schema_extra={

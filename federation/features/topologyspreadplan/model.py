@@ -22,7 +22,7 @@ Shards = Annotated[int, Field(ge=1, le=1_000, json_schema_extra={"format": "int3
 
 
 class SpreadMode(StrEnum):
-    """What happens if constraints cannot guarantee the limits, or allow a deadlock."""
+    """The behaviour if constraints cannot guarantee the limits, or allow a deadlock."""
 
     STANDARD = "Standard"
     STRICT = "Strict"
@@ -187,7 +187,7 @@ class TopologySpreadPlanStatus(Model):
     limits: SpreadLimits | None = None
     """The limits for the present number of pods."""
     message: str | None = None
-    """What the zones and nodes do not allow or guarantee, in one line."""
+    """The limits that the zones and nodes do not allow or guarantee, in one line."""
     observed_generation: Int64 | None = None
     """The generation of the spec that the status is about."""
     pods: NonNegative | None = None

@@ -125,7 +125,7 @@ class FederatedRolloutStatus(Model):
     failure: str | None = None
     """Why the rollout stopped or rolled back; absent if it did not."""
     message: str | None = None
-    """What the rollout waits for; absent if for nothing."""
+    """The reason why the rollout waits; absent if it does not."""
     observed_generation: Int64 | None = None
     """The generation of the spec that the status is about."""
     paused_since: DateTime | None = None
@@ -136,8 +136,8 @@ class FederatedRolloutStatus(Model):
     progress: str | None = None
     """The number of clusters with the new template, of those that the rollout changes: 2/5."""
     replaced: list[ReplacedTemplate] | None = None
-    """What the rollout replaces, also in clusters that have left since. Clusters that get the workload before a wave
-    has succeeded, or after a failure, get the earlier template."""
+    """The template that the rollout replaces, also in clusters that have left. Clusters that get the
+    workload before a wave has succeeded, or after a failure, get the earlier template."""
     revision: NonNegative | None = None
     """The number of rollouts of the workload, this one included; 0 before the first."""
     settled: str | None = None

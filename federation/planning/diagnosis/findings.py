@@ -115,7 +115,7 @@ _NEEDED = {
     "clocks": {OF_METRICS},
     "versions": {OF_METRICS, OF_CLUSTERS},
 }
-"""What an area must be read from before it can be said that nothing is wrong there."""
+"""The sources that must have been read before an area can be called free of problems."""
 _FINE = {
     "host": "the API server is ready",
     "store": "no damage, no backlog",

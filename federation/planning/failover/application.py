@@ -1,4 +1,4 @@
-"""What the failover of an application remembers, in annotations of its federated object. Pure.
+"""The memory of an application's failover, kept in annotations of its federated object. Pure.
 
 `rules` are the policy's, which the scheduler writes. The record is written by `features/applicationfailover`, which
 decides which cluster a workload leaves; the scheduler places it elsewhere, and the delivery keeps or removes the old
@@ -85,7 +85,7 @@ class ApplicationRecord(msgspec.Struct, frozen=True, rename="camel", omit_defaul
     evicted: Mapping[str, Eviction] = msgspec.field(default_factory=dict)
     purges: Mapping[str, Purge] = msgspec.field(default_factory=dict)
     state: State | None = None
-    """What new copies get, until one of them was healthy with it."""
+    """The state given to new copies, until one of them was healthy with it."""
 
 
 NO_RECORD = ApplicationRecord()

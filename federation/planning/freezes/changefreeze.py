@@ -1,4 +1,4 @@
-"""Which ChangeFreeze holds a change of an object in a cluster now, and until when. Pure.
+"""Find the ChangeFreeze that holds a change of an object in a cluster now, and its end. Pure.
 
 A freeze is stored, and what it holds is decided again at each look, so a restart inside a window changes nothing. A
 malformed freeze holds everything that it may be about: a mistake in it must not lift it.
@@ -24,7 +24,7 @@ _MALFORMED = (SelectorError, *MALFORMED)
 
 
 class Change(StrEnum):
-    """What a freeze can hold."""
+    """The kinds of change that a freeze can hold."""
 
     EVICTIONS = "Evictions"
     MOVES = "Moves"

@@ -66,7 +66,7 @@ def _number(value: Any, default: int | str, total: int, *, round_up: bool = True
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do now; all empty when there is nothing to do or a pod has to become available first."""
+    """The next actions; all empty when there is nothing to do or a pod has to become available first."""
 
     create_updated: int = 0
     create_old: int = 0

@@ -88,7 +88,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do now; all empty when there is nothing to do or a pod has to become available first."""
+    """The next actions; all empty when there is nothing to do or a pod has to become available first."""
 
     create: tuple[int, ...] = ()
     """Ordinals."""

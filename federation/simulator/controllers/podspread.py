@@ -24,7 +24,7 @@ _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 @dataclass(frozen=True, slots=True)
 class SpreadNode:
-    """What spread constraints read of a node."""
+    """The fields of a node that spread constraints read."""
 
     labels: Mapping[str, str]
     is_selected: bool = True

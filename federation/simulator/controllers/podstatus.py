@@ -1,4 +1,4 @@
-"""What the simulated kubelet reports for a pod, and what annotations say about its containers. Pure.
+"""The status that the simulated kubelet reports for a pod, and the annotations that steer its containers. Pure.
 
 Annotations of a pod make its containers exit after a time, with an exit code, for a number of runs, or never be ready;
 `names.py` defines them. All containers of a pod behave alike.

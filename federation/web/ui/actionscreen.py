@@ -42,7 +42,7 @@ _EDITORS = ("lines", "yaml")
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a write would do. `plan` is None where a plan says nothing, or the user may not make one: `unplanned`."""
+    """The effect of a write. `plan` is None where a plan says nothing, or the user may not make one: `unplanned`."""
 
     change: ObjectChange
     plan: Mapping[str, Any] | None

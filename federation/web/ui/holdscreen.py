@@ -22,7 +22,7 @@ _NOTHING: Mapping[str, Any] = {"items": [], "counts": {}, "metadata": {}, "hidde
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """What waits in a few words, what an approval does, and the words of its button.
+    """The waiting change in a few words, the effect of an approval, and the words of its button.
 
     `is_final` means that nobody can undo it.
     """

@@ -381,5 +381,5 @@ _SOURCES = {
     "csi": _validate_csi,
     "ephemeral": _validate_ephemeral,
 }
-"""What checks a source of a volume; the drivers of other sources are in members, which check them."""
+"""The checks of each source of a volume; the drivers of other sources are in members, which check them."""
 _ORDER = {name: index for index, name in enumerate(_SOURCES)}

@@ -27,7 +27,7 @@ _METADATA = ("name", "namespace", "labels", "annotations", "generation")
 
 
 class Health(StrEnum):
-    """What is known of a copy."""
+    """The known state of a copy."""
 
     HEALTHY = "Healthy"
     UNHEALTHY = "Unhealthy"

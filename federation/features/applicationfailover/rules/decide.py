@@ -1,4 +1,4 @@
-"""Which cluster a workload leaves because it is unhealthy there. Pure.
+"""Choose the cluster that a workload leaves because it is unhealthy there. Pure.
 
 Evidence is in memory and lasts from the first bad report on; it ends when the copy was healthy for a while, and starts
 again when more of it becomes available than ever before. One cluster leaves at a time, and the toleration doubles with
@@ -42,7 +42,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is published about a workload."""
+    """The published facts about a workload."""
 
     reason: str
     message: str

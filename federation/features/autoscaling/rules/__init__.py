@@ -1,1 +1,1 @@
-"""Which autoscalers act on the host (`hpamodes.py`), and the condition of the others (`idleautoscaler.py`). Pure."""
+"""The autoscalers that act on the host (`hpamodes.py`), and the condition of the others (`idleautoscaler.py`). Pure."""

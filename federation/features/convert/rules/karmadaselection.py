@@ -1,4 +1,4 @@
-"""What Karmada's policies select: objects, and clusters by name, label and field. Pure.
+"""The selections of Karmada's policies: objects, and clusters by name, label and field. Pure.
 
 Karmada's conditions of one affinity must all hold. So must ours: names become `placement` or `clusters`, labels become
 `clusterSelector`, and expressions and excluded names become the one term of `clusterAffinity`.

@@ -23,4 +23,4 @@ class Conversion:
     objects: list[dict[str, Any]]
     """The objects to apply, in the order in which they take effect."""
     notes: list[Note]
-    """What the objects do not express."""
+    """The parts of the original that the objects do not express."""

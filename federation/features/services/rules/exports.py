@@ -26,7 +26,7 @@ _SLICES_MAX = 100
 """EndpointSlices of one Service and cluster, which the host stores: 10,000 endpoints as Kubernetes fills them."""
 _MESSAGE_MAX = 1024
 _ENDPOINT_FIELDS = ("addresses", "conditions", "hostname", "zone")
-"""What holds in every cluster. Nodes and pods are known to their own cluster only."""
+"""The facts that hold in every cluster. Nodes and pods are known to their own cluster only."""
 
 
 class Exported(NamedTuple):

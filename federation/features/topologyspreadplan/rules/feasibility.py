@@ -1,4 +1,4 @@
-"""What the number of zones and nodes allows: findings before any pod runs, and the feasible nodes of one pod. Pure."""
+"""The possibilities of the zones and nodes: findings before any pod runs, and the feasible nodes of one pod. Pure."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

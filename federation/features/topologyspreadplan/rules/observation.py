@@ -41,7 +41,7 @@ class ShardSet:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What the caches have of one member: all nodes, the pods and StatefulSets of the plan's namespace."""
+    """The cached objects of one member: all nodes, the pods and StatefulSets of the plan's namespace."""
 
     cluster: str
     nodes: Sequence[Object]

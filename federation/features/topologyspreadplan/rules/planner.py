@@ -52,7 +52,7 @@ class Avoidance(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What the plan says about deadlocks under its constraints."""
+    """The plan's verdict about deadlocks under its constraints."""
 
     FREE = "DeadlockFree"
     DEADLOCK = "DeadlockPossible"

@@ -11,7 +11,7 @@ _NODE_SHARE, _ZONE_SHARE = 3, 2
 
 
 class Mode(StrEnum):
-    """What the planner does about limits that the constraints cannot guarantee."""
+    """The planner's answer to limits that the constraints cannot guarantee."""
 
     STANDARD = "Standard"
     """Report them."""

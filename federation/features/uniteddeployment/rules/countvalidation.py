@@ -14,7 +14,7 @@ from federation.features.uniteddeployment.rules.subsetcounts import (
 
 Subsets = Sequence[Mapping[str, Any]]
 _UNLIMITED = 1_000_000
-"""What a subset without a maximum counts in the sum of the maximums."""
+"""The amount that a subset without a maximum adds to the sum of the maximums."""
 
 
 def validate_counts(total: int | None, subsets: Subsets, field: str, *, is_strict: bool = False) -> Causes:

@@ -47,7 +47,7 @@ class ObservedSubset:
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """What a plan starts from: the stored status, the conditions and the revision of now, and the workloads."""
+    """The input of a plan: the stored status, the present conditions and revision, and the workloads."""
 
     status: Mapping[str, Any]
     conditions: Sequence[Condition]

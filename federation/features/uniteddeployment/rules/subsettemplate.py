@@ -31,7 +31,7 @@ _PREFIX_LENGTH_MAX = 58
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the workload of a subset should be: its revision, replicas and partition."""
+    """The wanted workload of a subset: its revision, replicas and partition."""
 
     revision: str
     replicas: int

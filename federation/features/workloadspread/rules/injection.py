@@ -17,7 +17,7 @@ from federation.features.workloadspread.rules.subsets import name_of
 from federation.planning.corerules import PatchPod
 
 PATCHED_METADATA = frozenset({"labels", "annotations", "finalizers"})
-"""What a patch may change of the metadata of a pod. The rest says which pod it is, and which controller owns it."""
+"""The metadata of a pod that a patch may change. The rest says which pod it is, and which controller owns it."""
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 

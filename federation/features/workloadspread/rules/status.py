@@ -136,7 +136,7 @@ def count_subset(
 
 @dataclass(slots=True)
 class FollowUps:
-    """What counting leaves to do: the events to record and the delays after which a record expires."""
+    """The work that counting leaves: the events to record and the delays after which a record expires."""
 
     now: datetime
     events: list[SpreadEvent] = field(default_factory=list)

@@ -86,10 +86,10 @@ class Action:
     to_edit: Callable[[Subject, Form], Edit]
     """The write; ConfigurationError names the field that is wrong."""
     text: Callable[[Subject], str]
-    """What it does, in a sentence that is right before the plan is known."""
+    """The effect of the action, in a sentence that is right before the plan is known."""
     fields: Callable[[Subject], Sequence[Field]] = _no_fields
     verb: str = "patch"
-    """What the user must be allowed to do with the object."""
+    """The verb that the user must be allowed on the object."""
     is_final: bool = False
     """Nobody can take it back."""
     is_planned: bool = True
