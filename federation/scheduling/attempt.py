@@ -204,7 +204,8 @@ def assess(
         return Skipped(f"it has the annotation {names.NO_SCHEDULING}")
     if (policy := attempt.policy) is None:
         return _without_policy(attempt)
-    if (profile := inputs.profiles.get(policy.profile, policy.strategy)) is None:
+    (queue, waits), quiet = _queue_of(attempt, inputs), NO_CAUSE
+    if (profile := inputs.profiles.get(policy.profile, policy.strategy, is_queued=bool(queue))) is None:
         return _without_profile(attempt, policy.profile)
     federated, ignored = with_allowed_annotations(_annotated(attempt), inputs.annotation_policy)
     template, chosen = federated["spec"]["template"], options or UnitOptions()
@@ -230,7 +231,6 @@ def assess(
     comparison = compare_triggers(before, triggers, policy, is_plugin_back=is_plugin_back)
     if has_finished_everywhere(attempt.federated) and not may_concern_finished(comparison.changed):
         return Deferred(_finished(comparison))
-    (queue, waits), quiet = _queue_of(attempt, inputs), NO_CAUSE
     if waits is not None:
         return waits
     if not (comparison.is_due or is_unschedulable or (queue and not attempt.current())):

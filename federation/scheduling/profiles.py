@@ -8,7 +8,7 @@ profile. Pure; the schedule controller updates it.
 from collections.abc import Mapping
 from typing import Any
 
-from federation.scheduling.framework.profile import DEFAULT_PROFILE, Profile, apply_profile, with_strategy
+from federation.scheduling.framework.profile import DEFAULT_PROFILE, Profile, apply_profile, with_packing, with_strategy
 from federation.scheduling.framework.types import ReplicasStrategy
 from federation.scheduling.policyspec import hash_of
 
@@ -21,12 +21,15 @@ class Profiles:
         self._plugins: dict[str, tuple[str, frozenset[str]]] = {}
         self._plugin_fields: dict[str, frozenset[str]] = {}
         self._hashes: dict[str, str] = {}
-        self._variants: dict[tuple[str, ReplicasStrategy], Profile] = {}
+        self._variants: dict[tuple[str, ReplicasStrategy, bool], Profile] = {}
         self._store("", DEFAULT_PROFILE)
 
-    def get(self, name: str, strategy: ReplicasStrategy) -> Profile | None:
-        """Return the profile for a policy's strategy; None when there is no profile of that name."""
-        return self._variants.get((name, strategy))
+    def get(self, name: str, strategy: ReplicasStrategy, *, is_queued: bool = False) -> Profile | None:
+        """Return the profile for a policy's strategy; None when there is no profile of that name.
+
+        `is_queued` is for objects that have a JobQueue.
+        """
+        return self._variants.get((name, strategy, is_queued))
 
     def hash(self, name: str) -> str:
         """Return the hash of the profile object and its webhooks' configurations.
@@ -58,7 +61,8 @@ class Profiles:
         self._sources.pop(name, None)
         self._plugin_fields.pop(name, None)
         for strategy in ReplicasStrategy:
-            self._variants.pop((name, strategy), None)
+            for is_queued in (False, True):
+                self._variants.pop((name, strategy, is_queued), None)
 
     def put_plugin(self, name: str, decisive_hash: str, fields: frozenset[str] = frozenset()) -> None:
         """Record the hash of a webhook's configuration, "" when it is removed, and the fields it declares."""
@@ -73,7 +77,7 @@ class Profiles:
         return [profile for profile in self._sources if name in self._plugin_names(profile)]
 
     def _plugin_names(self, name: str) -> frozenset[str]:
-        profile = self._variants[name, ReplicasStrategy.SPREAD]
+        profile = self._variants[name, ReplicasStrategy.SPREAD, False]
         every = (profile.filter, profile.score, profile.select, profile.replicas)
         return frozenset(ref.name for refs in every for ref in refs)
 
@@ -86,4 +90,6 @@ class Profiles:
 
     def _store(self, name: str, profile: Profile) -> None:
         for strategy in ReplicasStrategy:
-            self._variants[name, strategy] = with_strategy(profile, is_binpack=strategy is ReplicasStrategy.BINPACK)
+            variant = with_strategy(profile, is_binpack=strategy is ReplicasStrategy.BINPACK)
+            self._variants[name, strategy, False] = variant
+            self._variants[name, strategy, True] = with_packing(variant)

@@ -253,3 +253,14 @@ async def test_jobs_use_the_flavors_that_the_page_describes() -> None:
         await world.until_equal(lambda: placed(world, "gpus"), ["batch"])
         await world.until_equal(lambda: holds(world, "gpus"), {"a100": {"cpu": 24_000, GPU: 12}})
         await world.until_equal(lambda: holds(world, "plain"), {"any": {"cpu": 20_000}})
+
+
+async def test_small_jobs_of_a_queue_share_a_cluster_so_that_another_stays_free_for_a_large_one() -> None:
+    async with a_world(members=("one", "two"), nodes={"one": NODES["medium"], "two": NODES["medium"]}) as world:
+        await with_queues(world)
+        await world.create(JOBS, a_queued_job("first", 2))
+        where = await world.until(lambda: placed(world, "first"))
+        await world.settle()
+        await world.create(JOBS, a_queued_job("second", 2))
+
+        await world.until_equal(lambda: placed(world, "second"), where)

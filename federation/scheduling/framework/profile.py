@@ -101,6 +101,18 @@ def with_strategy(profile: Profile, *, is_binpack: bool) -> Profile:
     return replace(profile, replicas=refs(*dict.fromkeys(names)))
 
 
+def with_packing(profile: Profile) -> Profile:
+    """Return the profile for objects of JobQueues: the fullest cluster with room is preferred instead of the emptiest.
+
+    Small jobs that are spread over all clusters leave no cluster with room for a large one.
+    """
+    spread, packed = "ClusterResourcesLeastAllocated", "ClusterResourcesMostAllocated"
+    if any(ref.name == packed for ref in profile.score) or all(ref.name != spread for ref in profile.score):
+        return profile
+    score = (replace(ref, name=packed) if ref.name == spread else ref for ref in profile.score)
+    return replace(profile, score=tuple(score))
+
+
 def _merge(base: Refs, changes: Mapping[str, Any] | None) -> Refs:
     if not changes:
         return base

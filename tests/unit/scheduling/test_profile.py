@@ -103,6 +103,25 @@ def test_a_broken_or_doubled_installation_is_refused() -> None:
             load_plugins([EntryPoint("a", value, GROUP)])
 
 
+def test_objects_of_queues_prefer_the_fullest_cluster_unless_the_profile_has_removed_the_opposite() -> None:
+    profiles = Profiles()
+    queued = profiles.get("", ReplicasStrategy.SPREAD, is_queued=True)
+    assert queued is not None
+    assert [ref.name for ref in queued.score] == [
+        "TaintToleration",
+        "ClusterResourcesBalancedAllocation",
+        "ClusterResourcesMostAllocated",
+        "ClusterAffinity",
+    ]
+    assert queued is profiles.get("", ReplicasStrategy.SPREAD, is_queued=True)
+    own = {"disabled": [{"name": "*"}], "enabled": [{"name": "ClusterAffinity"}]}
+    profiles.put({"metadata": {"name": "mine"}, "spec": {"plugins": {"score": own}}})
+    mine = profiles.get("mine", ReplicasStrategy.SPREAD, is_queued=True)
+    assert mine is profiles.get("mine", ReplicasStrategy.SPREAD)
+    profiles.remove("mine")
+    assert profiles.get("mine", ReplicasStrategy.SPREAD, is_queued=True) is None
+
+
 def test_an_unchanged_profile_is_the_same_object() -> None:
     profiles = Profiles()
     assert profiles.get("", ReplicasStrategy.SPREAD) is DEFAULT_PROFILE

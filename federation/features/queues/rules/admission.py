@@ -32,6 +32,7 @@ from federation.features.queues.rules.facts import (
     Waits,
 )
 from federation.features.queues.rules.givingway import Candidates, choose_victims
+from federation.features.queues.rules.keeping import Holding, ends_needed, quota_to_keep
 from federation.features.queues.rules.usage import Usage
 
 DEPTH = 1_000
@@ -277,14 +278,15 @@ class _Round:
             self._holders[queue.name] = job.key
             key = f"queue {queue.name}"
             self._reserved[key] = self._reservation(key, job, self._quota_until(queue, option.amounts))
-            self._usage.add(queue.name, option.amounts)
+            kept = quota_to_keep(job, option.amounts, self._holding(cluster)) if cluster else option.amounts
+            self._usage.add(queue.name, kept)
             if cluster:
                 key = f"cluster {cluster}"
                 self._reserved[key] = self._reservation(key, job, self._room_until(cluster, job.needs))
             return
 
     def _choose_cluster(self, job: Job, option: Option) -> str | None:
-        """Return the cluster to keep: the same as before, or the one that has most of it. "" if none has to be kept."""
+        """Return the cluster to keep: the same as before, or that which is free soonest. "" if none has to be kept."""
         if not job.needs:
             return ""
         able = [
@@ -302,7 +304,13 @@ class _Round:
             kept = self._capacity.reserved.get(f"cluster {name}")
             if kept is not None and kept.key == job.key:
                 return name
-        return max(able, key=lambda name: (_part(self._free[name], job.needs), name))
+        return min(
+            able,
+            key=lambda name: (ends_needed(job.needs, self._holding(name)), -_part(self._free[name], job.needs), name),
+        )
+
+    def _holding(self, cluster: str) -> Holding:
+        return Holding(self._capacity.clusters[cluster].total, self._free[cluster], self._in_cluster[cluster])
 
     def _reservation(self, key: str, job: Job, until_s: float) -> Reservation:
         """Return the reservation; its end never moves to a later time while it is for the same job."""

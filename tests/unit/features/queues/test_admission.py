@@ -139,6 +139,28 @@ def test_a_cluster_is_kept_for_a_job_that_has_quota_and_no_room() -> None:
     assert again.reserved["cluster east"].key == "large", "the cluster stays the same"
 
 
+def test_the_cluster_that_the_fewest_jobs_have_to_leave_is_kept() -> None:
+    many = [running(f"small-{at}", 2, cluster="east") for at in range(4)]
+    jobs = [*many, running("one", 10, cluster="west"), a_job("gang", 20)]
+    known = {"q": a_queue(nominal=40)}
+
+    found = admit(known, jobs, Capacity(rooms(east=12, west=10)), NOW)
+
+    assert found.reserved["cluster west"].key == "gang", "east has more room, but waits for the last of four"
+
+
+def test_quota_that_the_kept_cluster_releases_is_not_kept_a_second_time() -> None:
+    known = {"q": a_queue(nominal=40)}
+    jobs = [running("one", 12, cluster="west"), running("two", 18, cluster="east"), a_job("gang", 20)]
+    free = rooms(east=2, west=8)
+
+    assert started([*jobs, a_job("small", 2, created_s=1)], *known.values(), clusters=free) == ["small"]
+    others = [replace(jobs[0], queue="other"), *jobs[1:]]  # what others release does not come back to the queue
+    queues = (*known.values(), a_queue("other", 12))
+    assert started([*others, a_job("small", 3, created_s=1)], *queues, clusters=rooms(east=3, west=8)) == []
+    # 40 - 18 = 22 are left of the queue, the gang needs 20
+
+
 def test_nothing_is_kept_for_a_job_that_would_not_fit_into_an_empty_cluster() -> None:
     """Its pods are too large for the nodes, and only the sums look large enough."""
     jobs = [running("r", 10), a_job("odd", 15, created_s=1), a_job("small", 5, created_s=2)]
