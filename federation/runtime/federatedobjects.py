@@ -221,16 +221,19 @@ class FederatedObjects:
 
     # -- events
 
-    def subscribe(self, handler: Handler, triggers: Triggers | None, *, writer: str = "") -> None:
+    def subscribe(
+        self, handler: Handler, triggers: Triggers | None, *, writer: str = "", is_replayed: bool = True
+    ) -> None:
         """Call the handler for every event that passes the triggers (None: every event), and now for cached objects.
 
-        With a `writer`, which can have one subscription, the events of that writer's own patches are left out.
+        With a `writer`, which can have one subscription, the events of that writer's own patches are left out. Without
+        `is_replayed` the handler is not called for objects that are cached now: reading ten thousand takes 0.1 s.
         """
         subscription = Subscription(handler, triggers)
         if writer:
             self._subscriptions[writer] = subscription
         for informer in self._informers:
-            informer.add_handler(subscription.handle)
+            informer.add_handler(subscription.handle, is_replayed=is_replayed)
 
     def defer(self, key: Key, *, writer: str) -> None:
         """Call the writer's handler when the object becomes due, even without a change that matters to it.

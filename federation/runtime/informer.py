@@ -35,7 +35,7 @@ from federation.runtime.listpages import opened, read_pages
 from federation.runtime.replay import replay
 from federation.runtime.revisionwaiters import RevisionWaiters
 from federation.runtime.serverstate import ServerState
-from federation.runtime.timeslice import in_turns
+from federation.runtime.timeslice import host_list, in_turns
 from federation.runtime.workqueue import Jitter
 
 _log = structlog.get_logger(__name__)
@@ -194,14 +194,14 @@ class Informer:
         """Return once the first complete list is in the cache."""
         await self._synced.wait()
 
-    def add_handler(self, handler: Handler) -> Callable[[], None]:
+    def add_handler(self, handler: Handler, *, is_replayed: bool = True) -> Callable[[], None]:
         """Call the handler for every change from now on, and now for every cached object as an add.
 
         Returns a function that removes it.
         """
         self._handlers.append(handler)
         with replay():
-            for obj in self.cache.scan():
+            for obj in self.cache.scan() if is_replayed else ():
                 self._call(handler, None, obj)
         return lambda: self._handlers.remove(handler) if handler in self._handlers else None
 
@@ -276,6 +276,18 @@ class Informer:
         seen: set[CacheKey] = set()
         self._must_list, epoch = True, self._epoch
         self._admittance.begin_list()
+        with contextlib.nullcontext() if self.cluster else host_list(self._clock):
+            is_complete, revision = await self._take_pages(seen)
+        # A malformed item can be any object of the cache, so nothing is known to be deleted.
+        absent = [key for key in self.cache.keys() if key not in seen] if is_complete else []  # noqa: SIM118  # no mapping
+        self.is_comparing = True
+        for key in absent:
+            self._drop(key, None)
+        self.is_comparing = False
+        self._end_list(revision, epoch)
+
+    async def _take_pages(self, seen: set[CacheKey]) -> tuple[bool, str]:
+        """Store all pages of a list; return whether every item was an object, and the revision of the list."""
         is_complete, revision = True, ""
         async with self._pages() as pages:
             async for page, is_first in pages:
@@ -286,13 +298,7 @@ class Informer:
                 async for part in in_turns(page.items, self._clock, is_limited=bool(self.cluster)):
                     with contextlib.nullcontext() if self.has_synced else replay():
                         is_complete &= self._take_listed(part, seen)
-        # A malformed item can be any object of the cache, so nothing is known to be deleted.
-        absent = [key for key in self.cache.keys() if key not in seen] if is_complete else []  # noqa: SIM118  # no mapping
-        self.is_comparing = True
-        for key in absent:
-            self._drop(key, None)
-        self.is_comparing = False
-        self._end_list(revision, epoch)
+        return is_complete, revision
 
     def _take_listed(self, objects: Sequence[Object], seen: set[CacheKey]) -> bool:
         are_admissible = True

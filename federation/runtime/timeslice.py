@@ -9,9 +9,10 @@ Decision: docs/decisions/0077-lists-of-members-share-time.md
 """
 
 import asyncio
+import contextlib
 import weakref
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
@@ -19,6 +20,8 @@ from federation.apimachinery.resources import Object
 _REPLAY_S = 0.002
 _REPLAY_KEYS_MAX = 64
 _LISTS_S = 0.01
+_LISTS_BESIDE_HOST_S = 0.001
+"""The time of members' lists while one of the host is under way, which new objects wait for."""
 _LISTS_MAX = 64
 _PART = 10
 """Objects of a member's list to apply before the informer asks for time again: about a millisecond."""
@@ -30,6 +33,8 @@ _RELEASED = 16
 _Slices = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, "TimeSlice"]
 _replays: _Slices = weakref.WeakKeyDictionary()
 _lists: _Slices = weakref.WeakKeyDictionary()
+_host_lists: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, int] = weakref.WeakKeyDictionary()
+"""The number of the host's lists that are under way."""
 
 
 def replay_slice(clock: Clock) -> "TimeSlice":
@@ -45,9 +50,23 @@ def list_slice(clock: Clock) -> "TimeSlice":
 
     After a start, the lists of all members arrive at once. Without a common limit every step of a new object, an
     iteration of the loop, would wait for a part of each list. The lists of the host have no limit, because new objects
-    wait for them.
+    wait for them, and beside them the members' lists get a tenth of their time.
     """
     return _lists.setdefault(asyncio.get_running_loop(), TimeSlice(clock, _LISTS_S, _LISTS_MAX))
+
+
+@contextlib.contextmanager
+def host_list(clock: Clock) -> Iterator[None]:
+    """Leave members' lists little time within the block, in which a list of the host is under way."""
+    loop, lists = asyncio.get_running_loop(), list_slice(clock)
+    _host_lists[loop] = _host_lists.get(loop, 0) + 1
+    lists.limit_s = _LISTS_BESIDE_HOST_S
+    try:
+        yield
+    finally:
+        _host_lists[loop] -= 1
+        if not _host_lists[loop]:
+            lists.limit_s = _LISTS_S
 
 
 async def in_turns(objects: Sequence[Object], clock: Clock, *, is_limited: bool) -> AsyncIterator[Sequence[Object]]:
@@ -63,7 +82,8 @@ class TimeSlice:
 
     def __init__(self, clock: Clock, limit_s: float, keys_max: int) -> None:
         self._clock = clock
-        self._limit_s = limit_s
+        self.limit_s = limit_s
+        """Of the next iteration; it may be changed."""
         self._keys_max = keys_max
         self._end_s = 0.0
         self._keys = 0
@@ -75,7 +95,7 @@ class TimeSlice:
         """Return True if the caller may process one more key, or one more part of a list, in this iteration."""
         now_s = self._clock.monotonic()
         if not self._is_open:
-            self._is_open, self._end_s, self._keys = True, now_s + self._limit_s, 0
+            self._is_open, self._end_s, self._keys = True, now_s + self.limit_s, 0
             self._renew_soon()
         elif self._keys >= self._keys_max or now_s >= self._end_s:
             return False

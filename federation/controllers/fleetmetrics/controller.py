@@ -40,8 +40,7 @@ _seconds = Histogram(
     ["stage"],
     buckets=DELIVERY_BUCKETS_S,
 )
-for _stage in Stage:
-    _objects.labels(_stage.value)
+_objects_in = {stage: _objects.labels(stage.value) for stage in Stage}
 _stage_seconds = Histogram(
     "federation_delivery_stage_seconds",
     "Time of one stage of the delivery of a new object: from its creation to the federated object, then until placed, "
@@ -186,7 +185,7 @@ class FleetMetrics:
         before, had = self._stages.pop(key, (None, 0))
         if before is not None:
             self._counts[before] -= 1
-            _objects.labels(before.value).set(self._counts[before])
+            _objects_in[before].set(self._counts[before])
         stage, has = None, 0
         if new is not None:
             type_ = self._objects.type_of(new)
@@ -194,7 +193,7 @@ class FleetMetrics:
             has = unplaced_replicas(new, type_.paths.replicas_spec if type_ else (), stage)
             self._stages[key] = (stage, has)
             self._counts[stage] += 1
-            _objects.labels(stage.value).set(self._counts[stage])
+            _objects_in[stage].set(self._counts[stage])
             if stage is not before and stage in _FAILURES:
                 if before is not None:
                     self.history.count(Counter.FAILURES)

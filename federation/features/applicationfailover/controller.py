@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterator
 
 from federation.api import names
-from federation.api.federatedtype import FederatedType
+from federation.api.federatedtype import FederatedType, template_kind
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import Object, Resource
@@ -23,6 +23,7 @@ _WORKERS = 4
 _DELAY_S = 1.0
 """From a change of a copy to its reconcile: a rollout is many changes."""
 _BY_CLUSTER = "application-failover/cluster"
+_BY_KIND = "application-failover/kind"
 _TRIGGERS = Triggers(
     annotations=frozenset(
         (names.APPLICATION_FAILOVER, names.APPLICATION_FAILOVER_RULES, names.DEPARTED_CLUSTERS, names.PURGE)
@@ -41,6 +42,7 @@ class ApplicationFailoverController:
             "applicationfailover", reconciler.reconcile, workers=_WORKERS, clock=host.clock, resync=self._all_keys
         )
         host.objects.add_index(_BY_CLUSTER, _clusters_of)
+        host.objects.add_index(_BY_KIND, _kinds_of)
         host.objects.subscribe(self._on_federated, _TRIGGERS)
         self._clusters.add_handler(self._on_cluster)
         host.members.add_handler(self._on_member_object)
@@ -66,9 +68,8 @@ class ApplicationFailoverController:
                 self.controller.enqueue(key_of(federated), after_s=_DELAY_S, priority=1)
 
     def _on_type(self, type_: FederatedType) -> None:
-        for federated in self._objects.of_type(type_):
-            if fails_over(federated):
-                self.controller.enqueue(key_of(federated), priority=1)
+        for key in self._objects.keys_by_index(_BY_KIND, f"{type_.resource.api_version}/{type_.resource.kind}"):
+            self.controller.enqueue(key, priority=1)
 
     def _on_member_object(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
         type_ = self._objects.types.for_resource(resource)
@@ -83,6 +84,10 @@ class ApplicationFailoverController:
 
 def _clusters_of(federated: Object) -> frozenset[str]:
     return effective_placement(federated) if fails_over(federated) else frozenset()
+
+
+def _kinds_of(federated: Object) -> tuple[str, ...]:
+    return (template_kind(federated),) if fails_over(federated) else ()
 
 
 def _is_ready(cluster: Object) -> bool:

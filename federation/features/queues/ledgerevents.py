@@ -46,7 +46,7 @@ class Observer:
         for resource, handler in handlers.items():
             self._informers[resource].add_handler(handler)
         await asyncio.gather(self._objects.wait_synced(), *(each.wait_synced() for each in self._informers.values()))
-        self._objects.subscribe(self._on_federated, None)
+        self._objects.subscribe(self._on_federated, None, is_replayed=False)  # without queues nothing is to be read
         self._objects.types.add_listener(lambda _: self._observe_all(), lambda _: None)
         self._observe_all()
 
