@@ -125,9 +125,13 @@ class Cache:
             if name in self._namespaces.get(namespace, ()):
                 yield self._peek(namespace, name)
 
-    def put(self, key: CacheKey, obj: Object, text: bytes = b"") -> None:
-        """Store the object under its key; `text` is its JSON if the caller has it."""
-        self._store(key, obj, text)
+    def put(self, key: CacheKey, obj: Object, text: bytes = b"", *, is_listed: bool = False) -> None:
+        """Store the object under its key; `text` is its JSON if the caller has it.
+
+        An object of a list replaces no other parsed one. Most lists that are longer than `parsed_max` are those of a
+        start, in which every object would replace the one that is still in the processor's cache.
+        """
+        self._store(key, obj, text, keeps_parsed=not is_listed or len(self._parsed) < self._parsed_max)
         for index in self._indexes.values():
             index.put(key, obj)
 
@@ -167,7 +171,7 @@ class Cache:
         parsed = self._parsed.get((namespace, name))
         return orjson.loads(stored) if parsed is None else parsed
 
-    def _store(self, key: CacheKey, obj: Object, text: bytes) -> None:
+    def _store(self, key: CacheKey, obj: Object, text: bytes, *, keeps_parsed: bool) -> None:
         named = self._namespaces.get(key[0])
         if named is None:
             named = self._namespaces[key[0]] = {}
@@ -177,7 +181,8 @@ class Cache:
             with contextlib.suppress(orjson.JSONEncodeError):  # An object that is nested too deeply stays parsed.
                 # orjson's result keeps its whole buffer, twice the text's length; a copy has the text's length.
                 named[key[1]] = bytes(memoryview(text or orjson.dumps(obj)))
-                self._keep_parsed(key, obj)
+                if keeps_parsed:
+                    self._keep_parsed(key, obj)
 
     def _keep_parsed(self, key: CacheKey, obj: Object) -> Object:
         self._parsed[key] = obj

@@ -426,7 +426,7 @@ class Informer:
         if admitted is None or (is_same and admitted[0] == known):
             return
         kept, text = admitted
-        self.cache.put(key, kept, text)
+        self.cache.put(key, kept, text, is_listed=is_listed)
         for handler in self._handlers:
             self._call(handler, known, kept)
 
