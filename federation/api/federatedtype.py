@@ -334,7 +334,7 @@ def template_problem(federated: Mapping[str, Any]) -> str:
     Only a federated object without a source can have one, and the name of its member objects would be undefined.
     """
     metadata = ((federated.get("spec") or {}).get("template") or {}).get("metadata")
-    if not isinstance(metadata, Mapping):
+    if not _is_mapping(metadata):
         return "spec.template.metadata: it has to be an object with the name of the copies"
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
@@ -343,6 +343,11 @@ def template_problem(federated: Mapping[str, Any]) -> str:
         # It would address another object of the member.
         return f"spec.template.metadata.name: {problems[0]}"
     for part in ("annotations", "labels"):
-        if not isinstance(metadata.get(part), Mapping | None):
+        if (found := metadata.get(part)) is not None and not _is_mapping(found):
             return f"spec.template.metadata.{part}: it has to be an object"
     return ""
+
+
+def _is_mapping(value: Any) -> bool:
+    """Return whether the value is a mapping; a dictionary is recognised ten times faster than another one."""
+    return isinstance(value, dict) or isinstance(value, Mapping)  # noqa: SIM101  # two checks are the purpose

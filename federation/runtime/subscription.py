@@ -96,6 +96,10 @@ def _entries(federated: Object, controller: str) -> Objects:
     return [entry for entry in entries if entry.get("controller") == controller]
 
 
+def _key_of_event(old: Object | None, new: Object | None) -> Key:
+    return key_of(new if new is not None else old or {})
+
+
 class _Own(NamedTuple):
     """A write of the controller that the watch has not delivered yet."""
 
@@ -134,30 +138,33 @@ class Subscription:
 
     def handle(self, old: Object | None, new: Object | None) -> None:
         """Call the handler if the event matters."""
-        key = key_of(new if new is not None else old or {})
-        if (held := self._held.get(key)) is not None:
-            held.events.append((old, new))
-        elif (own := self._take_own_write(key, old, new)) is not None:
-            if own.is_complete:
-                self._deferred.discard(key)
-        elif self._is_admitted(key, old, new):
+        if self._held or self._written:  # rarely: two dozen subscriptions get each event
+            key = _key_of_event(old, new)
+            if (held := self._held.get(key)) is not None:
+                held.events.append((old, new))
+                return
+            if (own := self._take_own_write(key, old, new)) is not None:
+                if own.is_complete:
+                    self._deferred.discard(key)
+                return
+        if self._is_admitted(old, new):
             self._handler(old, new)
 
-    def _is_admitted(self, key: Key, old: Object | None, new: Object | None) -> bool:
+    def _is_admitted(self, old: Object | None, new: Object | None) -> bool:
         triggers = self._triggers
         if triggers is None:
             return True
         if new is None:
-            self._deferred.discard(key)
+            self._deferred.discard(_key_of_event(old, new))
             return True
         if not triggers.deletion and new["metadata"].get("deletionTimestamp"):
             return False
         is_concerned = triggers.concern(old, new)
         if not triggers.is_due_now(new):
             if is_concerned:
-                self._deferred.add(key)
+                self._deferred.add(key_of(new))
             return False
-        if key in self._deferred:
+        if self._deferred and (key := key_of(new)) in self._deferred:
             self._deferred.remove(key)
             return True
         return is_concerned

@@ -68,3 +68,16 @@ def test_an_object_that_cannot_be_text_stays_as_it_is() -> None:
     cache.put(cache_key(deep), deep)
     cache.put(("a", "next"), an_object("a", "next"))
     assert cache.get("a", "deep") is deep
+
+
+def test_the_objects_of_a_long_list_are_text_from_the_place_where_the_cache_has_enough_parsed() -> None:
+    cache = Cache(parsed_max=2)
+    stored = [an_object("a", f"x{number}", "red") for number in range(4)]
+    for obj in stored:
+        cache.put(cache_key(obj), obj, is_listed=True)
+    assert cache.get("a", "x1") is stored[1]
+    assert cache.get("a", "x3") == stored[3]
+    assert cache.get("a", "x3") is not stored[3]
+    changed = an_object("a", "x1", "blue")
+    cache.put(cache_key(changed), changed, is_listed=True)
+    assert cache.get("a", "x1") == changed

@@ -9,7 +9,7 @@ from federation.apimachinery.errors import ClusterUnreachable, Expired, NotFound
 from federation.apimachinery.resources import CONFIGMAPS, NODES
 from federation.client.client import ObjectPage, PatchType
 from federation.runtime.informer import Informer, InformerOptions
-from federation.runtime.timeslice import list_slice
+from federation.runtime.timeslice import host_list, list_slice
 
 GONE = ClusterUnreachable("no route")
 
@@ -475,3 +475,29 @@ async def test_lists_of_members_wait_for_their_common_time_and_those_of_the_host
     user.cancel()
     await member.wait_synced()
     assert len(member) == 1
+
+
+async def test_lists_of_members_get_less_time_while_one_of_the_host_is_under_way(clock) -> None:
+    lists = list_slice(clock)
+    alone_s = lists.limit_s
+    with host_list(clock):
+        beside_s = lists.limit_s
+        with host_list(clock):
+            assert lists.limit_s == beside_s
+        assert lists.limit_s == beside_s
+    assert (beside_s < alone_s, lists.limit_s) == (True, alone_s)
+
+
+async def test_a_handler_may_be_added_without_what_is_cached(
+    server, client, clock, start, settle, a_configmap
+) -> None:
+    await server.create(CONFIGMAPS, a_configmap("old"))
+    informer = an_informer(client, clock)
+    start(informer.run())
+    await settle()
+    heard: list[str] = []
+    informer.add_handler(lambda _, new: heard.append(new["metadata"]["name"]), is_replayed=False)
+    assert heard == []
+    await server.create(CONFIGMAPS, a_configmap("new"))
+    await settle()
+    assert heard == ["new"]
