@@ -303,12 +303,11 @@ class Informer:
     def _take_listed(self, objects: Sequence[Object], seen: set[CacheKey]) -> bool:
         are_admissible = True
         for obj in objects:
-            if self._is_admissible(obj):
-                key = cache_key(obj)
-                self._take(obj, key, self.cache.get(*key), is_listed=True)
-                seen.add(key)
-            else:
+            if not self._is_admissible(obj):
                 are_admissible = False
+                continue
+            seen.add(key := cache_key(obj))
+            self._take(obj, key, self.cache.get(*key), is_listed=True)
         return are_admissible
 
     def _end_list(self, revision: str, epoch: int) -> None:
@@ -318,9 +317,8 @@ class Informer:
         self.is_connected = True
         self.server.record_answer()
         self._reach(revision)
-        if not self.has_synced:
-            self.has_synced = True
-            self._synced.set()
+        self.has_synced = True
+        self._synced.set()
 
     def _pages(self) -> AbstractAsyncContextManager[AsyncGenerator[tuple[ObjectPage, bool]]]:
         """Return the pages of a list, each with True if it is the first one."""
@@ -432,8 +430,7 @@ class Informer:
 
     def _drop(self, key: CacheKey, last: Object | None) -> None:
         known = self.cache.get(*key)
-        if last is not None:
-            last = self._admittance.shrink(last)
+        last = self._admittance.shrink(last) if last is not None else None
         self._admittance.forget(key)
         self.cache.remove(key)
         for handler in self._handlers:

@@ -6,7 +6,7 @@ goes to the record of the member object, and the federated object is requeued. N
 """
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -66,12 +66,13 @@ class MemberOperations:
         if operation is Operation.DELETE:
             self._records.record_deleting(key, is_under_way=True)
         future = self._executor.submit(key, action, owner=(propagation.aim.key, key))
-        propagation.started.append(StartedOperation(cluster, future))
+        started = StartedOperation(cluster, future)
+        propagation.started.append(started)
         if future.done():
             # Refused at once. A callback would run only after the reconcile has published its results.
-            self._record_result(propagation, key, operation, digest, future)
+            self._record_result(propagation, started, key, operation, digest, future)
         else:
-            future.add_done_callback(partial(self._record_result, propagation, key, operation, digest))
+            future.add_done_callback(partial(self._record_result, propagation, started, key, operation, digest))
 
     def _action(self, key: MemberKey, decision: Decision, live: Object | None) -> tuple[str, Action]:
         """Return what to run, and what a failure belongs to: the content, or the object to be removed."""
@@ -91,11 +92,13 @@ class MemberOperations:
     def _record_result(
         self,
         propagation: Propagation,
+        started: StartedOperation,
         key: MemberKey,
         operation: Operation,
         digest: str,
         future: "asyncio.Future[Outcome]",
     ) -> None:
+        started.is_recorded = True
         self._records.record_deleting(key, is_under_way=False)
         if future.cancelled():
             return
@@ -157,20 +160,26 @@ class MemberOperations:
 
     async def wait(self, propagation: Propagation) -> None:
         """Wait for the started operations, but neither for slow members nor longer than the grace period."""
-        deadline_s = self._clock.monotonic() + self._grace_s
-        while (remaining_s := deadline_s - self._clock.monotonic()) > 0:
-            awaited = [
-                started.future
-                for started in propagation.started
-                if not started.future.done() and not self._executor.is_slow(started.cluster)
-            ]
-            if not awaited:
-                break
-            await wait_for_any(self._clock, [asyncio.gather(*awaited, return_exceptions=True)], remaining_s)
+        await wait_for_results(self._clock, propagation.started, self._executor.is_slow, self._grace_s)
         propagation.has_ended = True
         for started in propagation.started:
             if started.future.done() and not started.future.cancelled() and (error := started.future.exception()):
                 raise error
+
+
+async def wait_for_results(
+    clock: Clock, started: Sequence[StartedOperation], is_slow: Callable[[str], bool], grace_s: float
+) -> None:
+    """Wait until the results of operations in fast members are recorded, no longer than the grace period.
+
+    A future that is done is not enough: the reconcile would publish without its result, and be repeated for it.
+    """
+    deadline_s = clock.monotonic() + grace_s
+    while (remaining_s := deadline_s - clock.monotonic()) > 0:
+        awaited = [each.future for each in started if not each.is_recorded and not is_slow(each.cluster)]
+        if not awaited:
+            return
+        await wait_for_any(clock, [asyncio.gather(*awaited, return_exceptions=True)], remaining_s)
 
 
 async def wait_for_any(clock: Clock, awaited: Iterable["asyncio.Future[Any]"], remaining_s: float) -> None:

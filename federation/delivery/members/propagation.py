@@ -83,12 +83,14 @@ class Result(NamedTuple):
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StartedOperation:
     """An operation that this propagation started."""
 
     cluster: str
     future: "asyncio.Future[Outcome]"
+    is_recorded: bool = False
+    """Whether its result is recorded: callbacks run an iteration of the event loop after the future is done."""
 
 
 @dataclass(slots=True)
