@@ -7,7 +7,7 @@ instead of the raw configuration; `runtime/federatedtypes.py` keeps the live set
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeGuard
 
 from federation.api import names
 from federation.api.components import NO_COMPONENTS, Components, parse_components
@@ -348,6 +348,6 @@ def template_problem(federated: Mapping[str, Any]) -> str:
     return ""
 
 
-def _is_mapping(value: Any) -> bool:
+def _is_mapping(value: Any) -> TypeGuard[Mapping[str, Any]]:
     """Return whether the value is a mapping; a dictionary is recognised ten times faster than another one."""
     return isinstance(value, dict) or isinstance(value, Mapping)  # noqa: SIM101  # two checks are the purpose
