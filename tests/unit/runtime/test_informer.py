@@ -488,9 +488,7 @@ async def test_lists_of_members_get_less_time_while_one_of_the_host_is_under_way
     assert (beside_s < alone_s, lists.limit_s) == (True, alone_s)
 
 
-async def test_a_handler_may_be_added_without_what_is_cached(
-    server, client, clock, start, settle, a_configmap
-) -> None:
+async def test_a_handler_may_be_added_without_what_is_cached(server, client, clock, start, settle, a_configmap) -> None:
     await server.create(CONFIGMAPS, a_configmap("old"))
     informer = an_informer(client, clock)
     start(informer.run())
