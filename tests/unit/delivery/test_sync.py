@@ -9,10 +9,16 @@ from tests.support.reconciles import reconciles
 
 from federation.api import names
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS, LEFTOVERS
+from federation.apimachinery import conditions
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object
 from federation.client.client import PatchType
-from federation.delivery.rules.names import EVENT_DRY_RUN_WORKED, EVENT_LEFT_BEHIND
+from federation.delivery.rules.names import (
+    EVENT_DRY_RUN_SKIPPED,
+    EVENT_DRY_RUN_WORKED,
+    EVENT_LEFT_BEHIND,
+    REASON_NOT_PLACED,
+)
 
 
 def _member_writes(world: World) -> list[tuple[str, str, str]]:
@@ -386,6 +392,51 @@ async def test_a_dry_run_propagates_nothing() -> None:
         await world.pass_time(1)
         assert await world.members["m1"].deployment() is None
         assert any(reason == EVENT_DRY_RUN_WORKED for reason, _ in await world.events())
+
+
+async def test_a_dry_run_of_an_object_that_clusters_have_is_ignored_and_an_event_says_so() -> None:
+    async with member_world(1) as world:
+        await _converged(world, {"m1": 1})
+        spec = {"template": {"spec": {"paused": True}}}
+        body = {"metadata": {"annotations": {names.DRY_RUN: "true"}}, "spec": spec}
+        await world.host.patch(
+            FEDERATED_OBJECTS, "web-deployments.apps", body, patch_type=PatchType.MERGE, namespace="default"
+        )
+        await world.pass_time(2)
+        deployment = await world.members["m1"].deployment()
+        assert deployment is not None
+        assert deployment["spec"]["paused"] is True
+        expected = (EVENT_DRY_RUN_SKIPPED, "dry-run is ignored: the object is in clusters already")
+        assert expected in await world.events()
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "expected"),
+    [
+        ("False", "no cluster fits", (REASON_NOT_PLACED, "no cluster fits")),
+        ("Unknown", "it waits", (REASON_NOT_PLACED, "it waits")),
+        ("True", "placed in 1 cluster", (names.REASON_NO_POLICY, None)),
+    ],
+)
+async def test_an_object_without_placement_says_what_the_scheduler_says(
+    status: str, message: str, expected: tuple[str, str | None]
+) -> None:
+    async with member_world(1) as world:
+        federated = await world.place(placement={})
+        decided = {"type": names.SCHEDULED, "status": status, "reason": "Decided", "message": message}
+        await world.host.patch(
+            FEDERATED_OBJECTS,
+            federated["metadata"]["name"],
+            {"status": {"conditions": [decided]}},
+            patch_type=PatchType.MERGE,
+            namespace="default",
+            subresource="status",
+        )
+        await world.restart()
+        await world.pass_time(2)
+        found = conditions.find((await world.federated())["status"]["conditions"], names.PROPAGATED) or {}
+        assert found.get("reason") == expected[0]
+        assert expected[1] in (None, found.get("message"))
 
 
 async def _delete(world: World, name: str = "web") -> None:

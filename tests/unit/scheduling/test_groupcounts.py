@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from federation.scheduling.engine import Decision, Engine, Outcome
+from federation.scheduling.framework.groupcounts import may_be_added
 from federation.scheduling.framework.profile import DEFAULT_PROFILE
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit
@@ -112,3 +113,22 @@ def test_a_lost_group_leaves_the_rest_where_it_is() -> None:
     decision = decide(unit, FLEET[:3])
     assert not decision.is_success
     assert "at least 3 values of zone (there are 2)" in decision.reason
+
+
+@pytest.mark.parametrize(
+    ("constraint", "placed", "name", "expected"),
+    [
+        (zones(most=1), ["a1"], "a2", True),
+        (zones(most=1), ["a1"], "b1", False),
+        (zones(most=2), ["a1"], "b1", True),
+        (zones(most=2), ["a1"], "none", False),
+        (zones(most=2), ["a1"], "unknown", False),
+        (zones(most=1), ["unknown"], "b1", True),
+    ],
+)
+def test_one_more_cluster_stays_within_the_limits(
+    constraint: dict[str, Any], placed: list[str], name: str, expected: bool
+) -> None:
+    clusters = {each.name: each for each in FLEET}
+    assert may_be_added(a_unit(**limited(constraint)), clusters, placed, name) is expected
+    assert may_be_added(a_unit(), clusters, placed, name) is True, "without a limit"

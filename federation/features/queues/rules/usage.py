@@ -57,8 +57,6 @@ class Usage:
     def free(self, queue: Queue, pair: Pair) -> int:
         """Return how much more a queue may use now."""
         limit, used = queue.limits.get(pair, _NONE), self._used[queue.name][pair]
-        if not queue.cohort:
-            return limit.nominal - used
         own = limit.nominal - used if limit.borrowing is None else limit.nominal + limit.borrowing - used
         unlent = max(0, limit.kept - used)
         shared = unlent + self._lendable[queue.group, pair] - self._taken[queue.group, pair]
@@ -71,8 +69,6 @@ class Usage:
     def most(self, queue: Queue, pair: Pair) -> int:
         """Return how much a queue can have when nothing else runs."""
         limit = queue.limits.get(pair, _NONE)
-        if not queue.cohort:
-            return limit.nominal
         shared = limit.kept + self._lendable[queue.group, pair]
         return shared if limit.borrowing is None else min(limit.nominal + limit.borrowing, shared)
 

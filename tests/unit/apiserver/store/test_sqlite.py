@@ -1,6 +1,7 @@
 """SQLite: errors with file and remedy, locks of other programs, side files, the URL."""
 
 import asyncio
+import contextlib
 import os
 import sqlite3
 from pathlib import Path
@@ -154,3 +155,10 @@ async def test_closing_twice_or_before_opening_does_nothing(tmp_path: Path) -> N
     await store.close()
     with pytest.raises(StoreUnavailable, match="is not open"):
         await store.create("/a", a_body())
+
+
+async def test_a_new_file_can_return_free_pages(tmp_path: Path) -> None:
+    store = await ready(tmp_path / "state.db")
+    await store.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "state.db")) as connection:
+        assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,), "2 is INCREMENTAL"

@@ -208,6 +208,21 @@ async def test_an_open_circuit_refuses_operations_and_notifies_their_owners_when
         assert await s.submit(succeed) is OK
 
 
+async def test_operations_that_wait_while_the_circuit_opens_fail_without_a_call() -> None:
+    started: list[str] = []
+
+    async def start(_: Client) -> Outcome:
+        started.append("x")
+        return OK
+
+    async with running(breaker=BreakerOptions(failures_max=1), in_flight_max=1, deadline_s=1.0) as s:
+        s.submit(hang, name="first")
+        waiting = s.submit(start, name="waiting")
+        await s.clock.advance(1.1)
+        assert waiting.result().is_unanswered
+        assert started == []
+
+
 async def test_an_open_circuit_admits_one_operation_as_a_probe_after_its_pause() -> None:
     async with running(breaker=BreakerOptions(failures_max=1, pause_s_min=1.0), deadline_s=1.0) as s:
         s.submit(hang)

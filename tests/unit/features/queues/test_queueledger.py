@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from federation.features.queues.rules.configuration import Component
+from federation.features.queues.rules.configuration import (
+    OPTIONS_MAX,
+    Component,
+    compile_flavor,
+    compile_queue,
+    options_for,
+)
 from federation.features.queues.rules.entries import Entry
 from federation.features.queues.rules.facts import Lack
 from federation.features.queues.rules.queueledger import Ledger
@@ -175,7 +181,9 @@ def test_a_malformed_queue_admits_nothing_and_says_why() -> None:
     ledger.put(an_entry("a"), NOW_S)
     found = ledger.decide(NOW_S)
     assert found.waits["team/a"].lack is Lack.PROBLEM
-    assert "Near" in str(compute_statuses(ledger, found, NOW_S).cluster_queues["ml"]["message"])
+    status = compute_statuses(ledger, found, NOW_S).cluster_queues["ml"]
+    assert "Near" in str(status["message"])
+    assert (status["pending"], status["admitted"]) == (0, 0)
 
 
 def test_the_label_of_a_cluster_decides_whether_a_flavor_has_it() -> None:
@@ -185,3 +193,40 @@ def test_the_label_of_a_cluster_decides_whether_a_flavor_has_it() -> None:
     assert started(ledger) == []
     ledger.put_cluster("one", a_cluster(tier="a"))
     assert started(ledger) == ["team/a"]
+
+
+def test_a_placed_job_that_moves_to_another_queue_keeps_what_it_holds() -> None:
+    ledger = a_ledger()
+    ledger.put(replace(admitted("a"), queue="other"), NOW_S)
+    assert ledger.job_of("team/a").holds == {("any", "cpu"): 24_000}
+    ledger.put(replace(admitted("a"), queue="other", placed=frozenset()), NOW_S)
+    assert ledger.job_of("team/a").holds is None
+
+
+@pytest.mark.parametrize(
+    ("holds", "pods", "expected"),
+    [
+        ({"cpu": 24_000}, 12, False),
+        ({"cpu": 24_000}, 13, True),
+        ({"cpu": 24_000, "pods": 12}, 12, False),
+        ({"cpu": 26_000, "pods": 12}, 13, True),
+        ({"cpu": 26_000}, 13, False),
+        ({"pods": 12}, 12, True),
+    ],
+    ids=["as admitted", "more cpu", "pods are counted", "more pods", "pods are not counted", "a new resource"],
+)
+def test_a_job_has_grown_beyond_its_admission(holds: dict[str, int], pods: int, expected: bool) -> None:
+    ledger = a_ledger()
+    admission = Admission(Phase.ADMITTED, "q", NOW, holds={"any": holds}, clusters=["one"])
+    ledger.put(an_entry("a", pods, admission=admission, placed=frozenset(("one",))), NOW_S)
+    assert ledger.job_of("team/a").has_grown is expected
+
+
+def test_sixteen_choices_of_flavors_are_tried() -> None:
+    components = tuple(Component(frozenset({("k", name)}), 1, (("cpu", 1000),)) for name in "abcde")
+    limits = [{"name": name, "resources": [{"name": "cpu", "nominalQuota": "9"}]} for name in ("spot", "base")]
+    spec = {"flavors": limits, "namespaceSelector": {}}
+    queue = compile_queue({"metadata": {"name": "ml"}, "spec": spec})
+    flavors = {name: compile_flavor({"metadata": {"name": name}, "spec": {}}) for name in ("spot", "base")}
+    found = options_for(components, queue, flavors, {"one": {}})
+    assert len(found) == OPTIONS_MAX == 16

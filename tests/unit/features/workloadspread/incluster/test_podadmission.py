@@ -254,6 +254,17 @@ async def test_dry_runs_and_pods_of_no_controller_change_nothing(world: World) -
     assert await world.records("deletingPods") == []
 
 
+async def test_a_removed_pod_is_recorded_until_it_is_gone(world: World) -> None:
+    await world.begin(a_subset("base", 2))
+    await world.review("/remove-pod", oldObject=await _spread_pod(world))
+    assert await world.records("deletingPods") == ["web-1"]
+
+
+async def test_a_review_of_a_removal_without_the_pod_is_allowed(world: World) -> None:
+    await world.begin(a_subset("base", 2))
+    assert await world.review("/remove-pod", oldObject=None) == {"uid": "u-1", "allowed": True}
+
+
 async def test_a_malformed_limit_admits_pods_and_is_reported(world: World) -> None:
     await world.begin(a_subset("base", "many"))
     response = await world.create()
