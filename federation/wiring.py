@@ -7,8 +7,8 @@ import time
 from collections.abc import Awaitable, Callable
 
 from federation import __version__
+from federation.admission.retentionrules import parse_type
 from federation.admission.statusrules import compile_status_rule
-from federation.api.federatedtype import from_config
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
 from federation.client.client import Client
@@ -83,7 +83,7 @@ class Wiring:
         self.client = client
         self.pool = pool
         self.informers = Informers(client, clock=clock, transform=drop_managed_fields, parsed_max=_PARSED_MAX)
-        self.types = FederatedTypes(self.informers, from_config)
+        self.types = FederatedTypes(self.informers, parse_type)
         self.policy_selection = PolicySelection(self.informers)
         self.objects = FederatedObjects(client, self.informers, self.types, name_of=federated_object_name, clock=clock)
         self.policy_usage = PolicyUsage(self.objects.type_of)

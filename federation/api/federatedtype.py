@@ -4,13 +4,13 @@ A `FederatedType` has the paths of replicas, the pipeline and the fields to coll
 instead of the raw configuration; `runtime/federatedtypes.py` keeps the live set.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeGuard
 
 from federation.api import names
-from federation.api.components import NO_COMPONENTS, Components, parse_components
+from federation.api.components import NO_COMPONENTS, Components, parse_components, to_path
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, CORE_GROUP, FEDERATED_OBJECTS, KRUISE_GROUP
 from federation.api.shippedcomponents import shipped_components
 from federation.apimachinery import dotpaths, nameformats
@@ -49,6 +49,28 @@ class StatusRule:
     expression: str
 
 
+class DriftMode(StrEnum):
+    """The treatment of fields of ours that somebody in a member has changed."""
+
+    REPAIR = "Repair"
+    """They are written back at once."""
+    REPORT = "Report"
+    """They stay until the next change of the template or the overrides, and the status names them."""
+    STOP = "Stop"
+    """They stay, and nothing else is delivered there before they are as they were."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRule:
+    """A field whose value in the member counts, and the CEL expression of the value to deliver, "" for the member's."""
+
+    path: dotpaths.Path
+    """Its keys; one that ends in `[]` is a list, and the next key is of each item, found by its name."""
+    expression: str = ""
+    evaluate: Callable[[Mapping[str, Any]], Any] | None = field(default=None, compare=False)
+    """The compiled expression; the live set of types fills it in."""
+
+
 @dataclass(frozen=True, slots=True)
 class FederatedType:
     """The configuration of one kind of source object; `name` is the FederatedTypeConfig's."""
@@ -64,6 +86,8 @@ class FederatedType:
     auto_migration: bool = False
     health_expression: str = ""
     """The CEL expression that says whether a member object is healthy, "" without one."""
+    retention: tuple[RetentionRule, ...] = ()
+    drift: DriftMode = DriftMode.REPAIR
     scale_target_ref_path: dotpaths.Path = ()
     components: Components = NO_COMPONENTS
     uid: str = ""
@@ -130,10 +154,28 @@ def from_config(config: Mapping[str, Any]) -> FederatedType:
         ),
         auto_migration=bool((spec.get("autoMigration") or {}).get("enabled", False)),
         health_expression=str((spec.get("health") or {}).get("expression") or ""),
+        retention=tuple(_retention_rule(rule) for rule in spec.get("retention") or ()),
+        drift=DriftMode((spec.get("drift") or {}).get("mode") or DriftMode.REPAIR),
         scale_target_ref_path=dotpaths.split(annotations.get(names.SCALE_TARGET_REF_PATH, "")),
         components=_components(resource, spec),
         uid=str(metadata.get("uid", "")),
         ending=_ending(metadata),
+    )
+
+
+def _retention_rule(rule: Mapping[str, Any]) -> RetentionRule:
+    return RetentionRule(to_path(str(rule["path"])), str(rule.get("expression") or ""))
+
+
+def with_engine(type_: FederatedType, compile_: Callable[[str], Callable[[Mapping[str, Any]], Any]]) -> FederatedType:
+    """Return the type with the functions of its retention rules, which `compile_` makes of their expressions."""
+    if not any(rule.expression for rule in type_.retention):
+        return type_
+    return replace(
+        type_,
+        retention=tuple(
+            replace(rule, evaluate=compile_(rule.expression)) if rule.expression else rule for rule in type_.retention
+        ),
     )
 
 

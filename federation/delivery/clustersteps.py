@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from federation.api import names
+from federation.api.federatedtype import DriftMode
 from federation.apimachinery.resources import POD_DISRUPTION_BUDGETS, Object
 from federation.delivery.members.clusters import Clusters
 from federation.delivery.members.executor import Executor
@@ -21,7 +22,7 @@ from federation.delivery.rules.content import Subject
 from federation.delivery.rules.corrections import is_correction
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import is_management_disabled
-from federation.delivery.rules.status import ClusterStatus
+from federation.delivery.rules.status import ClusterStatus, clusters_of
 from federation.guard.suspensions import Holds
 from federation.planning.failover.application import PurgeMode, purge_of
 from federation.planning.failover.podbudgets import unavailable_max
@@ -142,7 +143,7 @@ class Rollouts:
         waits: dict[str, tuple[ClusterStatus, str]] = {}
         for target in found:
             step, cluster = planned[target.cluster], target.cluster
-            if not target.is_answering or self._is_suspended(aim, cluster):
+            if not target.is_answering or self._is_suspended(aim, cluster) or _is_stopped(aim, cluster):
                 continue  # nothing is written there
             if (wait := _wait_of(target, step)) is not None:
                 frozen = None if step.gets_template else self._frozen(aim, cluster)
@@ -225,7 +226,7 @@ class Rollouts:
         if is_answering and observed.lookup_failed and (not is_selected or cluster in aim.published):
             return Target(cluster, replicas, pods=UNKNOWN_PODS, is_departing=wanted is None)
         self.observe(key, live)
-        is_suspended = self._is_suspended(aim, cluster)
+        is_suspended, is_stopped = self._is_suspended(aim, cluster), _is_stopped(aim, cluster)
         if is_suspended and live is None:
             return None  # nothing is created there, and nothing elsewhere waits for it
         record, is_frozen = self._records.get(key), live is not None and self._frozen(aim, cluster) is not None
@@ -235,7 +236,7 @@ class Rollouts:
                 cluster,
                 wanted,
                 live,
-                approved={} if is_frozen or is_suspended else approved_revisions(subject.federated),
+                approved={} if is_frozen or is_suspended or is_stopped else approved_revisions(subject.federated),
                 needs_approval=is_approval_due(subject.federated),
                 is_steered=wanted is None or subject.renderer.scheduled.get(cluster) in (None, replicas),
                 is_written=wanted is not None and is_correction(record, wanted.hash, live),
@@ -246,6 +247,17 @@ class Rollouts:
         except (AttributeError, KeyError, TypeError):
             # A malformed answer of one member must not end the reconcile, which serves all members.
             return Target(cluster, replicas, is_answering=False)
+
+
+def _is_stopped(aim: Aim, cluster: str) -> bool:
+    """Return whether the delivery to a cluster stops at drift, so that the updates of others must not wait for it.
+
+    The operation itself refuses the write for as long as the drift lasts. With waves, an approval comes first.
+    """
+    subject = aim.subject
+    if subject.drift_mode is not DriftMode.STOP or approved_revisions(subject.federated) is not None:
+        return False
+    return (clusters_of(subject.federated).get(cluster) or {}).get("status") == ClusterStatus.DRIFTED
 
 
 def _wanted(subject: Subject, cluster: str) -> Rendered | None:

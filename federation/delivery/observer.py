@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from federation.api.federatedtype import DriftMode
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.delivery.host.followerwait import FollowerReadiness
@@ -16,7 +17,14 @@ from federation.delivery.members.executor import Executor
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.propagation import Aim, Known
-from federation.delivery.rules.content import Content, Subject, compute_content, settled_status
+from federation.delivery.rules.content import (
+    Content,
+    Subject,
+    compute_content,
+    describe_drifted,
+    settled_status,
+    to_applied_configuration,
+)
 from federation.delivery.rules.facts import Facts, FollowerWait, Freeze, Hold, Pause
 from federation.delivery.rules.memberrecord import MemberKey, MemberRecord
 from federation.delivery.rules.plan import (
@@ -30,6 +38,7 @@ from federation.delivery.rules.plan import (
 )
 from federation.delivery.rules.status import describe_kind
 from federation.guard.suspensions import Holds
+from federation.planning.drift.fields import drifted_fields
 from federation.planning.failover.application import purge_of, removed_first
 from federation.planning.federatedobject.finished import evidence, is_finished, run_of
 from federation.planning.federatedobject.finished import started as started_run
@@ -122,6 +131,7 @@ class Observer:
             find_held=partial(self._admission.held, aim.key, subject, name),
             find_earlier=partial(self._find_earlier, key, cluster),
             find_missing=partial(self._find_missing, aim, name, live),
+            find_drifted=partial(self._find_drifted, subject, live),
             find_pause=partial(self._find_pause, key),
             freeze=None if live is None or aim.is_deleted else self._find_freeze(aim, name),
             suspension=self._find_suspension(aim, name),
@@ -159,6 +169,11 @@ class Observer:
         assert content.write is not None
         desired = content.write.desired.object
         return self._followers.wait(aim.key, aim.subject.federated, cluster, desired, live)
+
+    def _find_drifted(self, subject: Subject, live: Object | None, content: Content) -> str:
+        if subject.drift_mode is DriftMode.REPAIR or content.write is None or live is None:
+            return ""
+        return describe_drifted(drifted_fields(to_applied_configuration(content.write, live), live))
 
     def _find_freeze(self, aim: Aim, cluster: str) -> Freeze | None:
         frozen = self._freezes.find(aim.subject.federated, cluster, Change.UPDATES)

@@ -1,9 +1,11 @@
 """Drift: the federation restores its own fields, keeps fields of others, and makes no unnecessary writes."""
 
+import pytest
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
-from federation.api.resources import PROPAGATION_POLICIES
+from federation.api import names
+from federation.api.resources import FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, Object
 
 
@@ -100,3 +102,56 @@ async def test_a_restart_after_convergence_writes_nothing() -> None:
 
         assert {name: after[name] for name in world.members} == {name: before[name] for name in world.members}
         assert after[""] == before[""]
+
+
+@pytest.mark.parametrize("mode", ["Report", "Stop"])
+async def test_a_change_in_a_member_stays_as_the_annotation_says(mode: str) -> None:
+    async with a_world(members=("east", "west")) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "west": 1}))
+        deployment = a_deployment("web", replicas=4)
+        deployment["metadata"]["annotations"] = {names.DRIFT: mode}
+        await world.create(DEPLOYMENTS, deployment)
+        await world.until_available("web", 4)
+        await world.settle()
+        edit = {"spec": {"minReadySeconds": 5, "template": {"spec": {"containers": [{"name": "web", "image": "x:1"}]}}}}
+        await world.members["east"].merge(DEPLOYMENTS, "web", edit)
+        await world.restart()
+        await world.pass_time(30)
+
+        async def statuses() -> dict[str, str]:
+            found = (await world.federated("web"))["status"]["clusters"]
+            return {entry["cluster"]: entry["status"] for entry in found}
+
+        async def images() -> list[str]:
+            copies = [await _copy(world, name) for name in ("east", "west")]
+            return [copy["spec"]["template"]["spec"]["containers"][0]["image"] for copy in copies]
+
+        assert await statuses() == {"east": "Drifted", "west": "OK"}
+        propagated = await world.condition("web", names.PROPAGATED)
+        assert "changed in the cluster: spec.template.spec.containers[web].image" in propagated["message"]
+        assert (await images())[0] == "x:1"
+
+        new = {"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "nginx:1.28"}]}}}}
+        await world.merge(DEPLOYMENTS, "web", new)
+        await world.pass_time(120)
+        assert await images() == ["nginx:1.28" if mode == "Report" else "x:1", "nginx:1.28"]
+        assert await statuses() == {"east": "OK" if mode == "Report" else "Drifted", "west": "OK"}
+
+        await world.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {names.DRIFT: "Repair"}}})
+        await world.pass_time(600)
+        assert await images() == ["nginx:1.28", "nginx:1.28"]
+
+
+async def test_a_retention_rule_of_the_kind_leaves_a_field_to_the_member() -> None:
+    async with a_world(members=("east",)) as world:
+        rules = [{"path": "spec.minReadySeconds", "expression": "member > template ? member : template"}]
+        await world.merge(FEDERATED_TYPE_CONFIGS, "deployments.apps", {"spec": {"retention": rules}})
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        deployment = a_deployment("web", replicas=1)
+        deployment["spec"]["minReadySeconds"] = 2
+        await world.create(DEPLOYMENTS, deployment)
+        await world.until_available("web", 1)
+        for theirs, kept in ((5, 5), (1, 2)):
+            await world.members["east"].merge(DEPLOYMENTS, "web", {"spec": {"minReadySeconds": theirs}})
+            await world.settle()
+            assert (await _copy(world))["spec"]["minReadySeconds"] == kept

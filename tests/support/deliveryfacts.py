@@ -128,6 +128,10 @@ CONTENTS: dict[str, dict[str, Any]] = {
         "find_content": lambda: Content(problem=(ClusterStatus.APPLY_OVERRIDES_FAILED, "no such path"))
     },
     "is a correction": {"find_content": lambda: Content(_WRITE, is_correction=True)},
+    "has drifted": {
+        "find_content": lambda: Content(_WRITE, is_correction=True),
+        "find_drifted": lambda _: "changed in the cluster: spec.replicas",
+    },
     "is fought over": {
         "find_content": lambda: Content(_WRITE, is_correction=True),
         "find_pause": lambda: Pause(30.0, _DRIFT),

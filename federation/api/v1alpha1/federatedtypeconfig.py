@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.api.v1alpha1.base import AGE, Column, Definition, Kind, Model, NonNegative
 
+_RETAINED_PATH = r"^/?[A-Za-z]+([./\[].*)?$"
 _STATUS_PATH = r"^status(\.[A-Za-z_][A-Za-z0-9_-]*)+$"
 
 
@@ -88,6 +89,36 @@ class HealthRule(Model):
     expression: Annotated[str, Field(min_length=1, max_length=8192)]
     """A CEL expression over `object`, the member object, that is true when it is healthy. It gets `apiVersion`, `kind`,
     `metadata` (name, namespace, labels, annotations, generation), `spec` and `status`."""
+
+
+class RetentionRule(Model):
+    """A field of the template whose value in the member counts."""
+
+    expression: Annotated[str | None, Field(min_length=1, max_length=4096)] = None
+    """A CEL expression of the value to deliver over `template` and `member`, the two values of the field, and `object`,
+    the member object (`metadata`, `spec` and `status`); null leaves the field out. Absent means `member`. It is
+    evaluated while the member object has the field."""
+    path: Annotated[str, Field(pattern=_RETAINED_PATH, max_length=253)]
+    """Dot path of the field, such as spec.replicas, or a JSON pointer for keys that contain dots. A key that ends in []
+    is a list, and the path goes on in each of its items by name: spec.template.spec.containers[].image."""
+
+
+class DriftMode(StrEnum):
+    """Repair: fields of the template that somebody changes in a member are written back at once. Report: they stay
+    until the next change of the template or the overrides. Stop: they stay, and nothing else is delivered to a drifted
+    object.
+    """
+
+    REPAIR = "Repair"
+    REPORT = "Report"
+    STOP = "Stop"
+
+
+class Drift(Model):
+    """The treatment of fields of the template that somebody changes in a member."""
+
+    mode: DriftMode = DriftMode.REPAIR
+    """The treatment, unless an annotation of the object says another one (docs/reference/sync.md#drift)."""
 
 
 _FieldPath = Annotated[str, Field(min_length=1, max_length=253)]
@@ -219,6 +250,9 @@ class FederatedTypeConfigSpec(Model):
     controllers: list[list[str]] | None = None
     """The controllers that process an object before it is dispatched: stages in order, each a set. Absent means the
     scheduler, then overrides; with an empty list nothing places its objects."""
+    drift: Drift | None = None
+    """The treatment of fields that somebody changes in a member; absent means that they are written back. An extension
+    of this project."""
     gang: KindGang | None = None
     """Whether objects of the kind are gangs; absent leaves it to the shipped components, or means that they are. An
     extension of this project."""
@@ -226,6 +260,8 @@ class FederatedTypeConfigSpec(Model):
     """Whether an object is healthy in one cluster, for the failover of applications. An extension of this project."""
     path_definition: PathDefinition | None = None
     """Dot paths of the fields that scheduling and status use."""
+    retention: Annotated[list[RetentionRule] | None, Field(max_length=32)] = None
+    """Fields of the template whose value in the member counts. An extension of this project."""
     source_type: SourceType
     """The kind of the source objects."""
     status_aggregation: StatusAggregation = StatusAggregation()

@@ -25,8 +25,8 @@ from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client, PatchType
 from federation.client.servedversion import in_served_version
 from federation.delivery.members.keptstate import KeptState
-from federation.delivery.rules.adoption import AdoptionError, is_adoption_allowed
-from federation.delivery.rules.content import Write, annotated, to_applied_configuration
+from federation.delivery.rules.adoption import AdoptionError, is_adoption_allowed, takes_only_equal
+from federation.delivery.rules.content import Write, annotated, describe_drifted, to_applied_configuration
 from federation.delivery.rules.corrections import Correction
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.names import ORPHANED
@@ -98,7 +98,7 @@ class MemberWriter:
 
     async def _ensure(self, client: Client, write: Write) -> Outcome:
         live = write.live
-        if write.is_correction:
+        if write.is_correction or (write.stops_at_drift and live is not None):
             # The cache has no owners of fields. Our apply removes the record of who changed them.
             live = await self._get(client, write.key)
         for _ in range(_ATTEMPTS_MAX):
@@ -153,6 +153,10 @@ class MemberWriter:
         """Apply over an existing object; None when it changed since it was read."""
         adopted = _check_ownership(write, live)
         wanted = to_applied_configuration(write, live)
+        if adopted:
+            _check_takeover(write, wanted, live)
+        elif write.stops_at_drift:
+            _check_drift(wanted, live)
         if adopted:
             wanted = annotated(wanted, names.ADOPTED, "true")
         metadata = live["metadata"]
@@ -280,6 +284,25 @@ def _check_ownership(write: Write, live: Object) -> bool:
         message = f"the object was in the cluster before; take it over with {_adoption_command(write.key)}"
         raise _RefusedError(Outcome(ClusterStatus.ALREADY_EXISTS, live, message))
     return True
+
+
+def _check_takeover(write: Write, wanted: Object, live: Object) -> None:
+    """Raise the refusal of an object that may be taken over only if nothing of it changes, and differs."""
+    if not takes_only_equal(write.federated):
+        return
+    content = {name: value for name, value in wanted.items() if name != "metadata"}
+    if is_subset(content, live):
+        return
+    fields = ", ".join(each.name for each in drifted_fields(content, live))
+    message = f"the object was in the cluster before and differs, so it is not taken over: {fields}"
+    raise _RefusedError(Outcome(ClusterStatus.ALREADY_EXISTS, live, message))
+
+
+def _check_drift(wanted: Object, live: Object) -> None:
+    """Raise the refusal of a write over fields that somebody else has changed since our last write."""
+    fields = [each for each in drifted_fields(wanted, live) if author_of((each,), live) is not None]
+    if fields:
+        raise _RefusedError(Outcome(ClusterStatus.DRIFTED, live, describe_drifted(fields, author_of(fields, live))))
 
 
 def _adoption_command(key: MemberKey) -> str:

@@ -1,6 +1,7 @@
 """Whether an object that existed in a member before the federation may be adopted (docs/reference/sync.md).
 
-Adoption needs two annotations: conflict-resolution "adopt", and clusters-to-adopt that names the cluster. The internal
+Adoption needs two annotations: conflict-resolution "adopt" or "adopt-if-equal", and clusters-to-adopt that names the
+cluster. The internal
 variants, which controllers set, win over the public ones. Pure; `operations.py` calls it when a create finds an object.
 """
 
@@ -18,6 +19,8 @@ _QUIET = re2.Options()
 """Errors are raised and not also written to stderr."""
 _QUIET.log_errors = False
 _QUIET.max_mem = 64 * 1024  # annotations of tenants fill the cache
+_ADOPT_IF_EQUAL = "adopt-if-equal"
+_ADOPTING = ("adopt", _ADOPT_IF_EQUAL)
 _REGEXP_CHARS_MAX = 1024
 
 
@@ -35,8 +38,16 @@ class AdoptionError(InvalidInput):
 
 def is_adoption_allowed(annotations: Mapping[str, str], cluster: str) -> bool:
     """Return True if an existing object in this cluster may be adopted; AdoptionError for a malformed annotation."""
-    resolution = annotations.get(names.INTERNAL_CONFLICT_RESOLUTION) or annotations.get(names.CONFLICT_RESOLUTION)
-    return resolution == "adopt" and is_cluster_to_adopt(annotations, cluster)
+    return _resolution(annotations) in _ADOPTING and is_cluster_to_adopt(annotations, cluster)
+
+
+def takes_only_equal(annotations: Mapping[str, str]) -> bool:
+    """Return True if an existing object may be adopted only where nothing but its metadata changes."""
+    return _resolution(annotations) == _ADOPT_IF_EQUAL
+
+
+def _resolution(annotations: Mapping[str, str]) -> str | None:
+    return annotations.get(names.INTERNAL_CONFLICT_RESOLUTION) or annotations.get(names.CONFLICT_RESOLUTION)
 
 
 def is_cluster_to_adopt(annotations: Mapping[str, str], cluster: str) -> bool:

@@ -4,18 +4,19 @@
 keeps replicas for a while should be as it is, with that number of replicas.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from federation.api import names
-from federation.api.federatedtype import FederatedType
+from federation.api.federatedtype import DriftMode, FederatedType, RetentionRule
 from federation.apimachinery import dotpaths
 from federation.apimachinery.resources import Object
 from federation.delivery.rules.corrections import is_correction
 from federation.delivery.rules.memberrecord import MemberKey, MemberRecord
 from federation.delivery.rules.plan import is_converged, is_management_disabled
 from federation.delivery.rules.status import ClusterStatus
+from federation.planning.drift.fields import Author, Field
 from federation.planning.rendering.drift import is_subset
 from federation.planning.rendering.memberobject import Rendered, Renderer, RenderError
 from federation.planning.rendering.retention import (
@@ -48,9 +49,19 @@ class Subject:
         """Whether the user leaves the replicas to the members."""
         return is_replicas_retained(self.federated)
 
+    @property
+    def drift_mode(self) -> DriftMode:
+        """The treatment of fields that somebody in a member has changed: as the object says, or else its kind."""
+        return to_drift_mode(self.annotations.get(names.DRIFT)) or self.type_.drift
+
     def member_key(self, cluster: str) -> MemberKey:
         """Return the key of the member object in a cluster."""
         return member_key(self.federated, self.type_, cluster)
+
+
+def to_drift_mode(text: str | None) -> DriftMode | None:
+    """Return the mode of the annotation, None without one or for an unknown value."""
+    return next((mode for mode in DriftMode if mode.value == text), None)
 
 
 def member_key(federated: Object, type_: FederatedType, cluster: str) -> MemberKey:
@@ -77,6 +88,10 @@ class Write:
     replicas_path: dotpaths.Path = ()
     is_correction: bool = False
     known_uid: str = ""
+    retention: tuple[RetentionRule, ...] = ()
+    """The rules of its kind about fields whose value in the member counts."""
+    stops_at_drift: bool = False
+    """Whether nothing may be written over fields that somebody else has changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +141,16 @@ def compute_content(
         is_retained = subject.is_retained or bool(record.scaler_name)
         paths = subject.type_.paths.replicas_spec if is_retained else ()
         known_uid = record.lost_uid if live is None else ""
-        write = Write(key, desired, live, subject.annotations, paths, known_uid=known_uid)
+        write = Write(
+            key,
+            desired,
+            live,
+            subject.annotations,
+            paths,
+            known_uid=known_uid,
+            retention=subject.type_.retention,
+            stops_at_drift=subject.drift_mode is DriftMode.STOP,
+        )
         is_as_wanted = (
             live is not None
             and not is_management_disabled(live)
@@ -170,11 +194,19 @@ def settled_status(
     return wait or (ClusterStatus.OK, "")
 
 
+def describe_drifted(fields: Sequence[Field], author: Author | None = None) -> str:
+    """Return which fields differ in the member, and who has changed them if that is known."""
+    who = "" if author is None else f' by "{author.manager}"'
+    return f"changed in the cluster{who}: {', '.join(each.name for each in fields)}"
+
+
 def to_applied_configuration(write: Write, live: Mapping[str, Any]) -> Object:
     """Return the configuration to apply over an existing object, without retained fields; RetentionError."""
     try:
         has_written_ports = names.WRITTEN_ALLOCATIONS in write.federated
-        wanted = retain_for_apply(write.desired.object, live, has_written_ports=has_written_ports)
+        wanted = retain_for_apply(
+            write.desired.object, live, has_written_ports=has_written_ports, rules=write.retention
+        )
     except (AttributeError, KeyError, TypeError) as error:
         # A malformed answer of one member must not end the reconcile, which serves all members.
         raise RetentionError(f"the object in the cluster is malformed: {error}") from error

@@ -345,6 +345,13 @@ ROWS: tuple[Row, ...] = (
         suspend,
     ),
     Row(
+        "drifted",
+        "somebody in the member has changed the object, and the annotation `drift` or its kind says that it stays so",
+        "`Drifted` (ours) until it is as it was, or, with `Report`, until template or overrides change",
+        lambda f: f.is_placed and bool(f.drifted),
+        lambda f: Decision(status=_S.DRIFTED, message=f.drifted),
+    ),
+    Row(
         "scaler unknown",
         "somebody scaled the object, and the member did not say a moment ago who owns the replicas",
         "the failure, until the next attempt is due",

@@ -120,6 +120,8 @@ class Facts:
     find_held: Callable[[], Held | None] = lambda: None
     find_earlier: Callable[[], str] = lambda: ""
     find_missing: Callable[[Content], FollowerWait | None] = lambda _: None
+    find_drifted: Callable[[Content], str] = lambda _: ""
+    """Returns what is left as somebody in the member has changed it, "" if that is corrected."""
     find_pause: Callable[[], Pause | None] = lambda: None
     freeze: Freeze | None = None
     """The freeze that holds updates of the object, None for none."""
@@ -245,6 +247,11 @@ class Facts:
         """Whether its content waits for the end of a freeze. A step of a divided workload keeps the template itself."""
         is_stepped = self.step is not None
         return self.freeze is not None and not is_stepped and not self.content.is_correction
+
+    @cached_property
+    def drifted(self) -> str:
+        """The change of somebody in the member that stays, "" without one or if it is corrected."""
+        return self.find_drifted(self.content) if self.exists and self.content.is_correction else ""
 
     @cached_property
     def pause(self) -> Pause | None:

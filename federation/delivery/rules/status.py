@@ -58,6 +58,8 @@ class ClusterStatus(StrEnum):
     """A suspension holds every write and deletion of the object in the cluster, and one is due."""
     CORRECTION_PAUSED = "CorrectionPaused"
     """Somebody in the cluster keeps changing a field, and its correction waits (planning/drift/fights.py)."""
+    DRIFTED = "Drifted"
+    """Somebody in the cluster has changed fields of ours, and they stay, as the object or its kind says."""
     FINALIZER_CHECK_FAILED = "FinalizerCheckFailed"
     CREATION_TIMED_OUT = "CreationTimedOut"
     UPDATE_TIMED_OUT = "UpdateTimedOut"

@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from federation.admission.federatedobjects import FindResource
+from federation.admission.retentionrules import compile_retention
 from federation.admission.rolloutgates import compile_gate
 from federation.admission.statusrules import compile_status_rule
 from federation.api import names
-from federation.api.components import parse_components
+from federation.api.components import parse_components, to_path
 from federation.api.federatedtype import from_config
 from federation.api.resources import FEDERATED_TYPE_CONFIGS, WORKLOAD_SPREADS
 from federation.apimachinery import dotpaths
@@ -25,6 +26,7 @@ from federation.planning.aggregation.rules import RuleError
 
 _STAGES = (names.GLOBAL_SCHEDULER, names.OVERRIDE_CONTROLLER, names.NSAUTOPROP_CONTROLLER)
 """The controllers that advance the pipeline of any object."""
+_NEVER_RETAINED = ("apiVersion", "kind", "metadata", "status")
 _SOURCE_TYPE = "spec.sourceType"
 _RULES = "spec.statusAggregation.rules"
 _CONDITIONS = ("status", "conditions")
@@ -52,6 +54,7 @@ class TypeConfigAdmission:
         if request.old is not None and request.old.get("spec") == config.get("spec"):
             return  # metadata only, such as the removal of a finalizer from one that was stored earlier
         causes = [*self._stage_causes(config), *_component_causes(config), *_health_causes(config)]
+        causes += _retention_causes(config)
         causes += [*self._source_causes(config, request.old), *_rule_causes(config)] if not causes else []
         if not causes:
             causes += await self._duplicate_causes(config)
@@ -120,6 +123,23 @@ def _health_causes(config: Object) -> list[Object]:
     except RuleError as error:
         return [cause("FieldValueInvalid", f'Invalid value: "{expression}": {error}', "spec.health.expression")]
     return []
+
+
+def _retention_causes(config: Object) -> list[Object]:
+    """Return the errors of the retention rules."""
+    found = []
+    for index, rule in enumerate((config.get("spec") or {}).get("retention") or ()):
+        field, keys = f"spec.retention[{index}]", to_path(str(rule["path"]))
+        if not keys or keys[0].removesuffix("[]") in _NEVER_RETAINED or keys[-1].endswith("[]"):
+            text = f'Invalid value: "{rule["path"]}": name a field below spec, data or another part of the template'
+            found.append(cause("FieldValueInvalid", text, f"{field}.path"))
+        if (expression := rule.get("expression")) is None:
+            continue
+        try:
+            compile_retention(str(expression))
+        except RuleError as error:
+            found.append(cause("FieldValueInvalid", f'Invalid value: "{expression}": {error}', f"{field}.expression"))
+    return found
 
 
 def _component_causes(config: Object) -> list[Object]:

@@ -57,6 +57,7 @@ _TABLE: Mapping[str, tuple[Standing, str]] = {
     "KindNotServed": (Standing.REFUSED, "Kind not served"),
     "FieldRetentionFailed": (Standing.REFUSED, "Fields cannot be kept"),
     "FinalizerCheckFailed": (Standing.REFUSED, "Finalizers cannot be checked"),
+    "Drifted": (Standing.REFUSED, "Changed there"),
     "CorrectionPaused": (Standing.REFUSED, "Somebody changes it there"),
 }
 

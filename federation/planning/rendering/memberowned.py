@@ -11,10 +11,12 @@ Reference: docs/reference/sync.md.
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from federation.api.federatedtype import RetentionRule
 from federation.apimachinery import dotpaths
 from federation.apimachinery.equality import is_json_equal
 from federation.apimachinery.quantity import parse
@@ -40,6 +42,8 @@ Value = Callable[[Any, Any], Any]
 Test = Callable[[Mapping[str, Any], Mapping[str, Any]], bool]
 """Whether a row applies to a configuration and the member's object."""
 
+_METADATA_SHOWN = ("name", "namespace", "labels", "annotations", "generation")
+"""The metadata of a member object that the expressions of rules get."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 _PARTIAL_ADMISSION = "kueue.x-k8s.io/job-min-parallelism"
 _INJECTION = (
@@ -248,6 +252,34 @@ def keep_member_values(wanted: Object, live: Mapping[str, Any]) -> Object:
         if row.applies(wanted, live):
             wanted = _with_value(wanted, live, row.path.split("."), row)
     return wanted
+
+
+def keep_by_rules(wanted: Object, live: Mapping[str, Any], rules: Sequence[RetentionRule]) -> Object:
+    """Return the configuration with the values that the rules of its kind choose; RuleError.
+
+    A rule holds while template and member have the field. So one that somebody removes in the member is written again.
+    """
+    shown: Object | None = None
+    for rule in rules:
+        value = _members
+        if rule.evaluate is not None:
+            if shown is None:
+                shown = _shown(live)
+            value = partial(_evaluated, rule.evaluate, shown)
+        wanted = _with_value(wanted, live, list(rule.path), Row("", value))
+    return wanted
+
+
+def _shown(live: Mapping[str, Any]) -> Object:
+    metadata = {key: value for key, value in live["metadata"].items() if key in _METADATA_SHOWN}
+    return {**{key: live.get(key) for key in ("apiVersion", "kind")}, "metadata": metadata} | {
+        key: held if isinstance(held := live.get(key), Mapping) else {} for key in ("spec", "status")
+    }
+
+
+def _evaluated(evaluate: Callable[[Mapping[str, Any]], Any], shown: Object, wanted: Any, live: Any) -> Any:
+    """Return the value of an expression: the template's where the member has none."""
+    return wanted if live is None else evaluate({"template": wanted, "member": live, "object": shown})
 
 
 def without_member_fields(obj: Object) -> Object:

@@ -5,15 +5,17 @@ protection there, so only fields of the template itself take the member's value 
 changed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from federation.api import names
+from federation.api.federatedtype import RetentionRule
 from federation.apimachinery import dotpaths
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.resources import Object
+from federation.planning.aggregation.rules import RuleError
 from federation.planning.federatedobject.finished import is_finished, kind_of
-from federation.planning.rendering.memberowned import keep_member_values
+from federation.planning.rendering.memberowned import keep_by_rules, keep_member_values
 
 _NEVER_APPLIED = frozenset({"apiVersion", "kind", "metadata", "status"})
 
@@ -58,18 +60,26 @@ def leave_to_scaler(desired: Object, live: Mapping[str, Any], path: dotpaths.Pat
     return _without(desired, path) if path and is_scaled(live) else desired
 
 
-def retain_for_apply(desired: Object, live: Mapping[str, Any], *, has_written_ports: bool = False) -> Object:
+def retain_for_apply(
+    desired: Object, live: Mapping[str, Any], *, has_written_ports: bool = False, rules: Sequence[RetentionRule] = ()
+) -> Object:
     """Return the applied configuration for an existing object; fields that the member allocates keep its values.
 
     With `has_written_ports` the node ports of a Service are those that a user wrote, and win. An object that has
-    finished keeps everything but its metadata: most of it cannot change any more, and nothing would act on it.
+    finished keeps everything but its metadata: most of it cannot change any more, and nothing would act on it. `rules`
+    are those of its kind.
     """
     if is_finished(kind_of(desired), live):
         kept = {key: value for key, value in live.items() if key not in _NEVER_APPLIED}
         return {**kept, **{key: desired[key] for key in ("apiVersion", "kind", "metadata") if key in desired}}
     if desired.get("kind") == "Service":
-        return _keep_service(desired, live, has_written_ports=has_written_ports)
-    return keep_member_values(desired, live)
+        desired = _keep_service(desired, live, has_written_ports=has_written_ports)
+    else:
+        desired = keep_member_values(desired, live)
+    try:
+        return keep_by_rules(desired, live, rules) if rules else desired
+    except RuleError as error:
+        raise RetentionError(f"a retention rule of its FederatedTypeConfig fails: {error}") from error
 
 
 def _set(obj: Object, path: dotpaths.Path, value: Any) -> Object:

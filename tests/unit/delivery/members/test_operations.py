@@ -182,6 +182,42 @@ async def test_a_correction_names_the_fields_that_somebody_changed(is_correction
     assert [field.name for field in outcome.correction.fields] == ["data.value"]
 
 
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize("value", ["1", "0"])
+async def test_an_object_is_taken_over_if_equal_only_where_nothing_of_it_changes(value: str, is_known: bool) -> None:
+    member = Member()
+    live = await member.begin(annotations={"note": "by hand"})
+    await member.change({"data": {"value": value}})
+    live = await member.live()
+    federated = {**ADOPT, names.CONFLICT_RESOLUTION: "adopt-if-equal"}
+    outcome = await member.ensure(live=live if is_known else None, federated=federated)
+    found = await member.live()
+    assert found["data"] == {"value": value}
+    if value == "1":
+        assert outcome.status is ClusterStatus.OK
+        assert found["metadata"]["annotations"][names.ADOPTED] == "true"
+        return
+    assert outcome.status is ClusterStatus.ALREADY_EXISTS
+    assert outcome.message == "the object was in the cluster before and differs, so it is not taken over: data.value"
+
+
+@pytest.mark.parametrize(("is_changed", "expected"), [(True, "2"), (False, "3")])
+async def test_nothing_is_written_over_a_change_of_somebody_else_if_the_object_stops_at_drift(
+    is_changed: bool, expected: str
+) -> None:
+    member = Member()
+    await member.admin.create(NAMESPACES, {"metadata": {"name": KEY.namespace}})
+    written = (await member.ensure()).object
+    assert written is not None
+    if is_changed:
+        await member.change({"data": {"value": "2"}})
+    write = Write(KEY, rendered("3"), written, stops_at_drift=True)
+    outcome = await member.writer.ensure(member.client, write)
+    assert (await member.live())["data"] == {"value": expected}
+    assert outcome.status is (ClusterStatus.DRIFTED if is_changed else ClusterStatus.OK)
+    assert outcome.message.endswith(": data.value") is is_changed
+
+
 Action = Callable[[MemberWriter, Client, str], Any]
 ACTIONS: dict[str, Action] = {
     "remove": lambda writer, client, uid: writer.remove(client, KEY, uid),

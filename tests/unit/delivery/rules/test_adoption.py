@@ -4,7 +4,12 @@ import orjson
 import pytest
 
 from federation.api import names
-from federation.delivery.rules.adoption import AdoptionError, is_adoption_allowed, is_cluster_to_adopt
+from federation.delivery.rules.adoption import (
+    AdoptionError,
+    is_adoption_allowed,
+    is_cluster_to_adopt,
+    takes_only_equal,
+)
 
 
 def listed(*clusters: str, regexp: str = "") -> str:
@@ -29,6 +34,9 @@ def test_a_cluster_is_named_or_matches(annotations: dict[str, str], expected: bo
     assert is_cluster_to_adopt(annotations, "m1") is expected
     for resolution in (names.CONFLICT_RESOLUTION, names.INTERNAL_CONFLICT_RESOLUTION):
         assert is_adoption_allowed({**annotations, resolution: "adopt"}, "m1") is expected
+        assert is_adoption_allowed({**annotations, resolution: "adopt-if-equal"}, "m1") is expected
+        assert takes_only_equal({**annotations, resolution: "adopt-if-equal"})
+        assert not takes_only_equal({**annotations, resolution: "adopt"})
         assert not is_adoption_allowed({**annotations, resolution: "abort"}, "m1")
     assert not is_adoption_allowed(annotations, "m1")
     ours = {names.INTERNAL_CONFLICT_RESOLUTION: "abort", names.CONFLICT_RESOLUTION: "adopt"}

@@ -165,3 +165,22 @@ async def test_what_changes_no_spec_is_always_accepted() -> None:
     assert await problems(broken, broken) == []
     assert await problems(broken, subresource="status") == []
     assert await problems(broken, operation="DELETE") == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "refused"),
+    [
+        ({"path": "data"}, None),
+        ({"path": "/data/app.yaml", "expression": "member > template ? member : template"}, None),
+        ({"path": "spec.containers[].image", "expression": "object.metadata.name == 'a' ? member : template"}, None),
+        ({"path": "metadata.name"}, "path"),
+        ({"path": "status.phase"}, "path"),
+        ({"path": "spec.containers[]"}, "path"),
+        ({"path": "data.a", "expression": "member >"}, "expression"),
+        ({"path": "data.a", "expression": "object.data"}, "expression"),
+        ({"path": "data.a", "expression": "unknown"}, "expression"),
+    ],
+)
+async def test_a_retention_rule_names_a_field_of_the_template_and_compiles(rule: Object, refused: str | None) -> None:
+    found = await problems(with_spec(retention=[rule]))
+    assert [field for field, _ in found] == ([] if refused is None else [f"spec.retention[0].{refused}"])
