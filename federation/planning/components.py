@@ -64,6 +64,15 @@ def pod_specs_of(template: Mapping[str, Any], components: Components) -> Iterato
         yield {**spec, "containers": containers}
 
 
+def written_pod_specs(template: Mapping[str, Any], components: Components) -> Iterator[Mapping[str, Any]]:
+    """Yield the pod specs that are in an object, at most `COMPONENTS_MAX`; not those of pods without one."""
+    parts = ((part, rule) for rule in components.rules for _, part in _parts(template, rule))
+    for part, rule in islice(parts, COMPONENTS_MAX):
+        spec, _ = _written_spec(part, rule)
+        if spec:
+            yield spec
+
+
 def is_gang(template: Mapping[str, Any], components: Components, wish: str = "") -> bool:
     """Return whether the pods of the object start together or not at all.
 

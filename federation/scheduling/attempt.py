@@ -251,7 +251,7 @@ def assess(
         ended=ended,
         is_queued=bool(queue),
     )
-    unit = within_admission(unit, admission_of(attempt.federated) if queue else None)
+    unit = within_admission(unit, attempt.federated if queue else None)
     unit = recorded.related(unit) if recorded else with_relations(inputs.workloads, workload, unit, snapshot.by_name)
     unit = with_causes(unit, policy, comparison, present, quiet)
     unit = recorded.limited(unit, snapshot) if recorded else _with_quota(unit, federated, type_, inputs, snapshot)

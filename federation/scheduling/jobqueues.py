@@ -8,7 +8,7 @@ lost its cluster. Then the object waits again. Objects without a queue cost one 
 Decision: docs/decisions/0127-queues-of-our-own.md
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
@@ -19,12 +19,14 @@ import msgspec
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.annotationrecords import AnnotationRecord, Count, Time, to_time
 from federation.planning.federatedobject.finished import has_finished_everywhere
+from federation.planning.rendering.admittednodes import QUEUE_NODES, PodNodes
 from federation.scheduling.framework import gangs
 from federation.scheduling.framework.admittedclusters import STEP
 from federation.scheduling.framework.cycle import FilterResult
-from federation.scheduling.framework.types import SchedulingUnit, Status
+from federation.scheduling.framework.types import NodeNeeds, PodSet, SchedulingUnit, Status, pod_shape
 from federation.scheduling.names import KUEUE_QUEUE_NAME, QUEUE_ADMISSION, QUEUE_NAME
 from federation.scheduling.podrequest import has_pods
+from federation.scheduling.policyspec import to_tolerations
 
 DEFAULT_QUEUE = "default"
 """The JobQueue of objects that name none."""
@@ -142,13 +144,32 @@ def must_leave(admission: Admission | None, *, is_placed: bool) -> bool:
     return is_placed and admission is not None and admission.phase in (Phase.EVICTED, Phase.LOST)
 
 
-def within_admission(unit: SchedulingUnit, admission: Admission | None) -> SchedulingUnit:
-    """Return the unit of an admitted object: it goes to one of the clusters that its admission names."""
-    if admission is None:
+def within_admission(unit: SchedulingUnit, federated: Mapping[str, Any] | None) -> SchedulingUnit:
+    """Return the unit of an admitted object: it goes to one of the clusters, and to the nodes, of its admission."""
+    admission = admission_of(federated) if federated is not None else None
+    if admission is None or federated is None:
         return unit
     limit = 1 if unit.max_clusters is None else min(1, unit.max_clusters)
     unit = replace(unit, max_clusters=limit)
+    if nodes := QUEUE_NODES.of(federated):
+        unit = replace(unit, pods=on_nodes(unit.pods, nodes), node_needs=_needs_on(unit.node_needs, nodes))
     return unit if unit.current else replace(unit, admitted_to=frozenset(admission.clusters))
+
+
+def on_nodes(pods: tuple[PodSet, ...], nodes: Sequence[PodNodes]) -> tuple[PodSet, ...]:
+    """Return the pods with what a queue gives them (`planning/rendering/admittednodes.py`)."""
+    return tuple(
+        replace(each, shape=pod_shape(each.shape.request, _needs_on(each.shape.needs, nodes))) for each in pods
+    )
+
+
+def _needs_on(needs: NodeNeeds, nodes: Sequence[PodNodes]) -> NodeNeeds:
+    where = dict(needs.selector)
+    for each in nodes:
+        if each.where == where:
+            selector = tuple(sorted({**where, **each.labels}.items()))
+            return replace(needs, selector=selector, tolerations=needs.tolerations + to_tolerations(each.tolerations))
+    return needs
 
 
 def is_lasting(status: Status) -> bool:

@@ -12,9 +12,10 @@ from tests.scenarios.test_job_queues import (
 )
 from tests.support.world import a_world
 
-from federation.api.resources import JOB_QUEUES
+from federation.api.resources import FEDERATED_OBJECTS, JOB_QUEUES
 from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.resources import JOBS, NAMESPACES
+from federation.planning.rendering.admittednodes import QUEUE_NODES, PodNodes
 from federation.scheduling.jobqueues import ADMISSION, Admission, Phase
 from federation.scheduling.names import QUEUE_NAME
 
@@ -32,6 +33,7 @@ async def test_no_label_or_annotation_of_a_job_gives_it_more_than_its_queue() ->
 
         admitted = a_queued_job("forged", 10)
         admitted["metadata"]["annotations"][ADMISSION.name] = forged
+        admitted["metadata"]["annotations"][QUEUE_NODES.name] = QUEUE_NODES.text([PodNodes({}, {"pool": "of-others"})])
         await world.create(JOBS, admitted)
         await world.create(JOBS, a_queued_job("foreign", 1, queue="foreign"))
         missing = a_job("missing", pods=1)
@@ -40,6 +42,9 @@ async def test_no_label_or_annotation_of_a_job_gives_it_more_than_its_queue() ->
         await world.until_equal(lambda: names_waiting(world), ["forged"])
         await world.settle()
 
+        federated = await world.find(FEDERATED_OBJECTS, "forged-jobs.batch")
+        assert federated is not None
+        assert QUEUE_NODES.of(federated) is None
         assert [await placed(world, name) for name in ("forged", "foreign", "missing")] == [[], [], []]
         assert await pods(world) == {}
         foreign = await world.find(JOB_QUEUES, "foreign")

@@ -255,6 +255,35 @@ async def test_jobs_use_the_flavors_that_the_page_describes() -> None:
         await world.until_equal(lambda: holds(world, "plain"), {"any": {"cpu": 20_000}})
 
 
+async def test_pods_of_a_flavor_get_its_node_labels_and_tolerations_and_the_gang_is_counted_on_these_nodes() -> None:
+    labels, taint = {"pool": "gpu"}, {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+    gpu = [NodeShape(f"gpu-{n}", cpu="12", labels=labels, taints=(taint,)) for n in range(2)]
+    shapes = {"one": [*NODES["large"]], "two": [*nodes(24), *gpu]}
+    async with a_world(members=("one", "two"), nodes=shapes) as world:
+        await world.create(PROPAGATION_POLICIES, job_policy())
+        tolerations = [{"key": "gpu", "operator": "Exists"}]
+        await world.create(
+            CAPACITY_FLAVORS, a_flavor("gpu", nodeLabels=labels, assignNodes=True, tolerations=tolerations)
+        )
+        await world.create(CLUSTER_JOB_QUEUES, a_cluster_queue(flavor="gpu"))
+        await world.create(JOB_QUEUES, a_queue())
+
+        await world.create(JOBS, a_queued_job("large", 13))
+        await world.create(JOBS, a_queued_job("fits", 12))
+
+        await world.until_equal(lambda: placed(world, "fits"), ["two"])
+        await world.settle()
+        job = await world.members["two"].find(JOBS, "fits")
+        assert job is not None
+        assert job["spec"]["template"]["spec"]["nodeSelector"] == labels
+        assert job["spec"]["template"]["spec"]["tolerations"] == tolerations
+        assert await pods(world) == {"two": 12}
+        assert await placed(world, "large") == [], "12 of its pods fit on the nodes with the label"
+        source = await world.find(JOBS, "fits")
+        assert source is not None
+        assert "nodeSelector" not in source["spec"]["template"]["spec"]
+
+
 async def test_small_jobs_of_a_queue_share_a_cluster_so_that_another_stays_free_for_a_large_one() -> None:
     async with a_world(members=("one", "two"), nodes={"one": NODES["medium"], "two": NODES["medium"]}) as world:
         await with_queues(world)

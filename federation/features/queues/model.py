@@ -10,7 +10,7 @@ from pydantic import Field
 
 from federation.api.resources import CAPACITY_FLAVORS, CLUSTER_JOB_QUEUES, JOB_QUEUES
 from federation.api.v1alpha1.base import AGE, Column, DateTime, Definition, Int32, Kind, Model, QuantityText
-from federation.api.v1alpha1.common import LabelSelector
+from federation.api.v1alpha1.common import LabelSelector, Toleration
 
 _AMOUNT = Field(
     json_schema_extra={
@@ -32,10 +32,14 @@ def _keyed(key: str) -> dict[str, object]:
 class CapacityFlavorSpec(Model):
     """The clusters and nodes of the flavour."""
 
+    assign_nodes: bool = False
+    """Whether pods whose nodeSelector says nothing of the node labels get them when they use the flavour."""
     cluster_selector: LabelSelector | None = None
     """The labels of its clusters; absent means all clusters."""
     node_labels: Annotated[dict[str, str] | None, Field(max_length=8)] = None
-    """The labels of its nodes. Pods use the flavour if their nodeSelector has all of these labels."""
+    """The labels of its nodes. Pods use the flavour if their nodeSelector has all of these labels, see assignNodes."""
+    tolerations: Annotated[list[Toleration] | None, Field(max_length=8)] = None
+    """The tolerations that pods get when they use the flavour."""
 
 
 class CapacityFlavor(Kind):

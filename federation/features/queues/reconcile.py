@@ -20,6 +20,7 @@ from federation.features.queues.names import EVENT_ADMITTED, EVENT_EVICTED
 from federation.features.queues.rules.facts import Admitted, Decisions, Eviction
 from federation.features.queues.rules.queueledger import Ledger
 from federation.features.queues.rules.queuestatus import compute_statuses
+from federation.planning.rendering.admittednodes import QUEUE_NODES
 from federation.runtime.controller import DONE, Result
 from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host
@@ -89,7 +90,7 @@ class Reconciler:
             refusals=before.refusals if before is not None else 0,
             losses=before.losses if before is not None else 0,
         )
-        federated = await self._write(key, admission)
+        federated = await self._write(key, admission, QUEUE_NODES.entry(list(admitted.nodes)))
         queue = self._ledger.queue_of(entry)
         if federated is not None and queue is not None:
             self._host.recorder.event(
@@ -117,16 +118,19 @@ class Reconciler:
             self._host.recorder.event(federated, WARNING, EVENT_EVICTED, eviction.because)
             _evictions.labels(queue.queue.name).inc()
 
-    async def _write(self, key: str, admission: Admission) -> Object | None:
+    async def _write(
+        self, key: str, admission: Admission, more: Mapping[str, str | None] | None = None
+    ) -> Object | None:
         """Write the annotation; return the object, None if it changed meanwhile: then its event starts a round."""
         name = self._observer.key_of(key)
         async with self._writing:
             federated = self._objects.get(name)
             if federated is None:
                 return None
+            annotations = {**ADMISSION.entry(admission), **(more or {})}
             try:
                 written = await self._objects.patch(
-                    name, federated, {"metadata": {"annotations": ADMISSION.entry(admission)}}, writer=WRITER
+                    name, federated, {"metadata": {"annotations": annotations}}, writer=WRITER
                 )
             except (Conflict, NotFound):
                 return None

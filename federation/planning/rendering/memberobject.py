@@ -28,6 +28,7 @@ from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.federatedobject.provenance import is_hand_written
 from federation.planning.overrides.errors import FAILED_OVERRIDES, OverrideError
 from federation.planning.overrides.patches import apply_patches, forbidden_paths, patches_by_cluster
+from federation.planning.rendering.admittednodes import with_admitted_nodes
 from federation.planning.rendering.memberowned import without_assumed_values, without_member_fields
 from federation.planning.rendering.repeatedkeys import without_repeated_keys
 
@@ -79,7 +80,7 @@ class Renderer:
         self._plain: Rendered | None = None
         self._controllers = type_.controllers
         self._base = _clean(
-            spec.get("template") or {},
+            with_admitted_nodes(spec.get("template") or {}, federated, type_),
             type_.resource.kind,
             type_.resource.group,
             keeps_allocations=is_hand_written(federated) or has_written_allocations(federated),

@@ -242,7 +242,7 @@ class _Round:
             for name in roomy
             if (kept := self._reserved.get(f"cluster {name}")) is None or kept.key == job.key or end_s <= kept.until_s
         ]
-        return Admitted(option.amounts, frozenset(open_)) if open_ else Waits(Lack.RESERVED)
+        return Admitted(option.amounts, frozenset(open_), option.nodes) if open_ else Waits(Lack.RESERVED)
 
     def _lack(self, job: Job, clusters: list[str], lack: Lack, rooms: Mapping[str, Resources]) -> Waits:
         """Return the resource of which even the best cluster has too little."""
@@ -296,7 +296,7 @@ class _Round:
             and f"cluster {name}" not in self._reserved
             and fits(job.needs, self._capacity.clusters[name].total)
             # Nothing is kept for pods that would not fit on the nodes of an empty cluster: they would hold it for ever.
-            and self._capacity.can_hold(job.key, name)
+            and self._capacity.can_hold(job.key, name, option)
         ]
         if not able:
             return None

@@ -8,6 +8,7 @@ from typing import Any
 from federation.apimachinery.quantity import to_int_ceil, to_milli
 from federation.apimachinery.selectors import Selector, compile_label_selector
 from federation.features.queues.rules.facts import Limit, Option, Pair, Queue, Reclaim
+from federation.planning.rendering.admittednodes import PodNodes
 from federation.scheduling.framework.types import CPU, PODS
 
 OPTIONS_MAX = 16
@@ -21,6 +22,8 @@ class Component:
     selector: frozenset[tuple[str, str]]
     count: int
     request: tuple[tuple[str, int], ...]
+    is_open: bool = True
+    """Whether flavours can give it labels of nodes: the object has pod specs."""
 
     def amounts(self) -> dict[str, int]:
         """Return what all of them request, and their number as `pods`."""
@@ -34,6 +37,25 @@ class Flavor:
     name: str
     clusters: Selector | None
     node_labels: frozenset[tuple[str, str]]
+    assigns: bool = False
+    """Whether pods without its labels get them."""
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+
+    def can_have(self, selector: frozenset[tuple[str, str]], *, is_open: bool) -> bool:
+        """Return whether pods with this nodeSelector can use the flavour."""
+        if self.node_labels <= selector:
+            return True
+        own = dict(selector)
+        return self.assigns and is_open and all(own.get(key, value) == value for key, value in self.node_labels)
+
+    def nodes_for(self, selector: frozenset[tuple[str, str]]) -> PodNodes | None:
+        """Return what such pods get, None if they have it."""
+        labels = dict(sorted(self.node_labels - selector))
+        return (
+            PodNodes(dict(sorted(selector)), labels, list(map(dict, self.tolerations)))
+            if (labels or self.tolerations)
+            else None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +79,8 @@ def compile_flavor(source: Mapping[str, Any]) -> Flavor:
         source["metadata"]["name"],
         None if selector is None else compile_label_selector(selector),
         frozenset((str(key), str(value)) for key, value in (spec.get("nodeLabels") or {}).items()),
+        spec.get("assignNodes") is True,
+        tuple(spec.get("tolerations") or ()),
     )
 
 
@@ -115,9 +139,10 @@ def options_for(
     `clusters` are the labels of all clusters. Components with equal selectors get the same flavour.
     """
     selectors = list(dict.fromkeys(component.selector for component in components))
+    is_open = all(component.is_open for component in components)
     usable = [
-        [flavors[name] for name in queue.flavors if name in flavors and flavors[name].node_labels <= selector]
-        for selector in selectors
+        [flavors[name] for name in queue.flavors if name in flavors and flavors[name].can_have(each, is_open=is_open)]
+        for each in selectors
     ]
     found = []
     for chosen in islice(product(*usable), OPTIONS_MAX):
@@ -128,7 +153,9 @@ def options_for(
             for resource, amount in component.amounts().items():
                 if amount and (resource != PODS or (flavor, PODS) in queue.queue.limits):
                     amounts[flavor, resource] = amounts.get((flavor, resource), 0) + amount
-        found.append(Option(amounts, _clusters_of(chosen, clusters)))
+        nodes = (flavor.nodes_for(selector) for selector, flavor in by_selector.items()) if is_open else ()
+        given = tuple(each for each in nodes if each is not None)
+        found.append(Option(amounts, _clusters_of(chosen, clusters), given))
     return tuple(found)
 
 

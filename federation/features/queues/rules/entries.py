@@ -13,6 +13,7 @@ from federation.features.queues.rules.configuration import Component
 from federation.planning.components import ComponentError, pod_specs_of
 from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
+from federation.planning.rendering.admittednodes import has_own_pod_specs
 from federation.scheduling.framework.types import PodSet
 from federation.scheduling.jobqueues import Admission, admission_of
 from federation.scheduling.podrequest import counted_demand_of, pod_spec_of, shape_of
@@ -59,6 +60,7 @@ def to_entry(key: str, federated: Mapping[str, Any], type_: FederatedType, queue
     pods, problem = _pods(template, type_)
     wish = (metadata.get("annotations") or {}).get(names.GANG, "")
     together = pods if wish != "Never" else ()
+    is_open = has_own_pod_specs(template, type_)
     needs: dict[str, int] = {}
     for each in together:
         for name, amount in each.shape.request:
@@ -70,7 +72,10 @@ def to_entry(key: str, federated: Mapping[str, Any], type_: FederatedType, queue
         str(template.get("kind") or ""),
         queue,
         _seconds(from_rfc3339(metadata["creationTimestamp"])) if metadata.get("creationTimestamp") else 0.0,
-        tuple(Component(frozenset(each.shape.needs.selector), each.count, each.shape.request) for each in pods),
+        tuple(
+            Component(frozenset(each.shape.needs.selector), each.count, each.shape.request, is_open=is_open)
+            for each in pods
+        ),
         together,
         needs,
         _priority_classes(template, type_),

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
+from federation.planning.rendering.admittednodes import PodNodes
+
 Pair = tuple[str, str]
 """A flavour and a resource."""
 Amounts = Mapping[Pair, int]
@@ -66,6 +68,8 @@ class Option:
 
     amounts: Amounts
     clusters: frozenset[str]
+    nodes: tuple[PodNodes, ...] = ()
+    """What its pods get from the flavours."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,7 @@ class Capacity:
 
     clusters: Mapping[str, Room]
     reserved: Mapping[str, Reservation] = field(default_factory=dict)
-    can_hold: Callable[[str, str], bool] = lambda _job, _cluster: True
+    can_hold: Callable[[str, str, Option], bool] = lambda _job, _cluster, _option: True
     """Whether all pods of a job would fit on the nodes of a cluster if these were empty."""
 
 
@@ -180,6 +184,7 @@ class Admitted:
 
     holds: Amounts
     clusters: frozenset[str]
+    nodes: tuple[PodNodes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from federation.features.queues.rules.entries import Entry
 from federation.features.queues.rules.facts import Capacity, Decisions, Job, Option, Reservation, Resources, Room
 from federation.scheduling.framework.gangfit import find_shortfall
 from federation.scheduling.framework.types import PODS, Cluster
-from federation.scheduling.jobqueues import Phase
+from federation.scheduling.jobqueues import Phase, on_nodes
 from federation.scheduling.snapshot import ClusterCache
 
 _HOUR_S = 3600.0
@@ -277,10 +277,11 @@ class Ledger:
             found += listed if len(listed) <= most else heapq.nsmallest(most, listed, key=lambda job: job.order)
         return found
 
-    def can_hold(self, key: str, cluster: str) -> bool:
+    def can_hold(self, key: str, cluster: str, option: Option) -> bool:
         """Return whether the pods of an object would fit on the nodes of a cluster if these were empty."""
         found = self.clusters.snapshot().by_name.get(cluster)
-        return found is not None and find_shortfall(self.entries[key].pods, self._emptied(found)) is None
+        pods = on_nodes(self.entries[key].pods, option.nodes)
+        return found is not None and find_shortfall(pods, self._emptied(found)) is None
 
     def _emptied(self, cluster: Cluster) -> Cluster:
         """Return the cluster as if nothing ran there; the same object, with its cached answers, while its nodes are."""

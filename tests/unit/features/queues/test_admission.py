@@ -165,7 +165,7 @@ def test_nothing_is_kept_for_a_job_that_would_not_fit_into_an_empty_cluster() ->
     """Its pods are too large for the nodes, and only the sums look large enough."""
     jobs = [running("r", 10), a_job("odd", 15, created_s=1), a_job("small", 5, created_s=2)]
     found = admit(
-        {"q": a_queue(nominal=100)}, jobs, Capacity(rooms(east=10, west=5), {}, lambda key, _: key != "odd"), NOW
+        {"q": a_queue(nominal=100)}, jobs, Capacity(rooms(east=10, west=5), {}, lambda key, *_: key != "odd"), NOW
     )
     assert found.reserved == {}
     assert found.admitted["small"].clusters == {"east", "west"}

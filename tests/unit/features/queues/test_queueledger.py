@@ -14,9 +14,10 @@ from federation.features.queues.rules.configuration import (
     options_for,
 )
 from federation.features.queues.rules.entries import Entry
-from federation.features.queues.rules.facts import Lack
+from federation.features.queues.rules.facts import Lack, Option
 from federation.features.queues.rules.queueledger import Ledger
 from federation.features.queues.rules.queuestatus import compute_statuses
+from federation.planning.rendering.admittednodes import PodNodes
 from federation.scheduling.framework.types import PodSet, pod_shape
 from federation.scheduling.jobqueues import Admission, Phase
 
@@ -172,8 +173,11 @@ def test_pods_that_no_empty_node_has_room_for_hold_no_cluster() -> None:
     ledger = a_ledger("1000")
     ledger.put(an_entry("odd", 4, 13), NOW_S)
     ledger.put(an_entry("even", 4, 12), NOW_S)
-    assert (ledger.can_hold("team/odd", "one"), ledger.can_hold("team/even", "one")) == (False, True)
-    assert not ledger.can_hold("team/even", "gone")
+    option = Option({}, frozenset())
+    assert [ledger.can_hold(f"team/{name}", "one", option) for name in ("odd", "even")] == [False, True]
+    assert not ledger.can_hold("team/even", "gone", option)
+    given = Option({}, frozenset(), (PodNodes({}, {"gpu": "a100"}),))
+    assert not ledger.can_hold("team/even", "one", given), "no node has the label that its pods get"
 
 
 def test_a_malformed_queue_admits_nothing_and_says_why() -> None:
