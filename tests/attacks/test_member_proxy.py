@@ -28,6 +28,9 @@ from federation.client.pool import ClusterPool
 from federation.memberproxy.connector import MemberProxy, MemberProxyOptions
 from federation.memberproxy.placedclusters import PlacedClusters
 from federation.simulator.hostusers import OBJECTS
+from federation.web.ui.credentials import Credentials
+from federation.web.ui.terminalscreen import why_not_any_more
+from federation.web.ui.userapi import UserAPI
 
 pytestmark = pytest.mark.xdist_group("member-proxy")
 CLUSTERS = "/apis/core.kubeadmiral.io/v1alpha1/federatedclusters"
@@ -561,3 +564,19 @@ def test_a_connection_needs_the_right_to_create(world: World) -> None:
     world.hostile.says("200 OK", b"a line")
     assert handshake(world, reader, through("hostile", f"{pod}/log"), "binary.k8s.io").startswith(b"HTTP/1.1 101")
     assert b"upgrade" not in world.hostile.received[-1].lower()
+
+
+def test_a_right_that_the_member_took_away_ends_a_terminal(world: World) -> None:
+    rule = {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]}
+    for api in (world.admin, world.member):
+        api.create("clusterroles", {"metadata": {"name": "typist"}, "rules": [rule]})
+        _bind(api, "typist", "typist", "carol")
+    _bind(world.admin, "proxy-carol", "proxy", "carol")
+    user = UserAPI(world.host.app, Credentials(token=world.user("carol").connection.token), {"headers": []})
+
+    def why_not() -> str:
+        return world.host.run(why_not_any_more(user, "shop", "web", "east", "web"))
+
+    eventually(lambda: why_not() == "")
+    world.member.delete("clusterrolebindings", "typist")
+    eventually(lambda: why_not() == "you may no longer run commands in this pod of east")

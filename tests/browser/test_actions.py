@@ -169,6 +169,26 @@ def test_logs_of_a_pod_and_of_all_pods_of_a_workload(site: Site, page: Page) -> 
     assert faults == []
 
 
+def test_a_terminal_in_a_pod(site: Site, page: Page) -> None:
+    faults = watch_for_faults(page)
+    site.log_in(page)
+    site.open(page, OBJECT)
+    page.locator(".pods a").first.click()
+    page.get_by_role("navigation", name="Views").get_by_role("link", name="Terminal").click()
+    expect(page.locator(".xterm")).to_have_count(0)  # nothing starts by itself
+    page.get_by_role("button", name="Open").click()
+    expect(page.get_by_text("Connected.")).to_be_visible()
+    page.keyboard.type("nosuch\n")
+    screen = page.get_by_role("region", name="Terminal")
+    expect(screen.get_by_text("not found").first).to_be_attached()
+    for look in LOOKS:
+        show_as(page, look)
+        check_look(page, "terminal")
+    page.keyboard.type("exit\n")
+    expect(page.get_by_text("The command has ended.")).to_be_visible()
+    assert faults == []
+
+
 def test_an_action_goes_on_after_a_restart_of_the_control_plane(site: Site, page: Page) -> None:
     site.log_in(page)
     site.open(page, OBJECT)

@@ -20,7 +20,7 @@ from federation.web.ui.loglines import Line, merge
 from federation.web.ui.objectscreen import PATH as OBJECT_PATH
 from federation.web.ui.objectscreen import target_of
 from federation.web.ui.podtroubles import tone_of
-from federation.web.ui.screen import Collection, Page, Screen, problem_of
+from federation.web.ui.screen import Page, Screen, nothing_watched, problem_of
 
 _LINES = 300
 _LINES_MAX = 5_000
@@ -28,6 +28,7 @@ _BYTES_MAX = 1 << 20
 _PODS_MAX = 20
 """Pods whose logs are merged."""
 _EVENTS_MAX = 50
+PATH = "/ui/pods/{namespace}/{name}"
 VIEWS = (("", "Logs"), ("events", "Events"), ("yaml", "YAML"))
 _FOLLOW_S = 3.0
 
@@ -41,7 +42,7 @@ async def _load(page: Page) -> Mapping[str, Any]:
         raise NotFound(
             f"{error.message}. It is gone, or the host is an API server that answers for its own pods only."
         ) from error
-    containers = _containers(pod)
+    containers = containers_of(pod)
     view = page.query.get("view", "")
     row = pod_row(pod)
     found: dict[str, Any] = {
@@ -65,7 +66,7 @@ async def _load(page: Page) -> Mapping[str, Any]:
     return {**found, "lines": merge({"": log}, page.query.get("q", ""), _LINES_MAX), "problem": problem}
 
 
-def _containers(pod: Mapping[str, Any]) -> list[str]:
+def containers_of(pod: Mapping[str, Any]) -> list[str]:
     """Return the names of a pod's containers; its cluster may have sent anything."""
     spec = pod.get("spec") or {}
     listed = [each for kind in ("containers", "initContainers") for each in spec.get(kind) or ()]
@@ -117,7 +118,7 @@ async def _load_all(page: Page) -> Mapping[str, Any]:
     share = max(20, lines // max(1, len(shown)))
 
     async def read(pod: Mapping[str, Any]) -> tuple[bytes, str]:
-        return await _log(page, namespace, str(pod["metadata"]["name"]), (_containers(pod) or [""])[0], share)
+        return await _log(page, namespace, str(pod["metadata"]["name"]), (containers_of(pod) or [""])[0], share)
 
     logs = await asyncio.gather(*map(read, shown))
     names = [str(pod["metadata"]["name"]) for pod in shown]
@@ -135,17 +136,12 @@ async def _load_all(page: Page) -> Mapping[str, Any]:
     }
 
 
-def _nothing(page: Page) -> Sequence[Collection]:
-    del page
-    return []
-
-
 SCREEN = Screen(
-    "/ui/pods/{namespace}/{name}",
+    PATH,
     "Pod",
     "pod.html",
     _load,
-    _nothing,
+    nothing_watched,
     is_listed=False,
     poll_s=_FOLLOW_S,
     pause_s=_FOLLOW_S,
@@ -155,7 +151,7 @@ LOGS_SCREEN = Screen(
     "Logs",
     "logs.html",
     _load_all,
-    _nothing,
+    nothing_watched,
     is_listed=False,
     poll_s=_FOLLOW_S,
     pause_s=_FOLLOW_S,

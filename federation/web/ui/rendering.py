@@ -27,6 +27,14 @@ HEADERS = {
 }
 
 
+STYLED_POLICY = {
+    "content-security-policy": HEADERS["content-security-policy"].replace(
+        "style-src 'self'", "style-src 'self' 'unsafe-inline'"
+    )
+}
+"""For a page whose library makes styles: the terminal's measures characters and colours them."""
+
+
 def to_age(value: Any, now: datetime) -> str:
     """Return the time since an RFC 3339 time as kubectl prints it: 5s, 3m, 4h, 2d; "" for none."""
     then = parse_rfc3339(value)

@@ -54,12 +54,11 @@ class Page:
         address = self.link(**{"continue": "", "from": ""})
         return f"{address}{'&' if '?' in address else '?'}export={format_}"
 
-    async def may(self, verb: str, resource: Resource, namespace: str = "", name: str = "") -> bool:
+    async def may(
+        self, verb: str, resource: Resource, namespace: str = "", name: str = "", subresource: str = ""
+    ) -> bool:
         """Return whether the user may do this, to show a button or the reason why there is none."""
-        asked = {"verb": verb, "group": resource.group, "resource": resource.plural}
-        attributes = {**asked, "namespace": namespace, "name": name}
-        review = await self.api.post(_ACCESS_REVIEWS, {**_ACCESS_REVIEW, "spec": {"resourceAttributes": attributes}})
-        return bool(review["status"].get("allowed"))
+        return await may_in(self.api, "", verb, resource, namespace, name, subresource)
 
     async def get_optional(self, path: str, default: Any, **query: str) -> Any:
         """Return what the user may read, and `default` for what he may not or what does not exist."""
@@ -67,6 +66,16 @@ class Page:
             return await self.api.get(path, **query)
         except (Forbidden, NotFound):
             return default
+
+
+async def may_in(
+    api: UserAPI, base: str, verb: str, resource: Resource, namespace: str = "", name: str = "", subresource: str = ""
+) -> bool:
+    """Return whether the user may do this on the host, or on another API server, whose paths begin with `base`."""
+    asked = {"verb": verb, "group": resource.group, "resource": resource.plural, "subresource": subresource}
+    attributes = {**asked, "namespace": namespace, "name": name}
+    review = await api.post(base + _ACCESS_REVIEWS, {**_ACCESS_REVIEW, "spec": {"resourceAttributes": attributes}})
+    return bool(review["status"].get("allowed"))
 
 
 async def read_all(
@@ -110,8 +119,16 @@ class Screen:
     """Returns the list of the screen as a file has it, over all pages; None for a screen without a list."""
     key: str = ""
     """The key that leads to a listed screen after `g`; the first letter of its title if it is ""."""
+    styles_itself: bool = False
+    """Whether a library on the page makes styles; they are allowed there, scripts of the page never are."""
     templates: Path = TEMPLATES
     """The folder of the template, which can use those of the UI."""
+
+
+def nothing_watched(page: Page) -> Sequence["Collection"]:
+    """Return no collections, for a screen that no change makes stale."""
+    del page
+    return []
 
 
 def problem_of(error: FederationError) -> str:

@@ -45,14 +45,16 @@ from federation.web.ui import (
     podscreen,
     policiesscreen,
     searchscreen,
+    terminalscreen,
     timelinescreen,
 )
 from federation.web.ui.credentials import Sealer, Session
 from federation.web.ui.forms import is_genuine, read_form
 from federation.web.ui.links import OneTimeLinks
 from federation.web.ui.oidclogin import OIDCLogin
-from federation.web.ui.rendering import HEADERS, render, static_file
+from federation.web.ui.rendering import HEADERS, STYLED_POLICY, render, static_file
 from federation.web.ui.screen import Page, Screen, problem_of
+from federation.web.ui.terminal import Terminals
 from federation.web.ui.userapi import UserAPI
 
 SCREENS = (
@@ -72,6 +74,7 @@ SCREENS = (
     actionscreen.SCREEN,
     podscreen.SCREEN,
     podscreen.LOGS_SCREEN,
+    terminalscreen.SCREEN,
     searchscreen.SCREEN,
     timelinescreen.SCREEN,
     graphscreen.SCREEN,
@@ -105,6 +108,7 @@ def mount(
     ui.state.listed = [screen for screen in screens if screen.is_listed]
     login.add_routes(ui, sealer, OneTimeLinks(read_key, clock), oidc)
     _add_static(ui)
+    terminalscreen.add_socket(ui, Terminals(clock), lambda request: login.session_of(request, sealer), _api_of)
     for screen in screens:
         _add_screen(ui, screen, sealer, clock, planners, takes_agents=takes_agents)
 
@@ -159,11 +163,15 @@ def _with_headers(app: ASGIApp) -> ASGIApp:
     return serve
 
 
+def _api_of(request: Request, session: Session) -> UserAPI:
+    return UserAPI(request.scope[SERVER], session.credentials, request.scope)
+
+
 def _add_screen(
     ui: FastAPI, screen: Screen, sealer: Sealer, clock: Clock, planners: Planners, *, takes_agents: bool
 ) -> None:
     async def to_page(request: Request, session: Session) -> Page:
-        api = UserAPI(request.scope[SERVER], session.credentials, request.scope)
+        api = _api_of(request, session)
         await api.charge()
         return Page(
             api,
@@ -244,7 +252,10 @@ async def _show(
         title = titles.get(error.code, "The control plane could not answer")
         return _problem(request, session, error.code, title, problem_of(error))
     variables = {"page": page, "screen": screen, **_frame(request, session), **found, **more}
-    return render(screen.template, status, screen.templates, **variables)
+    answer = render(screen.template, status, screen.templates, **variables)
+    if screen.styles_itself:
+        answer.headers.update(STYLED_POLICY)
+    return answer
 
 
 def _frame(request: Request, session: Session | None) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ the web UI reads objects in another way.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, MutableMapping
+from collections.abc import AsyncGenerator, Mapping, MutableMapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Any
 from urllib.parse import urlencode
@@ -21,6 +21,7 @@ from federation.apiserver.http.asgi import ASGIApp, Scope
 from federation.apiserver.http.connectionshares import SEAT
 from federation.apiserver.http.nonresource import CHARGE, HOLD
 from federation.apiserver.http.streams import End, HeldStream
+from federation.apiserver.http.websockets import WEBSOCKET, ClientSocket
 from federation.web.ui.credentials import Credentials
 
 _PENDING_MAX = 256
@@ -29,6 +30,7 @@ _ANSWER_BYTES_MAX = 64 << 20
 """Bytes of a response. A member may send any number, whatever it is asked for."""
 
 
+_REFUSAL_BYTES_MAX = 64 << 10
 _JSON = "application/json"
 Query = Mapping[str, str]
 _NO_QUERY: Query = {}
@@ -138,6 +140,30 @@ class UserAPI:
             if b"\n" in chunk:  # a large event has several chunks
                 yield
 
+    async def connect(self, path: str, query: Sequence[tuple[str, str]], socket: ClientSocket) -> str:
+        """Open a connection at `path` for `socket`, and return at its end: "", or why it was refused."""
+        status, refused = 0, bytearray()
+        open_ended = asyncio.get_running_loop().create_future()
+        request = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+        async def receive() -> MutableMapping[str, Any]:
+            for message in request:
+                return message
+            await open_ended
+            return {"type": "http.disconnect"}
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            if len(refused) < _REFUSAL_BYTES_MAX:
+                refused.extend(message.get("body", b""))
+
+        scope = {**self._scope("GET", path, {}, _JSON), "query_string": urlencode(query).encode()}
+        await self._server({**scope, "extensions": {WEBSOCKET: socket}}, receive, send)
+        if not status:
+            return ""
+        return _to_error(status, bytes(refused)).message or f"the server answered {status}"
+
     async def _messages(
         self, method: str, path: str, query: Query, body: bytes, content_type: str
     ) -> AsyncGenerator[MutableMapping[str, Any], None]:
@@ -154,7 +180,7 @@ class UserAPI:
 
         async def serve() -> None:
             try:
-                await self._server(self._scope(method, path, query, content_type), receive, messages.put)
+                await self._server(self._scope(method, path, query, content_type, len(body)), receive, messages.put)
             finally:
                 await messages.put({"type": "end"})
 
@@ -170,9 +196,11 @@ class UserAPI:
             with suppress(asyncio.CancelledError):
                 await serving
 
-    def _scope(self, method: str, path: str, query: Query, content_type: str) -> Scope:
+    def _scope(self, method: str, path: str, query: Query, content_type: str, length: int = 0) -> Scope:
         headers = [(b"accept", _JSON.encode()), (b"content-type", content_type.encode())]
         headers += [(name, value) for name, value in self._outer["headers"] if name in (b"host", b"user-agent")]
+        if length:  # without it, a request that is passed on to a member has no body
+            headers.append((b"content-length", str(length).encode()))
         if self._credentials.token:
             headers.append((b"authorization", b"Bearer " + self._credentials.token.encode("latin-1", "replace")))
         return {
