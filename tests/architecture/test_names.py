@@ -25,7 +25,6 @@ FAMILIES = {
     "LATEST_REPLICASET_PREFIX",  # beside LATEST_REPLICASET_DIGESTS
     "ON_DEMAND",  # the other value of CAPACITY_TYPE
     "ON_DEMAND_FLOOR",  # plugins are one file each
-    "RAW_NAME",  # beside MEMBER_CLUSTER
     "SCALE_TARGET_REF_PATH",  # `api` itself uses it
     "SCALING_LIMITED",  # one of the three conditions of autoscalers
 }
