@@ -98,11 +98,11 @@ class History:
             self.weights = {**self.weights, name: value}
             self._put(PROPAGATION_POLICIES, a_policy(self.weights))
         elif verb == "scale":
-            self._scale(name, value)
+            self.scale(name, value)
         elif (chunk := self.recorder.take()) is not None:
             self.chunks.append(chunk)
 
-    def _scale(self, name: str, replicas: int) -> None:
+    def scale(self, name: str, replicas: int, *, is_plugin_back: bool = False) -> None:
         held = self.objects.get(name, {"metadata": {"annotations": {}}, "spec": {}})
         template = {
             "apiVersion": "apps/v1",
@@ -123,7 +123,13 @@ class History:
         assert attempt is not None
         snapshot, now_s = self.world.clusters.snapshot(), float(self.decided)
         due = assess(
-            attempt, self.world, snapshot, now=at, is_unschedulable=True, assumed=self.assume_cache.snapshot(now_s)
+            attempt,
+            self.world,
+            snapshot,
+            now=at,
+            is_unschedulable=not is_plugin_back,
+            is_plugin_back=is_plugin_back,
+            assumed=self.assume_cache.snapshot(now_s),
         )
         assert isinstance(due, Due)
         decision = self.world.engine.decide(due.unit, snapshot, due.profile, now=at)

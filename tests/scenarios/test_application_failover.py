@@ -18,6 +18,7 @@ from federation.features.applicationfailover.names import (
     REASON_BAD_TEMPLATE,
     REASON_HEALTHY,
     REASON_LIMIT,
+    REASON_NOT_KNOWN,
     REASON_UNHEALTHY,
     REASON_UNHEALTHY_EVERYWHERE,
 )
@@ -100,6 +101,16 @@ async def test_it_leaves_the_cluster_where_it_is_unhealthy_and_never_returns() -
         await world.restart()
         await world.pass_time(600)
         assert await placed(world) == {elsewhere}, "nothing moves it back"
+
+
+async def test_once_its_policy_has_no_rules_the_health_of_a_workload_is_not_known() -> None:
+    async with a_healthy_app(moving("east", "north", "west")) as (world, _):
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"failover": None}})
+
+        async def reason() -> str:
+            return str((await world.condition("web", names.APPLICATION_HEALTHY))["reason"])
+
+        await world.until_equal(reason, REASON_NOT_KNOWN)
 
 
 async def test_the_old_copy_stays_until_the_new_one_is_healthy() -> None:

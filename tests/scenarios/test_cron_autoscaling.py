@@ -54,6 +54,20 @@ async def test_a_workload_is_scaled_at_the_time_and_the_scheduler_divides_it() -
         assert (names.EVENT_CRON_RULE_APPLIED, "rule peak has set Replicas 6") in await world.events()
 
 
+async def test_one_that_is_being_deleted_scales_nothing_any_more() -> None:
+    async with a_world_without_pods(members=("east", "west")) as world:
+        await begin(world)
+        cron = a_cron({"name": "hourly", "schedule": "0 * * * *", "targetReplicas": 4})
+        cron["metadata"]["finalizers"] = ["example.com/audit"]
+        await world.create(CRON_AUTOSCALERS, cron)
+        await world.pass_time(5)
+        await world.user.delete(CRON_AUTOSCALERS, "times", "default")
+        await world.pass_time(3600)
+        assert await world.replicas("web") == {"east": 1, "west": 1}
+        assert ["successfulExecutions" in entry for entry in await histories(world)] == [False]
+        await world.merge(CRON_AUTOSCALERS, "times", {"metadata": {"finalizers": None}})
+
+
 async def test_a_time_that_a_restart_missed_is_made_up_for_once() -> None:
     async with a_world_without_pods(members=("east", "west")) as world:
         await begin(world)
