@@ -91,6 +91,31 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         ),
     ),
     (
+        "Job queues",
+        (
+            Panel(
+                "Jobs",
+                "short",
+                (
+                    ("max by (queue) (federation_queue_pending_jobs)", "{{queue}} waiting"),
+                    ("max by (queue) (federation_queue_admitted_jobs)", "{{queue}} admitted"),
+                ),
+            ),
+            Panel(
+                "Used part of the quota",
+                "percentunit",
+                (
+                    (
+                        "max by (queue, flavor, resource) (federation_queue_used_ratio)",
+                        "{{queue}} {{flavor}} {{resource}}",
+                    ),
+                ),
+            ),
+            Panel("Wait (95 %)", "s", ((_quantile("federation_queue_wait_seconds", "queue", 0.95), "{{queue}}"),)),
+            Panel("Jobs that gave way", "ops", ((_rate("federation_queue_evictions_total", "queue"), "{{queue}}"),)),
+        ),
+    ),
+    (
         "Members",
         (
             Panel(
@@ -175,6 +200,23 @@ ALERTS = (
         "max by (queue) (federation_runtime_queue_oldest_seconds) > 60",
         "Keys of {{ $labels.queue }} wait for more than a minute",
         "The process has too little CPU, or a reconcile hangs: see federation_runtime_workers_active.",
+    ),
+    Alert(
+        "FederationJobQueueIdle",
+        "warning",
+        "30m",
+        "max by (queue) (federation_queue_oldest_wait_seconds) > 1800"
+        " and max by (queue) (federation_queue_admitted_jobs) == 0",
+        "Jobs of ClusterJobQueue {{ $labels.queue }} wait, and none of it runs",
+        "`fedctl queue NAME -n NAMESPACE` says what the first one waits for.",
+    ),
+    Alert(
+        "FederationJobQueueWaits",
+        "warning",
+        "15m",
+        "max by (queue) (federation_queue_oldest_wait_seconds) > 86400",
+        "A job of ClusterJobQueue {{ $labels.queue }} waits for more than a day",
+        "Compare federation_queue_used_ratio: raise the quota, add capacity, or lend and reclaim within a cohort.",
     ),
     Alert(
         "FederationStageSlow",

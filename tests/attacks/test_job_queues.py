@@ -1,5 +1,7 @@
 """Tenants that want more of the fleet than their queue gives them."""
 
+from dataclasses import replace
+
 import pytest
 from tests.scenarios.test_gangs import NODES, a_job, pods
 from tests.scenarios.test_job_queues import (
@@ -11,10 +13,12 @@ from tests.scenarios.test_job_queues import (
     with_queues,
 )
 from tests.support.world import a_world
+from tests.unit.features.queues.test_queueledger import NOW_S, a_ledger, an_entry
 
 from federation.api.resources import FEDERATED_OBJECTS, JOB_QUEUES
 from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.resources import JOBS, NAMESPACES
+from federation.features.queues.rules.queuestatus import compute_statuses
 from federation.planning.rendering.admittednodes import QUEUE_NODES, PodNodes
 from federation.scheduling.jobqueues import ADMISSION, Admission, Phase
 from federation.scheduling.names import QUEUE_NAME
@@ -53,6 +57,54 @@ async def test_no_label_or_annotation_of_a_job_gives_it_more_than_its_queue() ->
             foreign["status"]["message"]
             == "ClusterJobQueue of-others does not exist or does not admit namespace default"
         )
+
+
+@pytest.mark.slow("100,000 jobs")
+def test_a_hundred_thousand_tiny_jobs_of_a_tenant_do_not_keep_another_one_from_its_turn() -> None:
+    ledger = a_ledger("4", namespaceSelector={})
+    ledger.put_namespace("other", {})
+    ledger.put_job_queue("other", "q", "ml")
+    for n in range(100_000):
+        ledger.put(an_entry(f"tiny-{n:06}", 1, 1), NOW_S)
+    theirs = replace(an_entry("train", 1, 2, created_s=NOW_S), key="other/train", namespace="other")
+    ledger.put(theirs, NOW_S)
+
+    found = ledger.decide(NOW_S)
+
+    assert "other/train" in found.admitted, "the JobQueue that uses least is next, however old the others' jobs are"
+    assert len(found.waits) < 10_001, "no more than `pendingMax` of a JobQueue are in a round"
+    statuses = compute_statuses(ledger, found, NOW_S)
+    assert len(statuses.job_queues["team", "q"]["waiting"]) == 100
+    assert "train" not in str(statuses.job_queues["team", "q"])
+    assert "tiny" not in str(statuses.job_queues["other", "q"])
+
+
+@pytest.mark.parametrize(
+    ("lending", "borrowing", "cores", "starts"),
+    [
+        (None, None, 20, True),
+        ("4", None, 15, False),
+        ("4", None, 14, True),
+        (None, "2", 13, False),
+        ("0", None, 11, False),
+    ],
+)
+def test_a_tenant_borrows_no_more_than_was_lent(
+    lending: str | None, borrowing: str | None, cores: int, starts: bool
+) -> None:
+    ledger = a_ledger()
+    limits = {"ml": {"borrowingLimit": borrowing}, "others": {"lendingLimit": lending}}
+    for name, limit in limits.items():
+        quota = {
+            "name": "cpu",
+            "nominalQuota": "10",
+            **{key: value for key, value in limit.items() if value is not None},
+        }
+        spec = {"cohort": "lab", "namespaceSelector": {}, "flavors": [{"name": "any", "resources": [quota]}]}
+        ledger.put_queue(name, {"metadata": {"name": name}, "spec": spec})
+    ledger.put(an_entry("greedy", cores, 1), NOW_S)
+
+    assert bool(ledger.decide(NOW_S).admitted) is starts
 
 
 @pytest.mark.slow("a world of its own")

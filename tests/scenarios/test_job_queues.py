@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
+from prometheus_client import REGISTRY
 from tests.scenarios.test_gangs import NODES, SIZES, a_job, job_policy, nodes, pods, waits
 from tests.support.vectors import ROOT
 from tests.support.world import World, a_world
@@ -282,6 +283,24 @@ async def test_pods_of_a_flavor_get_its_node_labels_and_tolerations_and_the_gang
         source = await world.find(JOBS, "fits")
         assert source is not None
         assert "nodeSelector" not in source["spec"]["template"]["spec"]
+
+
+async def test_gauges_of_a_queue_go_with_it() -> None:
+    async def seen() -> tuple[float | None, float | None]:
+        labels = {"queue": "ml", "flavor": "any", "resource": "cpu"}
+        used = REGISTRY.get_sample_value("federation_queue_used_ratio", labels)
+        return used, REGISTRY.get_sample_value("federation_queue_pending_jobs", {"queue": "ml"})
+
+    async with a_world(members=("one",), nodes={"one": NODES["medium"]}) as world:
+        await with_queues(world, cores="16")
+        await world.create(JOBS, a_queued_job("first", 6))
+        await world.until_equal(seen, (0.75, 0.0))
+        await world.create(JOBS, a_queued_job("second", 6))
+        await world.until_equal(seen, (0.75, 1.0))
+
+        await world.user.delete(CLUSTER_JOB_QUEUES, "ml", namespace="")
+
+        await world.until_equal(seen, (None, None))
 
 
 async def test_small_jobs_of_a_queue_share_a_cluster_so_that_another_stays_free_for_a_large_one() -> None:

@@ -14,12 +14,13 @@ from prometheus_client import Counter, Gauge, Histogram
 from federation.api import names
 from federation.api.resources import CLUSTER_JOB_QUEUES, JOB_QUEUES
 from federation.apimachinery.errors import Conflict, NotFound
+from federation.apimachinery.quantity import parse
 from federation.apimachinery.resources import Object, Resource
 from federation.features.queues.ledgerevents import Observer
 from federation.features.queues.names import EVENT_ADMITTED, EVENT_EVICTED
 from federation.features.queues.rules.facts import Admitted, Decisions, Eviction
 from federation.features.queues.rules.queueledger import Ledger
-from federation.features.queues.rules.queuestatus import compute_statuses
+from federation.features.queues.rules.queuestatus import QueueStatuses, compute_statuses
 from federation.planning.rendering.admittednodes import QUEUE_NODES
 from federation.runtime.controller import DONE, Result
 from federation.runtime.events import NORMAL, WARNING
@@ -36,6 +37,16 @@ _ROUND_S = 30.0
 
 _pending = Gauge("federation_queue_pending_jobs", "Jobs that wait in a ClusterJobQueue", ["queue"])
 _admitted = Gauge("federation_queue_admitted_jobs", "Admitted jobs of a ClusterJobQueue that have not ended", ["queue"])
+_oldest = Gauge(
+    "federation_queue_oldest_wait_seconds",
+    "Time since the creation of the oldest job that waits for quota, room or its turn",
+    ["queue"],
+)
+_used = Gauge(
+    "federation_queue_used_ratio",
+    "The part of a ClusterJobQueue's own quota that its jobs use; above 1 it borrows",
+    ["queue", "flavor", "resource"],
+)
 _waits = Histogram(
     "federation_queue_wait_seconds",
     "Time from the creation of a job to its admission",
@@ -56,11 +67,14 @@ class Reconciler:
         self._observer = observer
         self._status_at_s = float("-inf")
         self._writing = asyncio.Semaphore(_WRITES)
+        self._measured: set[tuple[Gauge, tuple[str, ...]]] = set()
+        """The gauges of queues, by labels."""
 
     async def reconcile(self, _: str) -> Result:
         """Run a round."""
         ledger = self._ledger
         if not ledger.job_queues and not ledger.queues and not ledger.entries:
+            self._measure(QueueStatuses({}, {}, {}))
             return DONE
         now = self._clock.now().timestamp()
         decisions = ledger.decide(now)
@@ -142,12 +156,28 @@ class Reconciler:
 
     async def _publish(self, decisions: Decisions, now: float) -> None:
         statuses = compute_statuses(self._ledger, decisions, now)
+        self._measure(statuses)
         for name, status in statuses.cluster_queues.items():
-            _pending.labels(name).set(status["pending"])
-            _admitted.labels(name).set(status["admitted"])
             await self._set_status(CLUSTER_JOB_QUEUES, "", name, status)
         for (namespace, name), status in statuses.job_queues.items():
             await self._set_status(JOB_QUEUES, namespace, name, status)
+
+    def _measure(self, statuses: QueueStatuses) -> None:
+        """Set the gauges. Those of queues that are gone are removed: an alert would never end."""
+        measured: set[tuple[Gauge, tuple[str, ...]]] = set()
+        for name, status in statuses.cluster_queues.items():
+            counts = {_pending: status["pending"], _admitted: status["admitted"], _oldest: statuses.oldest_s[name]}
+            for gauge, value in counts.items():
+                gauge.labels(name).set(value)
+                measured.add((gauge, (name,)))
+            for line in status.get("usage") or ():
+                labels = (name, line["flavor"], line["resource"])
+                quota = parse(line["nominalQuota"]).nanos
+                _used.labels(*labels).set(parse(line["used"]).nanos / quota if quota else 0.0)
+                measured.add((_used, labels))
+        for gauge, gone in self._measured - measured:
+            gauge.remove(*gone)
+        self._measured = measured
 
     async def _set_status(self, resource: Resource, namespace: str, name: str, status: Mapping[str, Any]) -> None:
         present = self._observer.present(resource, namespace, name)

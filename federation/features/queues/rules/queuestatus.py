@@ -29,6 +29,8 @@ class QueueStatuses:
 
     cluster_queues: Mapping[str, Mapping[str, Any]]
     job_queues: Mapping[tuple[str, str], Mapping[str, Any]]
+    oldest_s: Mapping[str, float]
+    """The age of the oldest job that waits for something which time brings, by ClusterJobQueue."""
 
 
 def compute_statuses(ledger: Ledger, decisions: Decisions, now: float) -> QueueStatuses:
@@ -76,7 +78,16 @@ def compute_statuses(ledger: Ledger, decisions: Decisions, now: float) -> QueueS
         if problem := ledger.problem_of_queue(namespace, name):
             status["message"] = problem
         job_queues[namespace, name] = status
-    return QueueStatuses(cluster_queues, job_queues)
+    return QueueStatuses(cluster_queues, job_queues, _oldest(ledger, cluster_queues, decisions, now))
+
+
+def _oldest(ledger: Ledger, queues: Iterable[str], decisions: Decisions, now: float) -> Mapping[str, float]:
+    found = dict.fromkeys(queues, 0.0)
+    for key, waits in decisions.waits.items():
+        job = ledger.job_of(key)
+        if waits.lack not in _ENDLESS and job.queue in found:
+            found[job.queue] = max(found[job.queue], now - job.created_s)
+    return found
 
 
 def _cluster_queue(ledger: Ledger, usage: Usage, name: str, pending: int, admitted: int) -> Mapping[str, Any]:

@@ -169,6 +169,16 @@ def test_evictions_are_budgeted_by_the_hour() -> None:
     assert list(ledger.decide(NOW_S + 3601).evicted) == ["team/a"]
 
 
+def test_the_oldest_job_counts_unless_time_brings_it_nothing() -> None:
+    ledger = a_ledger()
+    ledger.put(admitted("a", 24), NOW_S)
+    ledger.put(an_entry("never", 100, created_s=NOW_S - 900), NOW_S)
+    ledger.put(an_entry("later", 4, created_s=NOW_S - 300), NOW_S)
+    ledger.put(an_entry("new", 4, created_s=NOW_S - 10), NOW_S)
+
+    assert compute_statuses(ledger, ledger.decide(NOW_S), NOW_S).oldest_s == {"ml": 300.0}
+
+
 def test_pods_that_no_empty_node_has_room_for_hold_no_cluster() -> None:
     ledger = a_ledger("1000")
     ledger.put(an_entry("odd", 4, 13), NOW_S)
