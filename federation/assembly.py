@@ -49,6 +49,7 @@ from federation.leadership import Leadership, supervised
 from federation.memberproxy.hostviews import serve_members
 from federation.memberproxy.placedclusters import PlacedClusters
 from federation.memberproxy.replicaconnections import ReplicaConnections
+from federation.planning.waves.metricsources import NO_SOURCES, Sources
 from federation.plans.planner import Planners
 from federation.runtime.events import EventRecorder
 from federation.scheduling.framework.registry import load_plugins
@@ -67,12 +68,16 @@ HOST_REGISTRY = RegistryOptions(system_namespaces=(*SYSTEM_NAMESPACES, names.SYS
 
 
 def protect_federated_objects(
-    registry: Registry, clock: Clock, gate_networks: Sequence[Network] = (), effect_of: EffectOf | None = None
+    registry: Registry,
+    clock: Clock,
+    gate_networks: Sequence[Network] = (),
+    effect_of: EffectOf | None = None,
+    metric_sources: Sources = NO_SOURCES,
 ) -> None:
     """Register the admission of the kinds that the control plane writes, and of policies in namespaces.
 
-    `gate_networks` are those that gates of rollouts may reach beside global unicast addresses. `effect_of` tells which
-    configurations act on the host; without it all do.
+    `gate_networks` are those that gates of rollouts may reach beside global unicast addresses, `metric_sources` those
+    that their objectives may name. `effect_of` tells which configurations act on the host; without it all do.
     """
 
     def find(api_version: str, kind: str) -> Resource | None:
@@ -81,7 +86,7 @@ def protect_federated_objects(
         return info.resource if info is not None else None
 
     client = LocalClient(registry, user_agent="admission")
-    plugins = admission_plugins(client, find, clock, gate_networks, effect_of)
+    plugins = admission_plugins(client, find, clock, gate_networks, effect_of, metric_sources)
     if effect_of is not None:
         registry.set_effect(effect_of)
         registry.add_admission_plugin(HostEffectAdmission(effect_of), beside_others=True)
@@ -171,7 +176,9 @@ class ControlPlane:
         finalizers = first_finalizers(self._wiring.types, self._wiring.policy_selection)
         self._server.registry.set_creation_finalizers(finalizers, manager=names.FIELD_MANAGER)
         effect_of = host_effects(self._wiring.types, self._wiring.policy_selection)
-        protect_federated_objects(self._server.registry, self._clock, settings.gate_networks, effect_of)
+        protect_federated_objects(
+            self._server.registry, self._clock, settings.gate_networks, effect_of, settings.metric_sources
+        )
 
     async def run(self, on_started: Callable[[str], Any]) -> None:
         """Serve and reconcile until cancelled; `on_started` gets the API's URL when it accepts connections.

@@ -117,7 +117,9 @@ class ExistingHost:
         self._kinds = HostKinds(client, clock)
         self._access = HostAccess(client, clock)
         self._admission = HostAdmission(
-            lambda kinds: admission_plugins(client, kinds.find, clock, settings.gate_networks),
+            lambda kinds: admission_plugins(
+                client, kinds.find, clock, settings.gate_networks, metric_sources=settings.metric_sources
+            ),
             self._kinds,
             self._access,
             first_finalizers(wiring.types, wiring.policy_selection),

@@ -12,6 +12,8 @@ from hashlib import blake2b
 from ipaddress import ip_address
 from pathlib import Path
 
+import yaml
+
 from federation.api.secretkinds import ENCRYPTED_PREFIXES, UNAUDITED_RESOURCES
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.jsonsize import VALUES_MAX
@@ -28,6 +30,7 @@ from federation.planning.failover.halts import HaltOptions
 from federation.planning.failover.holdout import HoldoutOptions
 from federation.planning.failover.pace import PaceOptions
 from federation.planning.guard.ledger import GuardOptions
+from federation.planning.waves.metricsources import Sources, parse_sources
 from federation.runtime.leaderelection import LeaderOptions
 from federation.scheduling.annotationswitch import DISABLED, ENABLED
 from federation.scheduling.occasions import UnitOptions
@@ -143,6 +146,8 @@ class Settings:
 
     gate_allowed_networks: tuple[str, ...] = ()
     """Networks, such as 10.20.0.0/16, that gates of rollouts and remedies may reach beside global unicast addresses."""
+    metric_sources_file: str = ""
+    """YAML file with the Prometheus servers that objectives of rollouts may name; empty for none."""
     cluster_rates_url: str = ""
     """http:// or https:// URL of clusters' prices and emissions, read every interval, at least 10 s; empty for none."""
     cluster_rates_interval_s: float = 300.0
@@ -330,6 +335,21 @@ class Settings:
     def gate_networks(self) -> tuple[Network, ...]:
         """The networks that gates of rollouts and remedies may reach; ConfigurationError."""
         return parse_networks(self.gate_allowed_networks, setting="FEDERATION_GATE_ALLOWED_NETWORKS")
+
+    @property
+    def metric_sources(self) -> Sources:
+        """The sources of metrics by name; ConfigurationError for a file that cannot be read or used."""
+        if not self.metric_sources_file:
+            return {}
+        path = Path(self.metric_sources_file).expanduser()
+        setting = f"metric-sources-file {path}"
+        try:
+            document = yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader)
+        except OSError as error:
+            raise ConfigurationError(f"{setting}: {error.strerror}") from error
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"{setting}: not YAML: {error}") from error
+        return parse_sources(document, setting=setting)
 
     @property
     def cluster_rates(self) -> RateOptions:

@@ -76,6 +76,7 @@ class Wiring:
         plugins: PluginRegistry | None = None,
         webhook_transport: WebhookTransport | None = None,
         gate_transport: GateTransport | None = None,
+        metrics_transport: GateTransport | None = None,
         is_full: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """`is_full` returns whether a namespace of the host stores more bytes than it may."""
@@ -104,6 +105,7 @@ class Wiring:
         )
         """Sends the requests of rollouts, whose addresses users of namespaces choose."""
         self._gate_transport = gate_transport or self.gate_client
+        self._metrics_transport = metrics_transport or self.webhook_client
         self.engine = Engine(plugins or load_plugins(), monotonic=time.perf_counter)
         self.metrics = FleetMetrics(self.objects, self.informers, clock, version=__version__)
         self.caches: list[tuple[str, Run]] = [("informers", self.informers.run), ("pool", pool.run)]
@@ -166,6 +168,8 @@ class Wiring:
             self._collectors,
             journal,
             self._gate_transport,
+            self._metrics_transport,
+            settings.metric_sources,
             toleration_s=settings.failover_toleration_s,
             has_existing_host=settings.has_existing_host,
             preemption_interval_s=settings.preemption_interval_s,

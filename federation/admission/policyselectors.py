@@ -15,7 +15,7 @@ from typing import Any
 
 from federation.admission.federatedobjects import FindResource, forbidden
 from federation.admission.hosteffects import acting_kinds, ended_effects
-from federation.admission.rolloutgates import gate_causes, kind_causes
+from federation.admission.rolloutgates import gate_causes, kind_causes, objective_causes
 from federation.api.federatedtype import parse_configs
 from federation.api.resources import (
     CLUSTER_OVERRIDE_POLICIES,
@@ -36,6 +36,7 @@ from federation.planning.failover.application import compile_application
 from federation.planning.failover.handover import rule_problems
 from federation.planning.overrides.budget import patches_problem, rollout_problem
 from federation.planning.typederivation import can_be_derived
+from federation.planning.waves.metricsources import NO_SOURCES, Sources
 from federation.planning.waves.waverules import to_annotation
 from federation.scheduling.policyreferences import named_clusters, reference_warnings
 from federation.scheduling.policyspec import compile_resource_selectors
@@ -67,14 +68,18 @@ class PolicyAdmission:
         list_objects: ListObjects,
         gate_networks: Sequence[Network] = (),
         effect_of: EffectOf | None = None,
+        metric_sources: Sources = NO_SOURCES,
     ) -> None:
         """`gate_networks` are those that gates may reach beside global unicast addresses.
+
+        `metric_sources` are those that their objectives may name.
 
         `effect_of` is given for a host that keeps the configurations that policies select as data.
         """
         self._find = find
         self._list = list_objects
         self._gate_networks = gate_networks
+        self._metric_sources = metric_sources
         self._effect_of = effect_of
 
     def mutate(self, request: AdmissionRequest) -> Object:
@@ -91,7 +96,9 @@ class PolicyAdmission:
         if request.subresource or (request.old is not None and request.old.get("spec") == policy.get("spec")):
             return
         spec = policy.get("spec") or {}
-        causes = [*kind_causes(spec), *gate_causes(spec.get("rollout") or {}, self._gate_networks)]
+        rollout = spec.get("rollout") or {}
+        causes = [*kind_causes(spec), *gate_causes(rollout, self._gate_networks)]
+        causes += objective_causes(rollout, self._metric_sources, request.namespace)
         causes += _state_causes(spec)
         if causes := [*causes, *_size_causes(request, spec)]:
             raise invalid(request.resource.kind, request.resource.group, request.name, causes)

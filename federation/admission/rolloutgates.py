@@ -5,6 +5,7 @@ expression that is accepted is one that runs. A gate is evaluated for each clust
 that of expressions of namespaces' users (`apiserver/semantics/cel/budget.py`).
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -17,6 +18,7 @@ from federation.apiserver.semantics.cel.budget import TENANT_LIMIT
 from federation.apiserver.semantics.cel.composition import Environment, evaluate
 from federation.apiserver.semantics.cel.programs import CompileError, EvaluationError
 from federation.planning.aggregation.rules import RuleError
+from federation.planning.waves.metricsources import LABEL_NAME, Sources
 from federation.planning.waves.waverules import has_waves, kinds_with_waves
 
 _FIELDS: Final = {"object": dict.fromkeys(("apiVersion", "kind", "metadata", "spec", "status"))}
@@ -76,4 +78,44 @@ def gate_causes(rollout: Mapping[str, Any], networks: Sequence[Network] = ()) ->
         if url and not is_public_host(url, networks):
             text = f"Invalid value: {_NOT_ALLOWED}"
             found.append(cause("FieldValueInvalid", text, f"{field}.http.url"))
+    return found
+
+
+def objective_causes(rollout: Mapping[str, Any], sources: Sources, namespace: str) -> list[Object]:
+    """Return the field errors of objectives whose source or template the administrator does not list.
+
+    `namespace` is that of the policy, "" for one of all namespaces.
+    """
+    found: list[Object] = []
+    for index, wave in enumerate(rollout.get("waves") or ()):
+        for place, objective in enumerate((wave.get("gate") or {}).get("objectives") or ()):
+            field = f"spec.rollout.waves[{index}].gate.objectives[{place}]"
+            name, template = objective.get("source") or "", objective.get("template") or ""
+            source = sources.get(name)
+            if source is None or (namespace and not source.serves(namespace)):
+                known = [each for each in sorted(sources) if not namespace or sources[each].serves(namespace)]
+                choice = f"choose one of {', '.join(known)}" if known else "none is listed"
+                text = f"Not found: {name!r} is no source of metrics for this namespace: {choice}"
+                found.append(cause("FieldValueNotFound", text, f"{field}.source"))
+            elif template and template not in source.templates:
+                choice = f"choose one of {', '.join(sorted(source.templates))}" if source.templates else "it has none"
+                text = f"Not found: {template!r} is no template of source {name}: {choice}"
+                found.append(cause("FieldValueNotFound", text, f"{field}.template"))
+            found += _pattern_causes(objective, field)
+    return found
+
+
+def _pattern_causes(objective: Mapping[str, Any], field: str) -> list[Object]:
+    found = []
+    for part, key in (("errors", "labels"), ("errors", "bad"), ("latency", "labels")):
+        for label, pattern in ((objective.get(part) or {}).get(key) or {}).items():
+            text = ""
+            if not LABEL_NAME.fullmatch(label) or label.startswith("__"):
+                text = "must be a label's name of letters, digits and underscores"
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                text = f"{pattern!r} is no regular expression: {error}"
+            if text:
+                found.append(cause("FieldValueInvalid", f"Invalid value: {text}", f"{field}.{part}.{key}[{label}]"))
     return found

@@ -8,6 +8,7 @@ from federation.apimachinery.connection import Connection
 from federation.apimachinery.webhookclient import WebhookResponse
 from federation.journal.decisions import Journal
 from federation.planning.clusters.clusterresources import Collectors
+from federation.planning.waves.metricsources import Sources
 from federation.runtime.host import Host
 from federation.scheduling.policyusage import PolicyUsage
 
@@ -38,6 +39,9 @@ class Surroundings:
     journal: Journal
     gate_transport: GateTransport
     """Sends requests to addresses that users choose, such as those of gates of rollouts and of remedies."""
+    metrics_transport: GateTransport
+    """Sends queries to the sources of metrics, whose addresses the administrator chooses."""
+    metric_sources: Sources
     toleration_s: float
     """Time after which an unreachable cluster counts as lost."""
     has_existing_host: bool

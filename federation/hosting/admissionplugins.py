@@ -17,6 +17,7 @@ from federation.apimachinery.publicaddresses import Network
 from federation.apiserver.admission.plugins import AdmissionPlugin
 from federation.client.client import Client
 from federation.features.catalogue import FEATURES
+from federation.planning.waves.metricsources import NO_SOURCES, Sources
 
 
 def admission_plugins(
@@ -25,18 +26,19 @@ def admission_plugins(
     clock: Clock,
     gate_networks: Sequence[Network] = (),
     effect_of: EffectOf | None = None,
+    metric_sources: Sources = NO_SOURCES,
 ) -> list[AdmissionPlugin]:
     """Return the admission of the kinds that the control plane writes, of policies, and of what users steer.
 
-    `gate_networks` are those that gates of rollouts may reach beside global unicast addresses. `effect_of` is given for
-    a host that keeps configurations as data.
+    `gate_networks` are those that gates of rollouts may reach beside global unicast addresses, `metric_sources` those
+    that their objectives may name. `effect_of` is given for a host that keeps configurations as data.
     """
     host = HostReader(client, find, clock)
     return [
         AuthorAdmission(FederatedObjectAdmission(find)),
         ChangeFreezeAdmission(),
         PlacementHoldAdmission(clock),
-        AuthorAdmission(PolicyAdmission(find, host.list_objects, gate_networks, effect_of)),
+        AuthorAdmission(PolicyAdmission(find, host.list_objects, gate_networks, effect_of, metric_sources)),
         DividedNumbersAdmission(host.list_objects, AutoscalerAdmission(host.list_objects)),
         *chain.from_iterable(feature.admission(host) for feature in FEATURES),
     ]

@@ -36,6 +36,8 @@ SERVERS: Final = {
 E2E: Final = "e2e.test"
 AUTOSCALER: Final = "autoscaler"
 """A program of this folder: the autoscaling controller of kube-controller-manager, run on cases."""
+PROMETHEUS: Final = "prometheus"
+"""A Go module of this folder, for objectives of rollouts."""
 _VERSION: Final = re.compile(r"k8s\.io/kubernetes (v1\.(\d+)\.\d+)")
 
 
@@ -100,6 +102,35 @@ def build_program(name: str) -> Path:
         with _locked(folder):
             _build(folder, [program], module_of())
     return folder / program
+
+
+def build_prometheus() -> Path:
+    """Return the program of a real Prometheus without service discovery, built if it is missing; BuildError.
+
+    The build takes six CPU minutes, once for each content of its `go.mod`.
+    """
+    module = HERE / PROMETHEUS
+    content = (module / "go.mod").read_bytes() + (module / "go.sum").read_bytes()
+    folder = binaries_of().parent / f"{PROMETHEUS}-{hashlib.sha256(content).hexdigest()[:12]}"
+    if not (folder / PROMETHEUS).is_file():
+        with _locked(folder):
+            part = folder / f".{PROMETHEUS}.part"
+            target = "github.com/prometheus/prometheus/cmd/prometheus"
+            command = [
+                "go",
+                "build",
+                "-trimpath",
+                "-tags=remove_all_sd,netgo",
+                "-ldflags=-s -w",
+                "-o",
+                str(part),
+                target,
+            ]
+            done = subprocess.run(command, cwd=module, env=_environment(), capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise _failure(" ".join(command), done.stderr.strip())
+            part.replace(folder / PROMETHEUS)
+    return folder / PROMETHEUS
 
 
 @contextmanager

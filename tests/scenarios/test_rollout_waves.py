@@ -1,10 +1,12 @@
 """Rollouts in waves: a new pod template reaches the clusters wave by wave, and goes back if a gate fails."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.manifests import a_deployment, a_policy, an_override
+from tests.support.prometheus import CountedRequests
 from tests.support.world import World, a_world
 
 from federation.api import names
@@ -460,3 +462,98 @@ async def test_waves_that_a_policy_gets_later_hold_the_next_change() -> None:
         await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"rollout": None}})
         await world.until_equal(lambda: images(world), NEW)
         await world.until_gone(FEDERATED_ROLLOUTS, ROLLOUT)
+
+
+OBJECTIVES: Object = {
+    "onFailure": "RollBack",
+    "waves": [
+        {
+            "name": "canary",
+            "clusters": ["east"],
+            "gate": {
+                "soakSeconds": 120,
+                "objectives": [
+                    {
+                        "name": "errors",
+                        "source": "main",
+                        "errors": {"metric": "http_requests_total", "bad": {"code": "5.."}},
+                    }
+                ],
+            },
+        }
+    ],
+}
+
+
+class Metered:
+    """A transport of gates whose source of metrics exists once the world runs."""
+
+    def __init__(self) -> None:
+        self.counted: CountedRequests | None = None
+
+    async def get(self, connection: Connection, headers: Mapping[str, str], *, timeout_s: float) -> WebhookResponse:
+        raise AssertionError((connection, headers, timeout_s))
+
+    async def post(
+        self, connection: Connection, body: bytes, headers: Mapping[str, str], *, timeout_s: float
+    ) -> WebhookResponse:
+        assert self.counted is not None
+        self.counted.advance()
+        return await self.counted.post(connection, body, headers, timeout_s=timeout_s)
+
+
+async def start_measured(world: World, metered: Metered) -> dict[str, float]:
+    """Start after ten measured minutes, and return the shares of bad requests by cluster, which a test changes."""
+    shares = dict.fromkeys(("east", "north", "west"), 0.01)
+    rates = {name: (lambda name=name: shares[name]) for name in shares}
+    metered.counted = CountedRequests(world.clock, rates, per_second=100)
+    await start(world, OBJECTIVES)
+    for ago_s in range(600, 0, -10):
+        metered.counted.advance(ago_s)
+    return shares
+
+
+@pytest.fixture
+def metric_sources(tmp_path: Path) -> str:
+    path = tmp_path / "sources.yaml"
+    path.write_text("sources: {main: {url: 'https://prometheus.example.com'}}\n")
+    return str(path)
+
+
+async def test_a_template_with_more_errors_than_before_and_elsewhere_rolls_back(metric_sources: str) -> None:
+    metered = Metered()
+    async with a_world(gates=metered, metric_sources_file=metric_sources) as world:
+        shares = await start_measured(world, metered)
+        shares["east"] = 0.03
+        await set_template(world, "nginx:1.28")
+        await world.until_equal(lambda: images(world), {**OLD, "east": "nginx:1.28"})
+        await world.until_equal(lambda: state(world), "RolledBack")
+        assert await images(world) == OLD
+        failure = (await rollout(world))["failure"]
+        assert failure.startswith("the objectives of wave canary were not met: errors: ")
+        assert "in waiting clusters" in failure
+        assert metered.counted is not None
+        assert {server for server, _ in metered.counted.queries} == {"https://prometheus.example.com/api/v1/query"}
+        shares["east"] = 0.01
+        await set_template(world, "nginx:1.29")
+        await world.until_equal(lambda: state(world), "Complete")
+        assert await images(world) == dict.fromkeys(OLD, "nginx:1.29")
+
+
+async def test_a_source_that_does_not_answer_holds_the_rollout_until_it_does(metric_sources: str) -> None:
+    metered = Metered()
+    async with a_world(gates=metered, metric_sources_file=metric_sources) as world:
+        await start_measured(world, metered)
+        assert metered.counted is not None
+        metered.counted.status = 503
+        await set_template(world, "nginx:1.28")
+
+        async def is_held() -> bool:
+            message = (await rollout(world)).get("message", "")
+            return "waits for its objectives: errors: the metrics source answers with HTTP status 503" in message
+
+        await world.until_equal(is_held, True)
+        assert await images(world) == {**OLD, "east": "nginx:1.28"}
+        metered.counted.status = 200
+        await world.until_equal(lambda: state(world), "Complete")
+        assert await images(world) == NEW

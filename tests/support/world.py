@@ -146,6 +146,7 @@ class World:
             plugins=self._plugins,
             webhook_transport=self._webhook_transport,
             gate_transport=self._gate_transport,
+            metrics_transport=self._gate_transport,
             is_full=self.registry.is_full,
         )
         finalizers = first_finalizers(plane.types, plane.policy_selection)
@@ -488,6 +489,7 @@ async def a_world(
     toleration_s: int = 300,
     health_threshold_s: float = 3.0,
     preemption_interval_s: float = 0.0,
+    metric_sources_file: str = "",
     is_replayed: bool = True,
 ) -> AsyncIterator[World]:
     """Run a federation for the block and check the invariants at its end, and that its decisions can be repeated.
@@ -520,6 +522,7 @@ async def a_world(
             "guard_share": guard_share,
             "health_threshold_s": health_threshold_s,
             "failover_replicas_per_minute": replicas_per_minute,
+            "metric_sources_file": metric_sources_file,
             "failover_toleration_s": toleration_s,
             "preemption_interval_s": preemption_interval_s,
         },

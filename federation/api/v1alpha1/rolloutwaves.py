@@ -14,6 +14,8 @@ from federation.api.v1alpha1.base import Model
 
 ClusterName = Annotated[str, Field(min_length=1, max_length=253)]
 WaveName = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+MetricName = Annotated[str, Field(max_length=200, pattern=r"^[a-zA-Z_:][a-zA-Z0-9_:]*$")]
+Pattern = Annotated[str, Field(min_length=1, max_length=256)]
 _Seconds = Annotated[int, Field(ge=0, le=604_800, json_schema_extra={"format": "int32"})]
 
 
@@ -42,6 +44,79 @@ class HTTPCheck(Model):
     """The address for a GET request, without a user name. A service that compares error rates, for example."""
 
 
+class ObjectiveErrors(Model):
+    """A counter of requests, or of other events, of which some are bad."""
+
+    bad: Annotated[dict[str, Pattern], Field(min_length=1, max_length=8)]
+    """The labels of bad ones: for each a regular expression (RE2) of its whole value, such as 5.. for code."""
+    labels: Annotated[dict[str, Pattern] | None, Field(max_length=8)] = None
+    """The labels of those that count, good and bad. Absent counts all."""
+    metric: MetricName
+    """The name of the counter, such as http_requests_total."""
+
+
+class ObjectiveLatency(Model):
+    """A histogram of durations, of which those above a boundary are bad."""
+
+    labels: Annotated[dict[str, Pattern] | None, Field(max_length=8)] = None
+    """The labels of those that count, as of errors. Absent counts all."""
+    metric: MetricName
+    """The name of the histogram without its endings, such as http_request_duration_seconds."""
+    seconds: Annotated[str, Field(max_length=16, pattern=r"^(0|[1-9][0-9]*)(\.[0-9]+)?$")]
+    """The longest good duration, as a text such as "0.5". It must be a boundary of the histogram's buckets."""
+
+
+class ComparedWith(StrEnum):
+    """Before is the same cluster with its earlier template; Waiting are clusters that still wait for the new one."""
+
+    BEFORE = "Before"
+    WAITING = "Waiting"
+
+
+class RolloutObjective(Model):
+    """A limit of the share of bad samples in the clusters of a wave, since all other parts of its gate hold."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                {
+                    "rule": "[has(self.errors), has(self.latency), has(self.template)].exists_one(each, each)",
+                    "message": "must have exactly one of errors, latency and template",
+                },
+                {
+                    "rule": "has(self.target) || !has(self.compareWith) || self.compareWith.size() > 0",
+                    "message": "limits nothing; give target, or name Before or Waiting in compareWith",
+                    "fieldPath": ".compareWith",
+                },
+            ]
+        }
+    )
+
+    burn_rate_max: Annotated[int, Field(ge=1, le=1000, json_schema_extra={"format": "int32"})] = 1
+    """How many times faster than target allows its budget of bad samples may be used."""
+    compare_with: Annotated[
+        list[ComparedWith] | None, Field(max_length=2, json_schema_extra={"x-kubernetes-list-type": "set"})
+    ] = None
+    """What the share of bad samples is compared with, Before and Waiting if absent. The objective fails if it is worse
+    than each."""
+    errors: ObjectiveErrors | None = None
+    """Counts the samples of a counter."""
+    increase_max: Annotated[int, Field(ge=0, le=100_000, json_schema_extra={"format": "int32"})] = 50
+    """The percentage by which the share of bad samples may exceed what it is compared with."""
+    latency: ObjectiveLatency | None = None
+    """Counts the samples of a histogram."""
+    name: WaveName
+    """The name of the objective, unique in the list."""
+    samples_min: Annotated[int, Field(ge=1, le=1_000_000_000, json_schema_extra={"format": "int64"})] = 500
+    """The samples without which nothing is concluded. The rollout waits for them, without a limit of time."""
+    source: WaveName
+    """The name of a source of metrics, which the administrator of the control plane has listed."""
+    target: Annotated[str | None, Field(max_length=8, pattern=r"^[0-9]{1,2}(\.[0-9]{1,4})?$")] = None
+    """The percentage of good samples, as a text such as "99.5". Absent sets no limit of its own."""
+    template: WaveName | None = None
+    """The name of a query that the administrator has written for the source."""
+
+
 class RolloutGate(Model):
     """Conditions in the clusters of a wave that must hold before the next wave starts. Every given part must hold."""
 
@@ -50,6 +125,13 @@ class RolloutGate(Model):
     cluster of the wave."""
     http: HTTPCheck | None = None
     """A request that must succeed. It is sent every 10 seconds once the other parts hold."""
+    objectives: Annotated[
+        list[RolloutObjective] | None,
+        Field(
+            max_length=5, json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+        ),
+    ] = None
+    """What Prometheus must have measured in the clusters of the wave, compared with others."""
     ready: bool = True
     """Whether all replicas in each cluster of the wave must be updated and ready."""
     soak_seconds: _Seconds = 0

@@ -1,9 +1,9 @@
 """New pod templates in waves of clusters, with gates: FederatedRollout (docs/reference/rollout.md).
 
-`controller.py` watches, `reconcile.py` acts, `clusterobservation.py` reads the caches of members, `httpgate.py` sends
-the requests of gates, `screens.py` shows rollouts in the web UI, and `rules/` decides. The rest of the control plane
-sees two annotations of a federated object: the rules that a policy gives (`planning/waves`), and the approved revisions
-(`planning/steps/waveapproval.py`), which the delivery obeys.
+`controller.py` watches, `reconcile.py` acts, `clusterobservation.py` reads the caches of members, `httpgate.py` and
+`metricsgate.py` send the requests of gates, `screens.py` shows rollouts in the web UI, and `rules/` decides. The rest
+of the control plane sees two annotations of a federated object: the rules that a policy gives (`planning/waves`), and
+the approved revisions (`planning/steps/waveapproval.py`), which the delivery obeys.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,8 +26,11 @@ def _kinds() -> Sequence["type[Kind]"]:
 def _controllers(surroundings: "Surroundings") -> Mapping[str, Loop]:
     from federation.admission.rolloutgates import compile_gate
     from federation.features.waves.controller import RolloutController
+    from federation.features.waves.metricsgate import MetricsGate
 
-    return {"rollout": RolloutController(surroundings.host, compile_gate, surroundings.gate_transport)}
+    host = surroundings.host
+    metrics = MetricsGate(surroundings.metrics_transport, surroundings.metric_sources, host.clock)
+    return {"rollout": RolloutController(host, compile_gate, surroundings.gate_transport, metrics)}
 
 
 def _screens() -> Sequence["Screen"]:

@@ -14,6 +14,7 @@ from federation.apimachinery.resources import Object, Resource
 from federation.featureapi.surroundings import GateTransport
 from federation.features.waves.clusterobservation import CompileGate, Observer
 from federation.features.waves.httpgate import HTTPGate
+from federation.features.waves.metricsgate import MetricsGate
 from federation.features.waves.podreader import PodReader
 from federation.features.waves.reconcile import WRITER, Reconciler
 from federation.features.waves.waitingforbudgets import WaitingForBudgets
@@ -45,7 +46,13 @@ class RolloutController:
     """Owns the queue of federated objects whose policies have waves. `run` runs until cancelled."""
 
     def __init__(
-        self, host: Host, compile_gate: CompileGate, transport: GateTransport, *, options: RolloutOptions | None = None
+        self,
+        host: Host,
+        compile_gate: CompileGate,
+        transport: GateTransport,
+        metrics: MetricsGate,
+        *,
+        options: RolloutOptions | None = None,
     ) -> None:
         chosen = options or RolloutOptions()
         self._coalescing_s = chosen.coalescing_s
@@ -62,6 +69,7 @@ class RolloutController:
             self._rollouts,
             Observer(host.members, lambda name: self._clusters.get("", name), compile_gate),
             HTTPGate(transport, host.clock),
+            metrics,
             self._waiting,
             self._pods,
             self._holds,

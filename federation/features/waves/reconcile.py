@@ -18,9 +18,11 @@ from federation.apimachinery.resources import Object
 from federation.features.waves import names as wavenames
 from federation.features.waves.clusterobservation import Observation, Observer, revision_of
 from federation.features.waves.httpgate import HTTPGate
+from federation.features.waves.metricsgate import MetricsGate
 from federation.features.waves.podreader import INTERVAL_S, PodReader
+from federation.features.waves.rules.promql import Workload
 from federation.features.waves.rules.report import control_of, settled_of, templates_of, to_status
-from federation.features.waves.rules.waveplan import Plan, http_check_due, plan_waves
+from federation.features.waves.rules.waveplan import Plan, http_check_due, objectives_due, plan_waves
 from federation.features.waves.waitingforbudgets import WaitingForBudgets
 from federation.guard.suspensions import Holds
 from federation.planning.failover.clusterbudgets import Blocked
@@ -60,6 +62,7 @@ class Reconciler:
         rollouts: Informer,
         observer: Observer,
         http: HTTPGate,
+        metrics: MetricsGate,
         waiting: WaitingForBudgets,
         pods: PodReader,
         holds: Holds,
@@ -70,6 +73,7 @@ class Reconciler:
         self._objects = host.objects
         self._observer = observer
         self._http = http
+        self._metrics = metrics
         self._waiting = waiting
         self._pods = pods
         self._recorder = host.recorder
@@ -138,10 +142,14 @@ class Reconciler:
         control = control_of((rollout or {}).get("spec") or {}, is_paused=is_workload_paused)
         check = http_check_due(record, rules, observation.clusters)
         http_problem = await self._http.problem(key, check) if check is not None else ""
+        due, judged = objectives_due(record, rules, observation.clusters), None
+        if due is not None:
+            name = federated["spec"]["template"]["metadata"]["name"]
+            judged = await self._metrics.judge(key, Workload(type_.resource.kind, key.namespace, name), due)
         # From here to the record nothing waits: no other rollout takes the same rest of a budget.
         now = self._clock.now()
         budgets = self._waiting.budgets(key, now, self._frozen(federated, observation))
-        plan = plan_waves(record, rules, observation.clusters, control, now, http_problem, budgets)
+        plan = plan_waves(record, rules, observation.clusters, control, now, http_problem, budgets, judged)
         self._waiting.record(key, plan.disrupted, is_waiting=bool(plan.held))
         return plan
 
@@ -160,6 +168,7 @@ class Reconciler:
 
     def _forget(self, key: Key) -> None:
         self._http.forget(key)
+        self._metrics.forget(key)
         self._pods.forget(key)
         self._waiting.record(key, {}, is_waiting=False)
 

@@ -8,7 +8,8 @@ Reference: docs/reference/rollout.md.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
@@ -37,6 +38,35 @@ class HTTPCheck:
     timeout_s: float = 5.0
 
 
+class Comparison(StrEnum):
+    """What a new template is compared with: its cluster before the wave, or clusters that still wait."""
+
+    BEFORE = "Before"
+    WAITING = "Waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A limit of the share of bad samples, counted by a source of metrics. Shares and increases are 1 for 100 %.
+
+    Samples are those of a counter (`metric`, of which `bad` matches the bad ones), of a histogram (`seconds_max`), or
+    of an administrator's `template`.
+    """
+
+    name: str
+    source: str
+    metric: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    bad: Mapping[str, str] = field(default_factory=dict)
+    seconds_max: str = ""
+    template: str = ""
+    target: float | None = None
+    burn_rate_max: float = 1.0
+    increase_max: float = 0.5
+    compare_with: frozenset[Comparison] = frozenset(Comparison)
+    samples_min: int = 500
+
+
 @dataclass(frozen=True, slots=True)
 class Gate:
     """Conditions on the clusters of a wave that must hold before the next wave starts."""
@@ -45,11 +75,12 @@ class Gate:
     expression: str = ""
     http: HTTPCheck | None = None
     soak_s: float = 0.0
+    objectives: tuple[Objective, ...] = ()
 
     @property
     def is_open(self) -> bool:
         """Whether nothing has to hold."""
-        return not (self.is_ready_required or self.expression or self.http or self.soak_s)
+        return not (self.is_ready_required or self.expression or self.http or self.soak_s or self.objectives)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,4 +249,27 @@ def _gate(entry: Mapping[str, Any]) -> Gate:
         if not http
         else HTTPCheck(str(http["url"]), int(http.get("expectStatus") or 200), float(http.get("timeoutSeconds") or 5)),
         float(entry.get("soakSeconds") or 0),
+        tuple(map(_objective, entry.get("objectives") or ())),
+    )
+
+
+def _objective(entry: Mapping[str, Any]) -> Objective:
+    errors, latency = entry.get("errors") or {}, entry.get("latency") or {}
+    counted = errors or latency
+    compared = entry.get("compareWith")
+    target = entry.get("target")
+    increase = entry.get("increaseMax")
+    return Objective(
+        str(entry["name"]),
+        str(entry["source"]),
+        str(counted.get("metric") or ""),
+        {str(key): str(value) for key, value in (counted.get("labels") or {}).items()},
+        {str(key): str(value) for key, value in (errors.get("bad") or {}).items()},
+        str(latency.get("seconds") or ""),
+        str(entry.get("template") or ""),
+        None if target is None else float(target) / 100,
+        float(entry.get("burnRateMax") or 1),
+        0.5 if increase is None else float(increase) / 100,
+        frozenset(Comparison) if compared is None else frozenset(map(Comparison, compared)),
+        int(entry.get("samplesMin") or 500),
     )

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from federation.admission.rolloutgates import compile_gate, gate_causes, kind_causes
+from federation.admission.rolloutgates import compile_gate, gate_causes, kind_causes, objective_causes
 from federation.planning.aggregation.rules import RuleError
+from federation.planning.waves.metricsources import MetricSource, Template
 
 NOT_GLOBAL = (
     "Invalid value: not a global unicast address; the administrator may allow its network with"
@@ -93,3 +94,49 @@ def test_waves_of_a_policy_that_selects_nothing_with_pods_name_the_field() -> No
     assert kind_causes({"rollout": {"waves": [{}]}, "resourceSelectors": [config, daemons]}) == []
     assert kind_causes({"rollout": {"waves": [{}]}}) == []
     assert kind_causes({"resourceSelectors": [config]}) == []
+
+
+@pytest.mark.parametrize(
+    ("objective", "namespace", "field", "message"),
+    [
+        ({"source": "main"}, "shop", "", ""),
+        ({"source": "main", "template": "jobs"}, "shop", "", ""),
+        ({"source": "bank"}, "", "", ""),
+        ({"source": "bank"}, "shop", ".source", "no source of metrics for this namespace: choose one of main"),
+        ({"source": "other"}, "", ".source", "no source of metrics for this namespace: choose one of bank, main"),
+        ({"source": "main", "template": "x"}, "shop", ".template", "no template of source main: choose one of jobs"),
+        ({"source": "bank", "template": "x"}, "bank", ".template", "no template of source bank: it has none"),
+        (
+            {"source": "main", "errors": {"bad": {"code": "5(("}}},
+            "shop",
+            ".errors.bad[code]",
+            "is no regular expression",
+        ),
+        (
+            {"source": "main", "latency": {"labels": {"a b": "x"}}},
+            "shop",
+            ".latency.labels[a b]",
+            "must be a label's name",
+        ),
+    ],
+)
+def test_an_objective_that_nobody_can_measure_names_its_field(
+    objective: dict[str, Any], namespace: str, field: str, message: str
+) -> None:
+    template = Template("$selector $window", "$selector $window")
+    sources = {
+        "main": MetricSource("https://main", templates={"jobs": template}),
+        "bank": MetricSource("https://bank", namespaces=("bank",)),
+    }
+    found = objective_causes({"waves": [{"name": "a", "gate": {"objectives": [objective]}}]}, sources, namespace)
+    if not field:
+        assert found == []
+        return
+    ((cause),) = found
+    assert cause["field"] == f"spec.rollout.waves[0].gate.objectives[0]{field}"
+    assert message in cause["message"]
+
+
+def test_without_a_list_no_source_exists() -> None:
+    (found,) = objective_causes({"waves": [{"gate": {"objectives": [{"source": "main"}]}}]}, {}, "shop")
+    assert found["message"].endswith("none is listed")

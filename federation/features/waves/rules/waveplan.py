@@ -17,6 +17,7 @@ from federation.apimachinery.amounts import first_of
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import Bug
 from federation.features.waves.rules.newcomers import approve, remember_replaced, track
+from federation.features.waves.rules.objectives import Judgement, Verdict
 from federation.planning.failover.clusterbudgets import Blocked, WaveBudgets
 from federation.planning.waves.waverecord import (
     PHASES,
@@ -31,10 +32,10 @@ from federation.planning.waves.waverecord import (
     disrupted_clusters,
     following_wave,
 )
-from federation.planning.waves.waverules import HTTPCheck, Rules, Wave, divide_into_waves
+from federation.planning.waves.waverules import HTTPCheck, Objective, Rules, Wave, divide_into_waves
 
 HTTP_INTERVAL_S = 10.0
-"""Interval of the requests of a gate."""
+"""Interval of the requests of a gate, and of its queries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,34 @@ class Control:
     abort: int = 0
     approved_revision: int = 0
     approved_wave: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectivesDue:
+    """What has to be measured: the objectives of a wave whose gate holds otherwise, since when, and where.
+
+    `started_at` is when the wave began to change its clusters, `waiting` are those that have their earlier template.
+    """
+
+    wave: str
+    objectives: tuple[Objective, ...]
+    held_since: datetime
+    started_at: datetime
+    soak_s: float
+    clusters: tuple[str, ...]
+    waiting: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A judgement about a wave's objectives, measured since a time."""
+
+    wave: str
+    since: datetime
+    judgement: Judgement
+
+
+_UNMEASURED = Judgement(Verdict.NO_DATA, "objectives are not measured yet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +115,35 @@ def http_check_due(record: Record, rules: Rules, observed: Mapping[str, Observed
     return next((wave.gate.http for wave in rules.waves if wave.name == current.name), None)
 
 
+def objectives_due(record: Record, rules: Rules, observed: Mapping[str, Observed]) -> ObjectivesDue | None:
+    """Return what has to be measured about the current wave, None before the rest of its gate holds."""
+    record = _begin(track(record, rules, observed), rules, observed)
+    current = current_wave(record)
+    if current is None or current.held_since is None or record.phase is not Phase.PROGRESSING:
+        return None
+    if any(True for _ in _problems(record, observed, current.name)):
+        return None
+    wave = next((wave for wave in rules.waves if wave.name == current.name), None)
+    if wave is None or not wave.gate.objectives:
+        return None
+    clusters = clusters_of_wave(record, current.name)
+    starts = [at for name in clusters if (at := record.clusters[name].started_at) is not None]
+    waiting = (
+        name
+        for name, cluster in sorted(record.clusters.items())
+        if cluster.wave and cluster.started_at is None and not cluster.is_changed and name not in clusters
+    )
+    return ObjectivesDue(
+        wave.name,
+        wave.gate.objectives,
+        current.held_since,
+        min(starts, default=current.held_since),
+        wave.gate.soak_s,
+        tuple(clusters),
+        tuple(waiting),
+    )
+
+
 def plan_waves(
     record: Record,
     rules: Rules,
@@ -94,8 +152,11 @@ def plan_waves(
     now: datetime,
     http_problem: str = "",
     budgets: WaveBudgets | None = None,
+    judged: Judged | None = None,
 ) -> Plan:
     """Return the next state of a rollout. `http_problem` is that of the current wave's request, "" without any.
+
+    `judged` is what was measured for its objectives, None before.
 
     `budgets` are the ClusterDisruptionBudgets with what other rollouts and drains use of them.
     """
@@ -103,11 +164,11 @@ def plan_waves(
     record = _measure_pause(record, control, now)
     waits, is_approval_needed, due_s = "", False, None
     if record.phase is Phase.STOPPED:
-        record = _continue_stopped(record, observed, control, http_problem, now)
+        record = _continue_stopped(record, rules, observed, control, http_problem, now)
     held: dict[str, Blocked] = {}
     if record.phase is Phase.PROGRESSING:
         record, waits, is_approval_needed, due_s = _progress(
-            record, rules, observed, control, now, http_problem, held, budgets or WaveBudgets((), (), now)
+            record, rules, observed, control, now, http_problem, held, budgets or WaveBudgets((), (), now), judged
         )
     if record.phase is Phase.STOPPED:
         waits, is_approval_needed = record.reason, True
@@ -242,6 +303,7 @@ def _progress(
     http_problem: str,
     held: dict[str, Blocked],
     budgets: WaveBudgets,
+    judged: Judged | None,
 ) -> tuple[Record, str, bool, float | None]:
     """Return the record after all waves that can start or end now; what it waits for; when time changes that.
 
@@ -307,12 +369,39 @@ def _progress(
             )
         held_since = current.held_since or now
         soaked_at = held_since + timedelta(seconds=wave.gate.soak_s)
-        record = _with_wave(record, replace(current, held_since=held_since, is_done=now >= soaked_at))
-        if now < soaked_at:
+        judgement = _judgement_of(wave, held_since, judged)
+        reason = "" if control.is_paused else _reason_to_fail(wave, judgement, soaked_at, now)
+        if reason:
+            return _fail(record, rules.rolls_back, reason), reason, False, None
+        is_done = now >= soaked_at and judgement.verdict is Verdict.HOLDS
+        record = _with_wave(record, replace(current, held_since=held_since, is_done=is_done))
+        if not is_done:
             text = f"wave {current.name} soaks until {to_rfc3339(soaked_at)}"
-            return record, text, False, _due_s(wave, now, soaked_at)
+            if now >= soaked_at:
+                text = f"wave {current.name} waits for its objectives"
+            text += f": {judgement.text}" if judgement.text else ""
+            return record, text, False, _due_s(wave, now, soaked_at if now < soaked_at else None)
         http_problem = ""
     return _complete(record), "", False, None
+
+
+def _judgement_of(wave: Wave, held_since: datetime, judged: Judged | None) -> Judgement:
+    """Return the judgement about this wave since its gate holds otherwise; an older one says nothing about it."""
+    if not wave.gate.objectives:
+        return Judgement(Verdict.HOLDS, "")
+    if judged is None or judged.wave != wave.name or judged.since != held_since:
+        return _UNMEASURED
+    return judged.judgement
+
+
+def _reason_to_fail(wave: Wave, judgement: Judgement, soaked_at: datetime, now: datetime) -> str:
+    """Return why the objectives of a wave have failed, "" while they have not. Missing data is no failure."""
+    if judgement.verdict is Verdict.FAILS:
+        return f"the objectives of wave {wave.name} were not met: {judgement.text}"
+    if judgement.verdict is Verdict.UNSURE and now >= soaked_at + timedelta(seconds=wave.timeout_s):
+        limit = f"{wave.timeout_s:g} s after its soak"
+        return f"the objectives of wave {wave.name} were not met {limit}: {judgement.text}"
+    return ""
 
 
 def _fill(record: Record, wave: Wave, observed: Mapping[str, Observed]) -> Record:
@@ -366,13 +455,21 @@ def _start_clusters(
 
 def _due_s(wave: Wave, now: datetime, *times: datetime | None) -> float | None:
     left = [max(0.0, (at - now).total_seconds()) for at in times if at is not None]
-    return min(left + ([HTTP_INTERVAL_S] if wave.gate.http is not None else []), default=None)
+    return min(left + ([HTTP_INTERVAL_S] if wave.gate.http or wave.gate.objectives else []), default=None)
 
 
 def _continue_stopped(
-    record: Record, observed: Mapping[str, Observed], control: Control, http_problem: str, now: datetime
+    record: Record,
+    rules: Rules,
+    observed: Mapping[str, Observed],
+    control: Control,
+    http_problem: str,
+    now: datetime,
 ) -> Record:
-    """Return the record after an approval of the next wave; a last wave whose gate holds after all is complete."""
+    """Return the record after an approval of the next wave; a last wave whose gate holds after all is complete.
+
+    One with objectives is not: nothing is measured any more.
+    """
     current = current_wave(record)
     assert current is not None  # a rollout stops in a wave
     names = [wave.name for wave in record.waves]
@@ -386,7 +483,8 @@ def _continue_stopped(
             passed = _start_clusters(record, current.name, observed, {}, WaveBudgets((), (), now), now)
             passed = _with_wave(passed, replace(current, is_done=True))
         return _move(replace(passed, reason=""), Event.APPROVED)
-    if http_problem or any(True for _ in _problems(record, observed, current.name)):
+    has_objectives = any(wave.gate.objectives for wave in rules.waves if wave.name == current.name)
+    if has_objectives or http_problem or any(True for _ in _problems(record, observed, current.name)):
         return record
     return _complete(_with_wave(record, replace(current, held_since=now, is_done=True)))
 
