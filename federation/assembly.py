@@ -49,6 +49,7 @@ from federation.leadership import Leadership, supervised
 from federation.memberproxy.hostviews import serve_members
 from federation.memberproxy.placedclusters import PlacedClusters
 from federation.memberproxy.replicaconnections import ReplicaConnections
+from federation.metricsourcesfile import read_sources
 from federation.planning.waves.metricsources import NO_SOURCES, Sources
 from federation.plans.planner import Planners
 from federation.runtime.events import EventRecorder
@@ -175,10 +176,11 @@ class ControlPlane:
         self._traces.follow(wiring.objects, wiring.informers, may_write or (lambda: True))
         finalizers = first_finalizers(self._wiring.types, self._wiring.policy_selection)
         self._server.registry.set_creation_finalizers(finalizers, manager=names.FIELD_MANAGER)
-        effect_of = host_effects(self._wiring.types, self._wiring.policy_selection)
-        protect_federated_objects(
-            self._server.registry, self._clock, settings.gate_networks, effect_of, settings.metric_sources
+        effect, sources = (
+            host_effects(wiring.types, wiring.policy_selection),
+            read_sources(settings.metric_sources_file),
         )
+        protect_federated_objects(self._server.registry, clock, settings.gate_networks, effect, sources)
 
     async def run(self, on_started: Callable[[str], Any]) -> None:
         """Serve and reconcile until cancelled; `on_started` gets the API's URL when it accepts connections.

@@ -50,6 +50,7 @@ from federation.hosting.userinterface import UserInterface, without_identity
 from federation.hosting.webhookconfigurations import to_configurations
 from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised
+from federation.metricsourcesfile import read_sources
 from federation.plans.planner import Planners
 from federation.scheduling.framework.registry import load_plugins
 from federation.settings import Settings
@@ -118,7 +119,11 @@ class ExistingHost:
         self._access = HostAccess(client, clock)
         self._admission = HostAdmission(
             lambda kinds: admission_plugins(
-                client, kinds.find, clock, settings.gate_networks, metric_sources=settings.metric_sources
+                client,
+                kinds.find,
+                clock,
+                settings.gate_networks,
+                metric_sources=read_sources(settings.metric_sources_file),
             ),
             self._kinds,
             self._access,

@@ -12,8 +12,6 @@ from hashlib import blake2b
 from ipaddress import ip_address
 from pathlib import Path
 
-import yaml
-
 from federation.api.secretkinds import ENCRYPTED_PREFIXES, UNAUDITED_RESOURCES
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.jsonsize import VALUES_MAX
@@ -30,7 +28,6 @@ from federation.planning.failover.halts import HaltOptions
 from federation.planning.failover.holdout import HoldoutOptions
 from federation.planning.failover.pace import PaceOptions
 from federation.planning.guard.ledger import GuardOptions
-from federation.planning.waves.metricsources import Sources, parse_sources
 from federation.runtime.leaderelection import LeaderOptions
 from federation.scheduling.annotationswitch import DISABLED, ENABLED
 from federation.scheduling.occasions import UnitOptions
@@ -135,12 +132,10 @@ class Settings:
 
     scheduling_annotations: str = "enabled"
     """Whether annotations on objects override their policies, unless the namespace decides: enabled or disabled."""
-
     scheduling_requests: str = ALL_REQUESTS
     """Pod requests that count for scheduling: all, or gpus only, as in KubeAdmiral."""
     scheduling_triggers: str = SHORT_TRIGGERS
     """Format of the scheduling triggers on objects: short, or kubeadmiral; both are read."""
-
     failover_toleration_s: int = 300
     """How long a policy without its own toleration tolerates a cluster that is not ready or unreachable."""
 
@@ -335,21 +330,6 @@ class Settings:
     def gate_networks(self) -> tuple[Network, ...]:
         """The networks that gates of rollouts and remedies may reach; ConfigurationError."""
         return parse_networks(self.gate_allowed_networks, setting="FEDERATION_GATE_ALLOWED_NETWORKS")
-
-    @property
-    def metric_sources(self) -> Sources:
-        """The sources of metrics by name; ConfigurationError for a file that cannot be read or used."""
-        if not self.metric_sources_file:
-            return {}
-        path = Path(self.metric_sources_file).expanduser()
-        setting = f"metric-sources-file {path}"
-        try:
-            document = yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader)
-        except OSError as error:
-            raise ConfigurationError(f"{setting}: {error.strerror}") from error
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"{setting}: not YAML: {error}") from error
-        return parse_sources(document, setting=setting)
 
     @property
     def cluster_rates(self) -> RateOptions:

@@ -38,6 +38,7 @@ from federation.featureapi.feature import Loop
 from federation.featureapi.surroundings import GateTransport, Surroundings
 from federation.features.catalogue import FEATURES, feature_holds, spread_compiler
 from federation.journal.decisions import Journal
+from federation.metricsourcesfile import read_sources
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.plans.plugincalls import RemoteCaller
@@ -169,7 +170,7 @@ class Wiring:
             journal,
             self._gate_transport,
             self._metrics_transport,
-            settings.metric_sources,
+            read_sources(settings.metric_sources_file),
             toleration_s=settings.failover_toleration_s,
             has_existing_host=settings.has_existing_host,
             preemption_interval_s=settings.preemption_interval_s,

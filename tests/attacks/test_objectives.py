@@ -12,9 +12,9 @@ from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.webhookclient import WebhookClient, WebhookResponse
 from federation.features.waves.metricsgate import MetricsGate
+from federation.features.waves.rules.objectivegate import ObjectivesDue
 from federation.features.waves.rules.objectives import Verdict
 from federation.features.waves.rules.promql import Workload, build_queries
-from federation.features.waves.rules.waveplan import ObjectivesDue
 from federation.planning.waves.metricsources import MetricSource, Sources
 from federation.planning.waves.waverules import Objective, compile_rules
 from federation.runtime.controller import Key

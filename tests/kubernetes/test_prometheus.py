@@ -18,9 +18,9 @@ from tests.support.forwarder import free_ports
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.webhookclient import WebhookClient
 from federation.features.waves.metricsgate import MetricsGate
+from federation.features.waves.rules.objectivegate import Judged, ObjectivesDue
 from federation.features.waves.rules.objectives import Verdict
 from federation.features.waves.rules.promql import Workload
-from federation.features.waves.rules.waveplan import Judged, ObjectivesDue
 from federation.planning.waves.metricsources import MetricSource, Template
 from federation.planning.waves.waverules import Comparison, Objective
 from federation.runtime.controller import Key

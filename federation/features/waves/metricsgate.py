@@ -14,16 +14,16 @@ from urllib.parse import urlencode
 from federation.apimachinery.clock import Clock, to_rfc3339
 from federation.apimachinery.connection import Connection
 from federation.featureapi.surroundings import GateTransport
+from federation.features.waves.rules.objectivegate import Judged, ObjectivesDue
 from federation.features.waves.rules.objectives import Counts, Measured, judge_all
 from federation.features.waves.rules.promql import (
-    Queries,
     Workload,
     build_queries,
     parse_vector,
     problem_of,
     to_counts,
 )
-from federation.features.waves.rules.waveplan import HTTP_INTERVAL_S, Judged, ObjectivesDue
+from federation.features.waves.rules.waveplan import HTTP_INTERVAL_S
 from federation.planning.waves.metricsources import MetricSource, Sources
 from federation.planning.waves.waverules import Comparison, Objective
 from federation.runtime.controller import Key
@@ -32,10 +32,6 @@ _TIMEOUT_S = 5.0
 _HEADERS = {"User-Agent": "federation-rollout", "Content-Type": "application/x-www-form-urlencoded"}
 _BEFORE_S_MIN, _WINDOW_S_MAX = 600, 21_600
 _CREDENTIAL_BYTES_MAX = 1 << 20
-
-
-class _NoDataError(Exception):
-    """Why an objective was not measured."""
 
 
 class MetricsGate:
@@ -70,15 +66,15 @@ class MetricsGate:
         source = self._sources.get(objective.source)
         try:
             if source is None or not source.serves(workload.namespace):
-                raise _NoDataError(f"the administrator lists no source of metrics {objective.source} for the namespace")
+                raise ValueError(f"the administrator lists no source of metrics {objective.source} for the namespace")
             window_s = int((self._clock.now() - due.held_since).total_seconds())
             if window_s < 2 * source.scrape_seconds:
-                raise _NoDataError(f"measured after two scrapes, in {2 * source.scrape_seconds - window_s} s")
+                raise ValueError(f"measured after two scrapes, in {2 * source.scrape_seconds - window_s} s")
             now = await self._count(source, objective, workload, min(window_s, _WINDOW_S_MAX), None)
             before: Mapping[str, Counts] = {}
             if Comparison.BEFORE in objective.compare_with:
                 before = await self._count_before(key, source, objective, workload, due)
-        except _NoDataError as problem:
+        except ValueError as problem:
             return Measured({}, {}, {}, str(problem))
         new = {cluster: now.get(cluster, Counts()) for cluster in due.clusters}
         return Measured(
@@ -99,13 +95,13 @@ class MetricsGate:
     async def _count(
         self, source: MetricSource, objective: Objective, workload: Workload, window_s: int, at: datetime | None
     ) -> Mapping[str, Counts]:
+        """Return the counts by cluster of a window that ends at a time; ValueError says why there are none."""
+        queries = build_queries(objective, source, workload, window_s)
         try:
-            queries: Queries = build_queries(objective, source, workload, window_s)
             has_files = source.token_file or source.ca_file
             connection = await asyncio.to_thread(_connect, source) if has_files else _connect(source)
-        except (ValueError, OSError) as problem:
-            text = str(problem) if isinstance(problem, ValueError) else "the source's credentials cannot be read"
-            raise _NoDataError(text) from problem
+        except OSError as problem:
+            raise ValueError("the source's credentials cannot be read") from problem
         total, part = await asyncio.gather(
             self._query(connection, source, queries.total, at), self._query(connection, source, queries.part, at)
         )
@@ -120,13 +116,10 @@ class MetricsGate:
         response = await self._transport.post(connection, body, headers, timeout_s=_TIMEOUT_S)
         if response.status == 0:
             # The reason may name an address that users do not have to know.
-            raise _NoDataError("the metrics source does not answer")
+            raise ValueError("the metrics source does not answer")
         if response.status != HTTPStatus.OK:
-            raise _NoDataError(problem_of(response.status, response.body))
-        try:
-            return parse_vector(response.body, source.cluster_label)
-        except ValueError as problem:
-            raise _NoDataError(str(problem)) from problem
+            raise ValueError(problem_of(response.status, response.body))
+        return parse_vector(response.body, source.cluster_label)
 
 
 def _connect(source: MetricSource) -> Connection:

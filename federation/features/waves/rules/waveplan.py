@@ -14,10 +14,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from federation.apimachinery.amounts import first_of
-from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import Bug
 from federation.features.waves.rules.newcomers import approve, remember_replaced, track
-from federation.features.waves.rules.objectives import Judgement, Verdict
+from federation.features.waves.rules.objectivegate import Judged, ObjectivesDue, soaked, to_due
 from federation.planning.failover.clusterbudgets import Blocked, WaveBudgets
 from federation.planning.waves.waverecord import (
     PHASES,
@@ -32,7 +31,7 @@ from federation.planning.waves.waverecord import (
     disrupted_clusters,
     following_wave,
 )
-from federation.planning.waves.waverules import HTTPCheck, Objective, Rules, Wave, divide_into_waves
+from federation.planning.waves.waverules import HTTPCheck, Rules, Wave, divide_into_waves
 
 HTTP_INTERVAL_S = 10.0
 """Interval of the requests of a gate, and of its queries."""
@@ -46,34 +45,6 @@ class Control:
     abort: int = 0
     approved_revision: int = 0
     approved_wave: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectivesDue:
-    """What has to be measured: the objectives of a wave whose gate holds otherwise, since when, and where.
-
-    `started_at` is when the wave began to change its clusters, `waiting` are those that have their earlier template.
-    """
-
-    wave: str
-    objectives: tuple[Objective, ...]
-    held_since: datetime
-    started_at: datetime
-    soak_s: float
-    clusters: tuple[str, ...]
-    waiting: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A judgement about a wave's objectives, measured since a time."""
-
-    wave: str
-    since: datetime
-    judgement: Judgement
-
-
-_UNMEASURED = Judgement(Verdict.NO_DATA, "objectives are not measured yet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,25 +94,7 @@ def objectives_due(record: Record, rules: Rules, observed: Mapping[str, Observed
         return None
     if any(True for _ in _problems(record, observed, current.name)):
         return None
-    wave = next((wave for wave in rules.waves if wave.name == current.name), None)
-    if wave is None or not wave.gate.objectives:
-        return None
-    clusters = clusters_of_wave(record, current.name)
-    starts = [at for name in clusters if (at := record.clusters[name].started_at) is not None]
-    waiting = (
-        name
-        for name, cluster in sorted(record.clusters.items())
-        if cluster.wave and cluster.started_at is None and not cluster.is_changed and name not in clusters
-    )
-    return ObjectivesDue(
-        wave.name,
-        wave.gate.objectives,
-        current.held_since,
-        min(starts, default=current.held_since),
-        wave.gate.soak_s,
-        tuple(clusters),
-        tuple(waiting),
-    )
+    return to_due(record, rules, current)
 
 
 def plan_waves(
@@ -361,47 +314,17 @@ def _progress(
                 after = "" if has_failed else f" for {limit_s:g} s"
                 text = f"the gate of wave {current.name} did not hold{after}: {why}"
                 return _fail(record, rules.rolls_back, text), text, False, None
-            return (
-                record,
-                f"wave {current.name}: {why}",
-                False,
-                _due_s(wave, now, *(() if control.is_paused else (due_at, *(each.until for each in held.values())))),
-            )
+            times = () if control.is_paused else (due_at, *(each.until for each in held.values()))
+            return record, f"wave {current.name}: {why}", False, _due_s(wave, now, *times)
         held_since = current.held_since or now
-        soaked_at = held_since + timedelta(seconds=wave.gate.soak_s)
-        judgement = _judgement_of(wave, held_since, judged)
-        reason = "" if control.is_paused else _reason_to_fail(wave, judgement, soaked_at, now)
-        if reason:
-            return _fail(record, rules.rolls_back, reason), reason, False, None
-        is_done = now >= soaked_at and judgement.verdict is Verdict.HOLDS
-        record = _with_wave(record, replace(current, held_since=held_since, is_done=is_done))
-        if not is_done:
-            text = f"wave {current.name} soaks until {to_rfc3339(soaked_at)}"
-            if now >= soaked_at:
-                text = f"wave {current.name} waits for its objectives"
-            text += f": {judgement.text}" if judgement.text else ""
-            return record, text, False, _due_s(wave, now, soaked_at if now < soaked_at else None)
+        soak = soaked(wave, held_since, judged, now, is_paused=control.is_paused)
+        if soak.failure:
+            return _fail(record, rules.rolls_back, soak.failure), soak.failure, False, None
+        record = _with_wave(record, replace(current, held_since=held_since, is_done=not soak.waits))
+        if soak.waits:
+            return record, soak.waits, False, _due_s(wave, now, soak.ends_at)
         http_problem = ""
     return _complete(record), "", False, None
-
-
-def _judgement_of(wave: Wave, held_since: datetime, judged: Judged | None) -> Judgement:
-    """Return the judgement about this wave since its gate holds otherwise; an older one says nothing about it."""
-    if not wave.gate.objectives:
-        return Judgement(Verdict.HOLDS, "")
-    if judged is None or judged.wave != wave.name or judged.since != held_since:
-        return _UNMEASURED
-    return judged.judgement
-
-
-def _reason_to_fail(wave: Wave, judgement: Judgement, soaked_at: datetime, now: datetime) -> str:
-    """Return why the objectives of a wave have failed, "" while they have not. Missing data is no failure."""
-    if judgement.verdict is Verdict.FAILS:
-        return f"the objectives of wave {wave.name} were not met: {judgement.text}"
-    if judgement.verdict is Verdict.UNSURE and now >= soaked_at + timedelta(seconds=wave.timeout_s):
-        limit = f"{wave.timeout_s:g} s after its soak"
-        return f"the objectives of wave {wave.name} were not met {limit}: {judgement.text}"
-    return ""
 
 
 def _fill(record: Record, wave: Wave, observed: Mapping[str, Observed]) -> Record:

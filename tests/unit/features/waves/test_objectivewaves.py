@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 from tests.unit.features.waves.test_waveplan import NOW
 
+from federation.features.waves.rules.objectivegate import Judged, ObjectivesDue
 from federation.features.waves.rules.objectives import Counts, Judgement, Measured, Verdict, judge_all
 from federation.features.waves.rules.report import to_status
-from federation.features.waves.rules.waveplan import Control, Judged, ObjectivesDue, Plan, objectives_due, plan_waves
+from federation.features.waves.rules.waveplan import Control, Plan, objectives_due, plan_waves
 from federation.planning.waves.rolloutstatus import record_of
 from federation.planning.waves.waverecord import Observed, Phase, Record
 from federation.planning.waves.waverules import Gate, Objective, Rules, Wave
