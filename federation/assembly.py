@@ -7,7 +7,7 @@ returns when cancelled. Scenario tests put registries in memory under the same `
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,7 +21,6 @@ from federation.api.crds import crd_manifests
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.effect import EffectOf
 from federation.apimachinery.errors import ConfigurationError
-from federation.apimachinery.publicaddresses import Network
 from federation.apimachinery.resources import Resource
 from federation.apiserver.auth.pki import TOKEN_KEY, has_authority
 from federation.apiserver.auth.sharedkeys import KeySecret
@@ -50,7 +49,7 @@ from federation.memberproxy.hostviews import serve_members
 from federation.memberproxy.placedclusters import PlacedClusters
 from federation.memberproxy.replicaconnections import ReplicaConnections
 from federation.metricsourcesfile import read_sources
-from federation.planning.waves.metricsources import NO_SOURCES, Sources
+from federation.planning.waves.metricsources import NO_SOURCES
 from federation.plans.planner import Planners
 from federation.runtime.events import EventRecorder
 from federation.scheduling.framework.registry import load_plugins
@@ -69,16 +68,12 @@ HOST_REGISTRY = RegistryOptions(system_namespaces=(*SYSTEM_NAMESPACES, names.SYS
 
 
 def protect_federated_objects(
-    registry: Registry,
-    clock: Clock,
-    gate_networks: Sequence[Network] = (),
-    effect_of: EffectOf | None = None,
-    metric_sources: Sources = NO_SOURCES,
+    registry: Registry, clock: Clock, effect_of: EffectOf | None = None, settings: Settings | None = None
 ) -> None:
     """Register the admission of the kinds that the control plane writes, and of policies in namespaces.
 
-    `gate_networks` are those that gates of rollouts may reach beside global unicast addresses, `metric_sources` those
-    that their objectives may name. `effect_of` tells which configurations act on the host; without it all do.
+    `effect_of` tells which configurations act on the host; without it all do. `settings` have the networks and sources
+    of metrics that gates of rollouts may reach; without them none.
     """
 
     def find(api_version: str, kind: str) -> Resource | None:
@@ -87,7 +82,9 @@ def protect_federated_objects(
         return info.resource if info is not None else None
 
     client = LocalClient(registry, user_agent="admission")
-    plugins = admission_plugins(client, find, clock, gate_networks, effect_of, metric_sources)
+    networks = settings.gate_networks if settings is not None else ()
+    sources = read_sources(settings.metric_sources_file) if settings is not None else NO_SOURCES
+    plugins = admission_plugins(client, find, clock, networks, effect_of, sources)
     if effect_of is not None:
         registry.set_effect(effect_of)
         registry.add_admission_plugin(HostEffectAdmission(effect_of), beside_others=True)
@@ -176,11 +173,8 @@ class ControlPlane:
         self._traces.follow(wiring.objects, wiring.informers, may_write or (lambda: True))
         finalizers = first_finalizers(self._wiring.types, self._wiring.policy_selection)
         self._server.registry.set_creation_finalizers(finalizers, manager=names.FIELD_MANAGER)
-        effect, sources = (
-            host_effects(wiring.types, wiring.policy_selection),
-            read_sources(settings.metric_sources_file),
-        )
-        protect_federated_objects(self._server.registry, clock, settings.gate_networks, effect, sources)
+        effect_of = host_effects(wiring.types, wiring.policy_selection)
+        protect_federated_objects(self._server.registry, clock, effect_of, settings)
 
     async def run(self, on_started: Callable[[str], Any]) -> None:
         """Serve and reconcile until cancelled; `on_started` gets the API's URL when it accepts connections.
