@@ -3,6 +3,8 @@
 `update` receives every state of both objects. When the endpoint, the insecure flag or a credential changed, it replaces
 the transport below the same client, so callers keep their client. `run` closes replaced transports. The pool watches
 nothing and does not decide membership: the cluster controller does.
+
+Decision: docs/decisions/0144-members-io-stays-in-the-process.md
 """
 
 import asyncio
