@@ -50,7 +50,7 @@ def retain_replicas_for_apply(desired: Object, live: Mapping[str, Any], path: do
     A field that leaves the configuration of its only owner gets its default. So the live value is sent until a manager
     of the subresource `scale` owns the field; from then on it is left out and the scaler is its only owner.
     """
-    if path and is_scaled(live):
+    if is_scaled(live):
         return leave_to_scaler(desired, live, path)
     return retain_replicas(desired, live, path)
 

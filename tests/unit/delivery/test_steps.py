@@ -21,6 +21,8 @@ from federation.delivery.rules.names import (
     EVENT_WAIT_FOR_CASCADING_DELETE,
     REASON_ENSURE_DELETION_FAILED,
 )
+from federation.planning.rendering.memberobject import template_revision
+from federation.planning.steps.waveapproval import to_annotation
 
 STRANGER = "stranger-deployments.apps"
 
@@ -292,3 +294,32 @@ async def test_a_deletion_that_takes_long_says_whether_a_member_refuses_it(is_re
         assert (found["reason"], found["message"]) == (reason, "deletion waits for clusters [m1]")
         events = [text for reason, text in await world.events() if reason == EVENT_ENSURE_DELETION_FAILED]
         assert bool(events) is is_refused
+
+
+async def test_a_new_template_waits_for_its_approval_by_cluster() -> None:
+    async with member_world(2) as world:
+        await _converged(world, {"m1": 1, "m2": 1})
+        rules = {names.ROLLOUT: "{}", names.APPROVED_REVISIONS: "{}"}
+        spec = {"spec": {"containers": [{"name": "web", "image": "nginx:2"}]}}
+        body: Object = {"metadata": {"annotations": rules}, "spec": {"template": {"spec": {"template": spec}}}}
+        federated = await world.host.patch(
+            FEDERATED_OBJECTS, "web-deployments.apps", body, patch_type=PatchType.MERGE, namespace="default"
+        )
+        await world.pass_time(2)
+        assert await _images(world) == {"m1": "nginx:1", "m2": "nginx:1"}
+        approved = to_annotation({"m1": template_revision(federated["spec"]["template"])})
+        body = {"metadata": {"annotations": {names.APPROVED_REVISIONS: approved}}}
+        await world.host.patch(
+            FEDERATED_OBJECTS, "web-deployments.apps", body, patch_type=PatchType.MERGE, namespace="default"
+        )
+        await world.pass_time(2)
+        assert await _images(world) == {"m1": "nginx:2", "m2": "nginx:1"}
+
+
+async def _images(world: World) -> dict[str, str]:
+    found = {name: await member.deployment() for name, member in world.members.items()}
+    return {
+        name: each["spec"]["template"]["spec"]["containers"][0]["image"]
+        for name, each in found.items()
+        if each is not None
+    }

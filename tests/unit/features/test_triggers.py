@@ -1,24 +1,30 @@
 """Events that good histories do not have: what they enqueue, and what they do not."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from tests.support.spreads import RULES
 from tests.unit.controllers.hosting import a_host
 
+from federation.admission.rolloutgates import compile_gate
 from federation.api import names
 from federation.api.resources import SERVICE_IMPORTS, TOPOLOGY_SPREAD_PLANS, WORKLOAD_SPREADS
+from federation.apimachinery.connection import Connection
 from federation.apimachinery.resources import ENDPOINT_SLICES, STATEFUL_SETS, Object
+from federation.apimachinery.webhookclient import WebhookResponse
 from federation.features.services.exportcontroller import ServiceExportController, ServiceExportOptions
 from federation.features.services.importcontroller import ServiceImportController
 from federation.features.services.names import SERVICE_IMPORT_CONTROLLER, SOURCE_CLUSTER
 from federation.features.services.rules.exports import SERVICE_NAME_LABEL
 from federation.features.topologyspreadplan.controller import TopologySpreadController
+from federation.features.waves.controller import _TRIGGERS, RolloutController
+from federation.features.waves.metricsgate import MetricsGate
 from federation.features.waves.waitingforbudgets import WaitingForBudgets
 from federation.features.workloadspread.controller import WorkloadSpreadController
 from federation.features.workloadspread.reconcile import _first_ordinals
 from federation.features.workloadspread.rules.patchcheck import PatchCheck
-from federation.runtime.controller import Key
+from federation.runtime.controller import DONE, Key
 
 
 def an_object(name: str = "web", **fields: Any) -> Object:
@@ -124,3 +130,31 @@ def test_the_first_ordinals_of_a_divided_stateful_set(
     template = {"spec": {} if start is None else {"ordinals": {"start": start}}}
     workload = {"metadata": {"annotations": annotations}, "spec": {"template": template}}
     assert _first_ordinals(workload) == expected
+
+
+class Unreachable:
+    """A network without servers."""
+
+    async def get(self, connection: Connection, headers: Mapping[str, str], *, timeout_s: float) -> WebhookResponse:
+        return WebhookResponse(0, error="connection refused")
+
+
+async def test_the_removal_of_a_federated_object_returns_what_its_rollout_used_of_budgets() -> None:
+    async with a_host() as host:
+        key = Key("default", "web-deployments.apps")
+        rollouts = RolloutController(
+            host.wired, compile_gate, Unreachable(), MetricsGate(Unreachable(), {}, host.clock)
+        )
+        rollouts._waiting.record(key, {"east": host.clock.now()}, is_waiting=True)
+        assert await rollouts._reconciler.reconcile(key) is DONE
+        assert _disrupted(rollouts._waiting) == set()
+        assert rollouts._waiting._waiting == set()
+
+
+@pytest.mark.parametrize("annotation", [names.ROLLOUT, names.OVERRIDE_ROLLOUT, names.APPROVED_REVISIONS])
+def test_rules_and_approvals_of_a_rollout_are_triggers(annotation: str) -> None:
+    old = {"metadata": {"generation": 1, "annotations": {annotation: "{}", "other": "a"}}}
+    changed = {"metadata": {"generation": 1, "annotations": {annotation: "[]", "other": "a"}}}
+    other = {"metadata": {"generation": 1, "annotations": {annotation: "{}", "other": "b"}}}
+    assert _TRIGGERS.concern(old, changed)
+    assert not _TRIGGERS.concern(old, other)

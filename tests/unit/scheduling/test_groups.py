@@ -102,6 +102,12 @@ def test_each_cluster_has_its_group_and_unused_groups_say_why() -> None:
     assert verdicts(full)["r"] == "available; group rented is not used: the object is in own"
 
 
+@pytest.mark.parametrize("move", list(GroupMove))
+def test_what_runs_in_no_group_yet_tries_all_of_them(move: GroupMove) -> None:
+    found = decide(unit(12, OWN, FAR, group_move=move))
+    assert found.placements == {"far": 12}
+
+
 def test_a_fallback_group_takes_all_or_nothing_while_the_first_one_can_hold_it() -> None:
     fallback = {**RENTED, "when": "Fallback"}
     assert decide(unit(8, OWN, fallback)).placements == {"a": 4, "b": 4}

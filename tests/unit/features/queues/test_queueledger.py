@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from federation.features.queues.command import _row
+from federation.features.queues.rules.admission import _part
 from federation.features.queues.rules.configuration import (
     OPTIONS_MAX,
     Component,
@@ -244,3 +246,30 @@ def test_sixteen_choices_of_flavors_are_tried() -> None:
     flavors = {name: compile_flavor({"metadata": {"name": name}, "spec": {}}) for name in ("spot", "base")}
     found = options_for(components, queue, flavors, {"one": {}})
     assert len(found) == OPTIONS_MAX == 16
+
+
+@pytest.mark.parametrize(("cores", "borrowed"), [("24", None), ("20", "4")])
+def test_a_queue_borrows_what_it_uses_beyond_its_quota(cores: str, borrowed: str | None) -> None:
+    ledger = a_ledger(cores)
+    ledger.put(admitted("a"), NOW_S)
+    (line,) = compute_statuses(ledger, ledger.decide(NOW_S), NOW_S).cluster_queues["ml"]["usage"]
+    assert (line["used"], line.get("borrowed")) == ("24", borrowed)
+
+
+@pytest.mark.parametrize(
+    ("free", "needs", "part"),
+    [
+        ({"cpu": 5, "gpu": 8}, {"cpu": 10, "gpu": 10}, 0.5),
+        ({"cpu": -5}, {"cpu": 10}, 0.0),
+        ({}, {"cpu": 10}, 0.0),
+        ({"cpu": 5}, {"gpu": 0, "cpu": 2}, 0.0),
+        ({"cpu": 5}, {}, 1.0),
+    ],
+)
+def test_the_smallest_part_that_is_free_counts(free: dict[str, int], needs: dict[str, int], part: float) -> None:
+    assert _part(free, needs) == part
+
+
+def test_a_queue_without_a_status_is_listed_without_numbers() -> None:
+    queue = {"metadata": {"namespace": "team", "name": "q"}, "spec": {"clusterJobQueue": "ml"}}
+    assert _row(queue) == ["team", "q", "ml", "", "", "", ""]

@@ -7,7 +7,12 @@ import pytest
 
 from federation.apimachinery.clock import to_rfc3339
 from federation.features.uniteddeployment.names import RESERVED_POD_LABEL
-from federation.features.uniteddeployment.rules.reservation import Revision, decide_reservations
+from federation.features.uniteddeployment.rules.reservation import (
+    Revision,
+    SubsetReservation,
+    decide_reservations,
+    mark_scaled_up,
+)
 from federation.features.uniteddeployment.rules.strategy import Strategy
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -26,3 +31,15 @@ def a_pod(**metadata: Any) -> dict[str, Any]:
 def test_a_pod_that_waits_too_long_is_reserved_whatever_labels_it_has(labels: dict[str, Any]) -> None:
     found = decide_reservations([], [a_pod(**labels)], REVISION, STRATEGY, NOW)
     assert (found.reserved, found.labels) == (1, {"a": "true"})
+
+
+@pytest.mark.parametrize(
+    ("reserved", "was_schedulable", "next_replicas", "is_marked"),
+    [(0, False, 3, True), (0, False, 2, False), (0, True, 3, False), (1, False, 3, False), (1, True, 3, False)],
+    ids=["recovered and larger", "not larger", "was schedulable", "has a reserved pod", "has one since now"],
+)
+def test_only_a_subset_that_has_recovered_and_grows_reserves_its_new_pods(
+    reserved: int, was_schedulable: bool, next_replicas: int, is_marked: bool
+) -> None:
+    subset = SubsetReservation([], reserved, was_schedulable=was_schedulable)
+    assert bool(mark_scaled_up(subset, 2, next_replicas, NOW)) is is_marked

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from tests.support.manifests import a_policy, an_override
 from tests.support.whatif import a_cluster, a_source, a_world, change, plan
 
@@ -11,12 +12,14 @@ from federation.api.resources import (
     CHANGE_FREEZES,
     DELIVERY_SUSPENSIONS,
     FEDERATED_CLUSTERS,
+    FEDERATED_OBJECTS,
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
     SCHEDULING_PROFILES,
 )
 from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object, Resource
+from federation.planning.guard.ledger import GuardOptions
 from federation.scheduling.triggerwords import describe_deferral
 from federation.scheduling.whatif.changes import as_down, with_label, with_taint, without_taint
 from federation.scheduling.whatif.planresult import Action, ObjectPlan, to_json
@@ -335,3 +338,26 @@ def test_a_plan_says_which_holds_it_could_not_read() -> None:
     world = a_usual_world()
     world.unread = (CHANGE_FREEZES,)
     assert plan(world).problems == ["changefreezes cannot be listed, so the plan does not tell what they hold"]
+
+
+@pytest.mark.parametrize(
+    ("share", "modes", "held"),
+    [
+        (0.2, ["ReadWriteOnce"], ["PersistentVolumeClaim data"]),
+        (0.2, ["ReadWriteMany"], []),
+        (1.0, ["ReadWriteOnce"], []),
+    ],
+    ids=["the guard is on", "the volume is anywhere", "the guard is off"],
+)
+def test_a_workload_that_would_leave_its_volume_is_held(share: float, modes: list[str], held: list[str]) -> None:
+    source = a_source("web")
+    source["spec"]["template"]["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {"accessModes": modes}}
+    template = {**claim, "metadata": {"name": "data", "namespace": "default"}}
+    usual = a_world(map(a_cluster, CLUSTERS), [a_policy({"east": 1, "west": 1}, **FREE)], sources=[source])
+    metadata = {"name": "data-persistentvolumeclaims", "namespace": "default", "uid": "d", "resourceVersion": "1"}
+    volume = {"metadata": metadata, "spec": {"template": template}}
+    world = usual.with_changes([ObjectChange(FEDERATED_OBJECTS, "default", metadata["name"], None, volume)])
+    moved = change(world, PROPAGATION_POLICIES, a_policy({"west": 1}, **FREE))
+    result = plan(world, moved, guard=GuardOptions(share=share))
+    assert [hold.volumes for hold in result.holds] == held
