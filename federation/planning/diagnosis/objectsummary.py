@@ -110,6 +110,11 @@ def summarize(
     return ObjectSummary(stage, tuple(sorted(placed, key=natural_key)), wanted, ready, outcome, tuple(found))
 
 
+def is_settled(summary: ObjectSummary) -> bool:
+    """Return whether time alone does not change a row: replicas that are missing are a problem after a while only."""
+    return summary.wanted is None or (summary.ready or 0) >= summary.wanted
+
+
 def _wanted(federated: Mapping[str, Any], type_: FederatedType, template: Mapping[str, Any]) -> int | None:
     """Return the replicas that all clusters together should have; each has all of them unless they are divided."""
     replicas = type_.replicas(template)

@@ -101,3 +101,39 @@ async def test_lists_are_sorted_in_pages_with_causes_over_all_of_them(tmp_path: 
             assert (here["wanted"], here["inCluster"]["wanted"], here["inCluster"]["ready"]) == (4, 3, 3)
             for bad in ("sort=size", "sort=--name", "continue=x", "continue=WzFd", "continue=" + "A" * 5000):
                 assert (await admin.get(f"{PATH}?kind=Deployment&{bad}")).status_code == 400, bad
+
+
+async def test_rows_follow_objects_their_sources_and_clusters_from_list_to_list(tmp_path: Path) -> None:
+    """Rows are kept while nothing changes; here each change is one that a kept row would hide."""
+    async with a_world(members=("east", "west")) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=2))
+        await world.settle()
+        async with served(world, tmp_path) as (_, admin):
+
+            async def row() -> tuple[int, int, list[str]]:
+                (item,) = (await admin.get(f"{PATH}?kind=Deployment")).json()["items"]
+                return item["wanted"], item["ready"], [problem["attention"] for problem in item["problems"]]
+
+            assert await row() == await row() == (2, 2, [])
+            await world.scale("web", 3)
+            await world.settle()
+            assert await row() == (3, 3, [])
+            await world.lose("east")
+            assert "stale" in (await row())[2]
+            await world.bring_back("east")
+            await world.settle()
+            assert await row() == (3, 3, [])
+
+
+async def test_a_row_follows_its_source_when_nothing_else_changes(tmp_path: Path) -> None:
+    async with a_world(members=("east",), has_workloads=False) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=2))
+        await world.settle()
+        async with served(world, tmp_path) as (_, admin):
+            for ready in (2, 1):
+                await world.members["east"].report("web", replicas=2, readyReplicas=ready, updatedReplicas=2)
+                await world.settle()
+                (item,) = (await admin.get(f"{PATH}?kind=Deployment")).json()["items"]
+                assert item["ready"] == ready

@@ -1,6 +1,6 @@
 """Rows of federated objects: what needs attention, and replicas."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
@@ -9,7 +9,7 @@ import pytest
 from federation.api import names
 from federation.api.federatedtype import FederatedType, PathDefinition
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS
-from federation.planning.diagnosis.objectsummary import Attention, ObjectSummary, Outcome
+from federation.planning.diagnosis.objectsummary import Attention, ObjectSummary, Outcome, is_settled
 from federation.planning.diagnosis.objectsummary import summarize as summarize_at
 
 DEPLOYMENT = FederatedType(
@@ -49,6 +49,17 @@ DONE = [condition(names.PROPAGATED, "True")]
 
 def kinds(federated: dict[str, Any], type_: FederatedType = DEPLOYMENT, silent: frozenset[str] = NOTHING) -> list[str]:
     return [problem.attention for problem in summarize(federated, None, type_, silent).problems]
+
+
+@pytest.mark.parametrize("ready", [0, 2, 3, 4])
+def test_a_settled_row_does_not_change_with_time(ready: int) -> None:
+    """The list keeps settled rows; one whose replicas are missing becomes a problem by waiting."""
+    unavailable = {**condition("Available", "False"), "lastTransitionTime": "2026-01-01T11:59:30Z"}
+    source = {"status": {"readyReplicas": ready, "conditions": [unavailable]}}
+    federated = a_federated(conditions=DONE)
+    now, later = (summarize_at(federated, source, DEPLOYMENT, NOTHING, at) for at in (NOW, NOW + timedelta(days=1)))
+    assert is_settled(now) == (ready >= 3)
+    assert (now == later) == is_settled(now)
 
 
 def test_a_delivered_object_needs_nothing() -> None:
