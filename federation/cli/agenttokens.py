@@ -1,6 +1,7 @@
 """The commands `fedctl token create|list|delete`: registration tokens for the agents of clusters in pull mode."""
 
 import json
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
@@ -59,7 +60,10 @@ def token_create_command(
 def token_list_command(
     kubeconfig: flags.Kubeconfig = None, context: flags.Context = "", output: flags.OutputFormat = "table"
 ) -> None:
-    """List the registration tokens that are not used yet."""
+    """List the registration tokens, and whether they can still be used.
+
+    A used one is kept until it expires, so that a second use of it is recognised.
+    """
     execute(show(KubeconfigContext(kubeconfig, context), output))
 
 
@@ -101,18 +105,18 @@ async def create(
 
 
 async def show(context: KubeconfigContext, output: str) -> None:
-    """Print the tokens that are not used yet; the secrets themselves are stored nowhere."""
+    """Print the tokens; the secrets themselves are stored nowhere."""
     now = SystemClock().now()
     async with context.client() as host:
         tokens = sorted(
-            map(_to_document, await stored_tokens(host)), key=lambda token: (token["cluster"], token["expires"])
+            map(to_document, await stored_tokens(host)), key=lambda token: (token["cluster"], token["expires"])
         )
     rows = [
-        [token["token"], token["cluster"], _left(token["expires"], now), token["labels"] or "-", token["taints"] or "-"]
+        [token["token"], token["cluster"], state_of(token, now), token["labels"] or "-", token["taints"] or "-"]
         for token in tokens
     ]
     empty = "no registration tokens; make one with: fedctl token create NAME"
-    print_rows(tokens, output, empty, rows, "TOKEN, CLUSTER, EXPIRES", "LABELS, TAINTS")
+    print_rows(tokens, output, empty, rows, "TOKEN, CLUSTER, STATE", "LABELS, TAINTS")
 
 
 async def delete(context: KubeconfigContext, token_id: str) -> None:
@@ -120,7 +124,7 @@ async def delete(context: KubeconfigContext, token_id: str) -> None:
     async with context.client() as host:
         known = {_id(secret): secret for secret in await stored_tokens(host)}
         if token_id not in known:
-            raise ConfigurationError(f"there is no token {token_id}, or it was used; see: fedctl token list")
+            raise ConfigurationError(f"there is no token {token_id}; see: fedctl token list")
         await host.delete(SECRETS, known[token_id]["metadata"]["name"], names.SYSTEM_NAMESPACE)
     print(f"token {token_id} deleted; a cluster that has registered with it stays: fedctl unjoin removes it")
 
@@ -129,18 +133,23 @@ def _id(secret: Object) -> str:
     return str(secret["metadata"]["name"]).removeprefix(names.AGENT_TOKEN_PREFIX)
 
 
-def _to_document(secret: Object) -> dict[str, str]:
+def to_document(secret: Object) -> dict[str, str]:
+    """Return what may be told of the Secret of a token."""
     labels, taints = (json.loads(value_of(secret, key) or "null") for key in ("labels", "taints"))
     return {
         "token": _id(secret),
         "cluster": value_of(secret, "cluster"),
         "expires": value_of(secret, "expires"),
+        "used": value_of(secret, "used"),
         "labels": ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())),
         "taints": ", ".join(map(describe_taint, taints or ())),
     }
 
 
-def _left(expires: str, now: datetime) -> str:
-    """Return how long a token can be used."""
-    end = parse_rfc3339(expires)
-    return "expired" if end is None or end <= now else f"in {to_age(end, now)}"
+def state_of(token: Mapping[str, str], now: datetime) -> str:
+    """Return whether a token can be used, and for how long."""
+    if token["used"]:
+        used = parse_rfc3339(token["used"])
+        return "used" if used is None else f"used {to_age(now, used)} ago"
+    end = parse_rfc3339(token["expires"])
+    return "expired" if end is None or end <= now else f"expires in {to_age(end, now)}"
