@@ -53,7 +53,7 @@ class BareClient:
     async def settle(self) -> None:
         """Wait until the pods of all Deployments are as wanted, so that the next change starts from rest."""
         for client in self._clients:
-            while not all(map(_is_settled, (await client.list(DEPLOYMENTS, NAMESPACE)).items)):
+            while not await _are_settled(client):
                 await asyncio.sleep(0.2)
 
     async def delete_all(self) -> float:
@@ -87,6 +87,14 @@ class BareClient:
             field_manager="bare",
             force=True,
         )
+
+
+async def _are_settled(client: HTTPClient) -> bool:
+    # In pages: ten thousand Deployments are more bytes than the client takes in one response.
+    async for each in client.list_all(DEPLOYMENTS, NAMESPACE, limit=500):
+        if not _is_settled(each):
+            return False
+    return True
 
 
 def _is_settled(deployment: Object) -> bool:

@@ -181,10 +181,16 @@ class Deployments:
     async def run(self, on_started: Callable[[], None]) -> None:
         """Watch until cancelled."""
         while True:
-            listed = await self._client.list(DEPLOYMENTS, NAMESPACE)
-            for obj in listed.items:
+            # In pages: ten thousand Deployments are more bytes than the client takes in one response.
+            page = await self._client.list(DEPLOYMENTS, NAMESPACE, limit=500)
+            revision = page.resource_version
+            for obj in page.items:
                 self._take(obj)
-            watch = self._client.watch(DEPLOYMENTS, NAMESPACE, resource_version=listed.resource_version)
+            while page.continue_token:
+                page = await self._client.list(DEPLOYMENTS, NAMESPACE, limit=500, continue_token=page.continue_token)
+                for obj in page.items:
+                    self._take(obj)
+            watch = self._client.watch(DEPLOYMENTS, NAMESPACE, resource_version=revision)
             on_started()
             async for batch in watch:
                 for event in batch:
