@@ -20,6 +20,7 @@ from typing import Final
 
 from federation.apimachinery.deadline import Deadline
 from federation.apimachinery.errors import (
+    BadRequest,
     ClusterError,
     ServiceUnavailable,
     Timeout,
@@ -42,6 +43,7 @@ from federation.memberproxy.memberreads import checked, delegate_of, unauthorize
 from federation.memberproxy.memberusers import to_member_user
 from federation.memberproxy.ownnamespaces import namespace_right
 from federation.memberproxy.placedclusters import Visibility
+from federation.memberproxy.search import EVERY, Search
 
 _NORMAL: Final = 1000
 _GOING_AWAY: Final = 1001
@@ -71,10 +73,16 @@ class MemberProxy:
     is_namespaced = False
 
     def __init__(
-        self, pool: ClusterPool, options: MemberProxyOptions | None = None, placed: Visibility | None = None
+        self,
+        pool: ClusterPool,
+        options: MemberProxyOptions | None = None,
+        placed: Visibility | None = None,
+        search: Search | None = None,
     ) -> None:
+        """`search` answers requests for all clusters, whose name is `*`."""
         self._pool = pool
         self._placed = placed
+        self._search = search
         self._options = options or MemberProxyOptions()
         self._forwarder = Forwarder(self._options.body_bytes_max)
         self._requests: Counter[str] = Counter()
@@ -96,6 +104,8 @@ class MemberProxy:
 
     def narrower_right(self, request: Request, path: ResourcePath, verb: str) -> Attributes | None:
         """Return the same right on the host, for reads of a namespace that has something in the cluster."""
+        if self._search is not None and path.name == EVERY:
+            return self._search.narrower_right(request, rest_of(request, path))
         inner = parse(rest_of(request, path))
         if inner is None or self._placed is None or not self._placed.is_visible(path.name, inner.namespace):
             return None
@@ -104,6 +114,11 @@ class MemberProxy:
 
     async def serve(self, request: Request, path: ResourcePath, *, timeout_s: float | None) -> None:
         """Pass the request on. ServiceUnavailable without a member that answers, TooManyRequests beyond the limits."""
+        if self._search is not None and path.name == EVERY:
+            if WEBSOCKET in request.scope.get("extensions", ()):
+                raise BadRequest("connections are to one cluster: name it")
+            await self._search.answer(request, rest_of(request, path), timeout_s)
+            return
         await self.pass_on(request, path.name, rest_of(request, path), timeout_s=timeout_s)
 
     async def pass_on(self, request: Request, cluster: str, path: str, *, timeout_s: float | None) -> None:

@@ -24,6 +24,7 @@ from federation.memberproxy.custommetrics import CustomMetricsConnector
 from federation.memberproxy.mergedreader import MergedOptions, MergedReader
 from federation.memberproxy.placedclusters import EveryCluster, Visibility
 from federation.memberproxy.podconnector import POD_SUBRESOURCES, PodConnector
+from federation.memberproxy.search import Search
 
 _ABOUT: Final = "involvedObject.name="
 _CLUSTER: Final = PrinterColumn(
@@ -56,7 +57,7 @@ def serve_members(
     server: Host, pool: ClusterPool, placed: Visibility, clock: Clock, options: MergedOptions | None = None
 ) -> None:
     """Serve objects of members on the host. Call it before the server runs."""
-    proxy, registry = MemberProxy(pool, placed=placed), server.registry
+    proxy, registry = MemberProxy(pool, placed=placed, search=Search(pool, placed, clock, options)), server.registry
     server.connect(FEDERATED_CLUSTERS, "proxy", proxy)
     everywhere = EveryCluster(pool)
     pods = MergedReader(PODS, registry, pool, placed, clock, options)

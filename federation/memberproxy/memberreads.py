@@ -40,6 +40,7 @@ _REFUSAL_BYTES_MAX: Final = 64 * 1024
 _CANNOT_ACT: Final = b"cannot impersonate"
 """Since 1.36 Kubernetes goes on with `-on:user-info:VERB` here, before that with ` resource`."""
 _EVENT_BYTES_MAX: Final = 4 * 1024 * 1024
+_KIND_LENGTH_MAX: Final = 128
 _HEAD_S_MAX: Final = 30.0
 _IDLE_S_MAX: Final = 300.0
 """A watch without a byte for so long ends: servers send bookmarks every minute."""
@@ -52,6 +53,8 @@ class MemberPage:
     items: list[Object]
     revision: str
     token: str = ""
+    kind: str = ""
+    """The kind of its objects, "" if the member does not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,10 @@ async def list_page(
     revision, next_token = metadata.get("resourceVersion") or "", metadata.get("continue") or ""
     if not isinstance(items, list | None) or not isinstance(revision, str) or not isinstance(next_token, str):
         raise ClusterError(f"cluster {cluster} answered a list request without a list")
-    return MemberPage([item for item in items or () if selection.accepts(item)], revision, next_token)
+    kind = found.get("kind")
+    is_list = isinstance(kind, str) and len(kind) <= _KIND_LENGTH_MAX and kind.endswith("List") and kind.isalnum()
+    objects = [item for item in items or () if selection.accepts(item)]
+    return MemberPage(objects, revision, next_token, str(kind).removesuffix("List") if is_list else "")
 
 
 async def watch(

@@ -180,6 +180,14 @@ class MergedReader:
 
     async def list(self, request: Request, info: KindInfo, namespace: str, options: ListOptions) -> ListResult:
         """Return one page. Without a limit it is as large as possible, and a warning says that there is more."""
+        result, problems = await self.read_page(request, info, namespace, options)
+        request.warnings.extend(self._warnings(problems))
+        return result
+
+    async def read_page(
+        self, request: Request, info: KindInfo, namespace: str, options: ListOptions
+    ) -> tuple[ListResult, Mapping[str, Exception]]:
+        """Return one page, and the problems of clusters whose objects it lacks."""
         if options.resource_version_match == "Exact":
             raise BadRequest("resourceVersionMatch: members have no common history, so Exact cannot be answered")
         page = _Page(min(options.limit or self._options.page_max, self._options.page_max))
@@ -189,11 +197,10 @@ class MergedReader:
             left = await self._fill(page, request, info, namespace, host, start)
         else:
             start, left = await self._first(page, request, info, namespace, host)
-        request.warnings.extend(self._warnings(page.problems))
         if left is not None and not options.limit:
             request.warnings.append(f"the list has the first {len(page.items)} objects only: use limit and continue")
         token = mergedtokens.encode_position(left) if left is not None else ""
-        return ListResult(page.items, mergedtokens.encode_revisions(start.revisions), token)
+        return ListResult(page.items, mergedtokens.encode_revisions(start.revisions), token), page.problems
 
     async def _first(
         self, page: _Page, request: Request, info: KindInfo, namespace: str, options: ListOptions
@@ -232,8 +239,9 @@ class MergedReader:
                 return Position(revisions, HOST, found.continue_token)
         token = {start.cluster: start.token} if start.cluster != HOST else {}
         clusters = [cluster for cluster in sorted(revisions) if cluster != HOST and cluster >= start.cluster]
-        joined = self._pool.clusters
-        selections = self._selections([each for each in clusters if each in joined], namespace, options)
+        # Clients write tokens: a cluster that the user does not see is not asked, and no warning names it.
+        visible = self._visibility.clusters(namespace)
+        selections = self._selections([each for each in clusters if each in visible], namespace, options)
         waiting = list(selections)
         while waiting:
             if not page.room:

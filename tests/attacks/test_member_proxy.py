@@ -6,10 +6,11 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import httpx
 import orjson
@@ -22,11 +23,14 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import Request as Handshake
 
 from federation.api.crds import crd_manifests
+from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.connection import Connection
 from federation.client.kubeconfig import load_kubeconfig
 from federation.client.pool import ClusterPool
 from federation.memberproxy.connector import MemberProxy, MemberProxyOptions
+from federation.memberproxy.mergedtokens import Position, encode_position
 from federation.memberproxy.placedclusters import PlacedClusters
+from federation.memberproxy.search import Search
 from federation.simulator.hostusers import OBJECTS
 from federation.web.ui.credentials import Credentials
 from federation.web.ui.terminalscreen import why_not_any_more
@@ -79,7 +83,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     key = ("core.kubeadmiral.io", "v1alpha1", "federatedclusters", "proxy")
     with (
         api_server(tmp_path_factory.mktemp("member")) as east,
-        api_server(tmp_path_factory.mktemp("host"), connectors={key: MemberProxy(pool, OPTIONS, placed)}) as host,
+        api_server(
+            tmp_path_factory.mktemp("host"),
+            connectors={key: MemberProxy(pool, OPTIONS, placed, Search(pool, placed, SystemClock()))},
+        ) as host,
         hostile_member() as hostile,
         ExitStack() as stack,
         closing(Api(load_kubeconfig(east.kubeconfig), "shop")) as member,
@@ -257,6 +264,65 @@ def test_a_cluster_without_anything_of_the_namespace_is_closed(world: World) -> 
     for cluster in ("east", "hostile", "unknown"):
         with refused(403, text="federatedclusters/proxy"):
             secretary.send("GET", through(cluster, "/api/v1/namespaces/office/pods"))
+
+
+def test_a_search_shows_a_tenant_the_clusters_of_the_namespace_only(world: World) -> None:
+    settings = {"metadata": {"name": "settings", "namespace": "shop"}, "data": {"a": "1"}}
+    path = "/api/v1/namespaces/shop/configmaps"
+    with suppress(Refused):
+        world.member.send("POST", path, settings)
+    viewer = world.user("viewer")
+    eventually(lambda: _may(viewer, through("east", PODS)))
+    answer = viewer.send("GET", through("*", path))
+    found = answer.json()
+    assert found["kind"] == "ConfigMapList"
+    assert [each["data"] for each in found["items"] if each["metadata"]["name"] == "east-settings"] == [{"a": "1"}]
+    assert {each["metadata"]["annotations"]["kubeadmiral.io/cluster"] for each in found["items"]} == {"east"}
+    assert "hostile" not in answer.text + str(answer.headers)
+    secretary = world.user("secretary")
+    eventually(lambda: _may(secretary, "/api/v1/namespaces/office/pods"))
+    found = secretary.send("GET", through("*", "/api/v1/namespaces/office/configmaps")).json()
+    assert (found["kind"], found["items"]) == ("List", [])
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/api/v1/namespaces/shop/secrets"), ("GET", "/api/v1/namespaces/office/configmaps"),
+        ("GET", "/api/v1/configmaps"), ("GET", "/api/v1/nodes"), ("GET", "/version"), ("GET", f"{PODS}?watch=true"),
+        ("GET", "/api/v1/watch/namespaces/shop/pods"), ("GET", f"{PODS}/web"), ("GET", f"{PODS}/web/log"),
+        ("DELETE", PODS), ("POST", PODS),
+    ],
+)  # fmt: skip
+def test_a_search_gives_no_more_than_the_host(world: World, method: str, path: str) -> None:
+    viewer = world.user("viewer")
+    eventually(lambda: _may(viewer, through("*", PODS)))
+    with refused(403, text="federatedclusters/proxy"):
+        place, _, query = path.partition("?")
+        viewer.send(method, through("*", place), {} if method == "POST" else None, **dict(parse_qsl(query)))
+
+
+def test_each_member_decides_about_the_user_of_a_search(world: World) -> None:
+    guest = world.user("guest")
+    eventually(lambda: _may(guest, PODS))
+    with refused(403, text='User "guest" cannot list resource "pods"'):
+        guest.send("GET", through("*", PODS))
+
+
+def test_a_forged_page_names_no_cluster_that_is_hidden(world: World) -> None:
+    viewer = world.user("viewer")
+    eventually(lambda: _may(viewer, through("*", PODS)))
+    token = encode_position(Position({"hostile": "5", "east": "5"}, "east"))
+    answer = viewer.send("GET", through("*", PODS), **{"continue": token})
+    assert answer.json()["kind"] == "PodList"
+    assert "hostile" not in str(answer.headers)
+
+
+@pytest.mark.parametrize("path", ["/version", f"{PODS}/web", f"{PODS}?watch=true"])
+def test_only_lists_are_read_from_all_clusters(world: World, path: str) -> None:
+    with refused(400, text="only lists of objects are read from all clusters"):
+        place, _, query = path.partition("?")
+        world.user("alice").send("GET", through("*", place), **dict(parse_qsl(query)))
 
 
 @pytest.mark.parametrize("group", ["system:masters", "system:nodes", "system:serviceaccounts:kube-system"])
