@@ -20,6 +20,8 @@ from tests.mutation.workers import run_forked
 _SAVE_S = 30.0
 _PER_TURN = 5
 """Tests of one file that run before those of the next one, so that a module's fixtures serve several."""
+_FAR = 10
+"""The distance of unit tests of other packages; no package is so deep."""
 _HEIGHTS = ("tests/unit/", "tests/properties/", "tests/conformance/", "tests/scenarios/")
 
 
@@ -138,15 +140,20 @@ class Reach:
 
 
 def _distance(test: str, path: str) -> int:
-    """Return how far a test is from a module: 0 for the unit tests of the module, 1 for those of its package."""
+    """Return how far a test is from a module: 0 for the unit tests of the module, then those of its packages, inner first.
+
+    The tests of `features/waves/rules` are in the folder of `features/waves`.
+    """
     file = Path(test.split("::", maxsplit=1)[0])
     module = Path(path)
     mirrored = Path("tests/unit", *(("plugins", module.name) if module.parts[0] == "plugins" else module.parts[1:]))
     if file.name == f"test_{module.name}":
         return 0
-    if file.is_relative_to(mirrored.parent):
-        return 1
-    return 2 + next((rank for rank, height in enumerate(_HEIGHTS) if test.startswith(height)), len(_HEIGHTS))
+    above = [*mirrored.parents][:-3]  # up to those of `tests/unit`
+    for distance, package in enumerate(above, start=1):
+        if file.is_relative_to(package):
+            return distance
+    return _FAR + next((rank for rank, height in enumerate(_HEIGHTS) if test.startswith(height)), len(_HEIGHTS))
 
 
 def _digests(root: Path, measured: Sequence[str]) -> dict[str, str]:

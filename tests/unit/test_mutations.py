@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.mutation.mutations import Mutation, mutations_of
-from tests.mutation.reach import Reach
+from tests.mutation.reach import Reach, _distance
 from tests.mutation.run import Job, chosen_of
 from tests.mutation.workers import run_forked
 from tests.support.sources import ROOT
@@ -161,3 +161,19 @@ def _one_mutation(tmp_path: Path) -> list[Mutation]:
     path = tmp_path / "module.py"
     path.write_text("a = 3\n")
     return mutations_of(path, "module.py")
+
+
+def test_the_tests_of_inner_packages_come_first() -> None:
+    tests = [
+        "tests/unit/features/waves/rules/test_waveplan.py::test_a",
+        "tests/unit/features/waves/rules/test_other.py::test_a",
+        "tests/unit/features/waves/test_report.py::test_a",
+        "tests/unit/features/queues/test_admission.py::test_a",
+        "tests/unit/scheduling/test_unit.py::test_a",
+        "tests/properties/test_rollout_waves.py::test_a",
+        "tests/scenarios/test_rollout_waves.py::test_a",
+        "tests/attacks/test_objectives.py::test_a",
+    ]
+    distances = [_distance(test, "federation/features/waves/rules/waveplan.py") for test in tests]
+    assert distances == sorted(set(distances))
+    assert _distance("tests/unit/plugins/test_capacity.py::test_a", "plugins/federation_plugins/capacity.py") == 0

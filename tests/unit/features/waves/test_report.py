@@ -164,3 +164,7 @@ def test_the_wishes_of_users_come_from_the_spec_and_the_workload() -> None:
 )
 def test_the_settled_revision_is_read(status: dict[str, Any] | None, settled: str) -> None:
     assert settled_of(status) == settled
+
+
+def test_users_wish_nothing_by_default() -> None:
+    assert control_of({}, is_paused=False) == Control()
