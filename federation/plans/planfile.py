@@ -305,8 +305,11 @@ def describe(wanted: Mapping[str, tuple[int | None, str]], found: Mapping[str, t
 
 
 def fingerprint(saved: PlanFile) -> str:
-    """Return a digest of what the plan was computed from and of its result, not of its writes."""
-    return content_hash(_basis(saved))
+    """Return a digest of what the plan was computed from, of its result, and of its writes.
+
+    Writes that move nothing, of labels for example, differ in nothing else.
+    """
+    return content_hash({**_basis(saved), "writes": [edit.to_json() for edit in saved.edits]})
 
 
 def _basis(saved: PlanFile) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.attacks.test_ui import ADMIN, FRAME, MARKUP, OWN, Tags, logged_in
-from tests.attacks.test_ui_approval import fields
+from tests.attacks.test_ui_approval import fields, hidden_fields
 from tests.support.apiserver import Parts
 from tests.support.manifests import a_policy
 from tests.support.world import World, a_world
@@ -55,6 +55,22 @@ async def test_hostile_manifests_are_refused_on_the_page(parts: Parts, manifests
         tags.feed(answer.text)
         assert says in tags.text
         assert tags.loaded == FRAME
+
+
+async def test_writes_that_move_nothing_are_those_that_were_shown(tmp_path: Path) -> None:
+    """No cluster has this object, so the plan has the same result whatever is written."""
+    async with a_world(members=("east",), has_workloads=False) as world:
+        await world.settle()
+        async with served(world, tmp_path) as (parts, _), logged_in(parts, Credentials(peer=ADMIN), **OWN) as browser:
+            settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {mode: %s}\n"
+            form = hidden_fields((await plan(browser, manifests=settings % "shown")).text)
+            other = {**form, "manifests": settings % "other", "step": "apply"}
+            assert "no longer the plan that you saw" in (await browser.post("/ui/plan", data=other)).text
+            assert (await world.user.list(CONFIGMAPS, "default")).items == []
+            same = {**form, "manifests": settings % "shown", "step": "apply"}
+            assert (await browser.post("/ui/plan", data=same)).status_code == 200
+            (made,) = (await world.user.list(CONFIGMAPS, "default")).items
+            assert made["data"] == {"mode": "shown"}
 
 
 async def test_a_plan_that_rests_keeps_no_other_user_waiting() -> None:

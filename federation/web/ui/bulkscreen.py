@@ -151,9 +151,7 @@ async def foresee(planner: Planner, edits: Sequence[Edit]) -> BulkPreview:
     try:
         forecast = await planner.forecast(RequestedChanges(edits=edits))
         resolved = forecast.resolved
-        # A plan says what moves; a write that moves nothing must be the one that was shown, too.
-        seen = {"plan": forecast.fingerprint, "writes": [edit.to_json() for edit in resolved.edits]}
-        return BulkPreview(resolved.edits, resolved.changes, content_hash(seen), to_view(forecast))
+        return BulkPreview(resolved.edits, resolved.changes, forecast.fingerprint, to_view(forecast))
     except PlanForbidden as error:
         unplanned = str(error)
     changes = [await dry_run(planner.host, edit) for edit in edits]
