@@ -19,8 +19,7 @@ def to_taint_policy_spec(spec: FieldReader) -> Object:
     if added:
         converted["when"] = [{"conditions": added}]
     else:
-        spec.note("addOnConditions", "an empty list adds no taint, so the policy is active in no cluster")
-        converted["maxClusters"] = 0
+        converted["maxClusters"] = 0  # without conditions Karmada's policy adds no taint
     if removed:
         converted["clearWhen"] = [{"conditions": removed}]
     else:
