@@ -3,12 +3,18 @@
 Every other scenario also ends with a replay of its decisions (`tests/support/world.py`).
 """
 
+from datetime import timedelta
+
+import pytest
 from tests.support.manifests import a_deployment, a_policy
-from tests.support.replays import replay
+from tests.support.replays import elsewhere, replay
 from tests.support.world import a_world_without_pods
 
 from federation.api.resources import PROPAGATION_POLICIES
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import DEPLOYMENTS
+from federation.cli.replay.worldoutput import print_comparison, to_json
+from federation.scheduling.replay.otherworld import Changes, to_changed_object
 
 
 async def test_every_decision_of_a_scenario_is_repeated() -> None:
@@ -25,3 +31,43 @@ async def test_every_decision_of_a_scenario_is_repeated() -> None:
         verdict = await replay(world.journal)
         assert (verdict.equal, verdict.different) == (verdict.decisions, [])
         assert verdict.by_outcome["Scheduled"] >= 5
+
+
+async def test_a_bad_policy_is_named_with_its_time_and_objects(capsys: pytest.CaptureFixture[str]) -> None:
+    """The policy would have allowed 10 replicas per cluster. Of 150 replicas at noon it would have placed 30."""
+    async with a_world_without_pods(members=("east", "north", "west")) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
+        for name in ("blog", "web"):
+            await world.create(DEPLOYMENTS, a_deployment(name, replicas=9))
+            await world.until_replicas(name, {"east": 3, "north": 3, "west": 3})
+        await world.pass_time(60)
+        scaled_at = world.clock.now()
+        await world.scale("web", 150)
+        await world.until_replicas("web", {"east": 50, "north": 50, "west": 50})
+        bad = a_policy({"east": 1, "north": 1, "west": 1})
+        for place in bad["spec"]["placement"]:
+            place["preferences"]["maxReplicas"] = 10
+        key, obj = to_changed_object({**bad, "apiVersion": "core.kubeadmiral.io/v1alpha1", "kind": "PropagationPolicy"})
+        comparison = await elsewhere(world.journal, Changes({key: obj}))
+        found = to_json(comparison)
+        worst = found["worst"]
+        assert (worst["recorded"], worst["other"]) == (0, 120)
+        assert worst["objects"] == [{"namespace": "default", "kind": "Deployment", "name": "web", "missing": 120}]
+        assert to_rfc3339(scaled_at) <= worst["since"] <= worst["at"] <= to_rfc3339(scaled_at + timedelta(minutes=1))
+        assert found["total"]["other"]["missingReplicaMinutes"] > 0
+        assert found["total"]["recorded"]["missingReplicaMinutes"] == 0
+        print_comparison(comparison, "table", 0.5)
+        printed = " ".join(capsys.readouterr().out.split())
+        assert f"120 replicas without a cluster at {worst['at']}, recorded 0" in printed
+        assert "Deployment web in default 120" in printed
+
+
+async def test_a_world_without_a_cluster_and_with_another_one_moves_its_replicas() -> None:
+    async with a_world_without_pods(members=("east", "north", "west")) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({}))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=9))
+        await world.until_replicas("web", {"east": 3, "north": 3, "west": 3})
+        changes = Changes(without_clusters=frozenset({"west"}), like={"north-like-1": "north"})
+        comparison = await elsewhere(world.journal, changes)
+        (different,) = comparison.different
+        assert different.other_after == {"east": 3, "north": 3, "north-like-1": 3}

@@ -2,7 +2,9 @@
 
 from federation.features.catalogue import spread_compiler
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
+from federation.scheduling.replay.comparison import Comparison
 from federation.scheduling.replay.logentries import read
+from federation.scheduling.replay.otherworld import Changes, redecide_elsewhere
 from federation.scheduling.replay.redecide import Verdict, redecide
 from tests.support.memoryjournal import MemoryJournal
 
@@ -25,3 +27,13 @@ async def differences(journal: MemoryJournal, plugins: PluginRegistry | None = N
         f"replayed otherwise: {each.entry.key} at {each.entry.at_us}: {each.entry.result} -> {each.again} {each.problem}"
         for each in verdict.different
     ]
+
+
+async def elsewhere(journal: MemoryJournal, changes: Changes) -> Comparison:
+    """Decide everything again in another world, and compare it with the recorded one to the end of the last hour."""
+    comparison = Comparison()
+    chunks = await journal.read_inputs(0, (0, 0), 1 << 40)
+    for each in redecide_elsewhere(read(chunks), load_plugins(), spread_compiler(), changes, 0, _FOREVER_US):
+        comparison.add(each)
+    comparison.finish(_FOREVER_US)
+    return comparison

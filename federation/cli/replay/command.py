@@ -18,10 +18,14 @@ import typer
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import FederationError
 from federation.cli.replay import sources
+from federation.cli.replay.changes import read_changes
 from federation.cli.replay.output import print_verdict
+from federation.cli.replay.worldoutput import print_comparison
 from federation.features.catalogue import spread_compiler
 from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.replay.comparison import Comparison
 from federation.scheduling.replay.logentries import Chunk, from_us, read, to_us
+from federation.scheduling.replay.otherworld import Changes, redecide_elsewhere
 from federation.scheduling.replay.redecide import Verdict, redecide
 from federation.terminal import flags
 from federation.terminal.execution import execute, fail
@@ -50,16 +54,32 @@ def replay_command(
     out: Annotated[
         Path | None, typer.Option("--export", metavar="FILE", help="Write the records to a file, and decide nothing.")
     ] = None,
+    files: Annotated[
+        list[str] | None,
+        typer.Option("--filename", "-f", metavar="FILE", help="Policies, profiles and other objects of another world."),
+    ] = None,
+    profile: Annotated[str, typer.Option("--profile", help="The scheduling profile of all policies.")] = "",
+    price_list: Annotated[
+        Path | None, typer.Option("--price-list", metavar="FILE", help="Prices of clusters, as their source has them.")
+    ] = None,
+    without: Annotated[list[str] | None, typer.Option("--without-cluster", help="A cluster less.")] = None,
+    like: Annotated[
+        list[str] | None, typer.Option("--add-cluster", metavar="LIKE", help="One more, like another one and empty.")
+    ] = None,
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
     output: flags.OutputFormat = "table",
 ) -> None:
-    """Decide recorded decisions again, and compare the outcomes.
+    """Decide recorded decisions again, and compare the outcomes: as it was, or in another world.
 
     Writes nothing.
 
     Records have the clusters, policies and objects as they were, and the answers of plugins. A difference means that
     this version, or a plugin installed beside it, decides otherwise than what decided then.
+
+    With -f, --profile, --price-list, --without-cluster or --add-cluster the placements of the other world are the
+    present ones of its next decisions. Moves, missing replicas, use, cost, and hits of quotas and of the guard are
+    printed for both worlds.
 
     Exit code: 0 all outcomes are equal, 1 some differ, 2 an error.
 
@@ -68,6 +88,8 @@ def replay_command(
     fedctl replay --since 7d --until 6d -o json
     fedctl replay --since 24h --export yesterday.records
     fedctl replay --from yesterday.records
+    fedctl replay --since 24h -f new-policy.yaml
+    fedctl replay --since 7d --without-cluster east --add-cluster west
     """  # noqa: D301  # the backspace keeps lines apart in the help
     try:
         now = SystemClock().now()
@@ -75,7 +97,8 @@ def replay_command(
             0 if source is not None and not since else to_us(parse_time(since or "24h", now, "--since")),
             to_us(parse_time(until, now, "--until")) if until else _FOREVER_US,
         )
-        execute(replay(KubeconfigContext(kubeconfig, context), period, source, out, output))
+        changes = read_changes(files or (), profile, price_list, without or (), like or ())
+        execute(replay(KubeconfigContext(kubeconfig, context), period, source, out, output, changes))
     except FederationError as error:
         fail(str(error), code=2)
 
@@ -88,7 +111,9 @@ class Period:
     until_us: int
 
 
-async def replay(context: KubeconfigContext, period: Period, source: Path | None, out: Path | None, output: str) -> int:
+async def replay(
+    context: KubeconfigContext, period: Period, source: Path | None, out: Path | None, output: str, changes: Changes
+) -> int:
     """Read the records, and export them, or decide again and print; return the exit code."""
     if source is not None:
         chunks = sources.from_file(source)
@@ -99,6 +124,10 @@ async def replay(context: KubeconfigContext, period: Period, source: Path | None
         print(f"{sum(chunk.decisions for chunk in chunks)} decisions written to {out}")
         return EQUAL
     started_s = time.perf_counter()
+    if changes:
+        comparison = compare(chunks, period, changes)
+        print_comparison(comparison, output, time.perf_counter() - started_s)
+        return DIFFERENT if comparison.different else EQUAL
     verdict = redecide_all(chunks, period)
     print_verdict(verdict, output, time.perf_counter() - started_s)
     return DIFFERENT if verdict.different else EQUAL
@@ -119,6 +148,18 @@ def redecide_all(chunks: Sequence[Chunk], period: Period) -> Verdict:
         for segment in segments:
             verdict.merge(work(segment))
     return verdict
+
+
+def compare(chunks: Sequence[Chunk], period: Period, changes: Changes) -> Comparison:
+    """Decide again in another world; one segment after the other, because placements are carried forward."""
+    comparison = Comparison()
+    again = redecide_elsewhere(
+        read(chunks), load_plugins(), spread_compiler(), changes, period.since_us, period.until_us
+    )
+    for each in again:
+        comparison.add(each)
+    comparison.finish(min(period.until_us, to_us(SystemClock().now())))
+    return comparison
 
 
 def _redecide(segment: Sequence[Chunk], period: Period) -> Verdict:

@@ -4,7 +4,9 @@ from typing import Any
 
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import to_rfc3339_micro
+from federation.scheduling.engine import Placements
 from federation.scheduling.replay.logentries import Result, from_us
+from federation.scheduling.replay.otherworld import Twofold
 from federation.scheduling.replay.redecide import Redecision, Verdict
 from federation.terminal.plaintext import print_document
 from federation.terminal.printing import make_console, print_wrapped
@@ -47,11 +49,21 @@ def describe(again: Redecision) -> str:
     return f"{title}: recorded {before}; now {after}"
 
 
+def describe_change(each: Twofold) -> str:
+    """Return the object of a decision, and its placement in both worlds."""
+    template = each.projected["template"]
+    name = (template.get("metadata") or {}).get("name")
+    title = f"{template.get('kind')} {name}" + (f" in {each.key[0]}" if each.key[0] else "")
+    recorded = _placed(each.recorded_after) or each.recorded.outcome
+    return f"{title}: recorded {recorded}; here {_placed(each.other_after) or each.other.outcome} ({each.other.reason})"
+
+
 def _to_text(result: Result) -> str:
-    placed = ", ".join(
-        name if count is None else f"{name} {count}" for name, count in sorted(result.placements.items())
-    )
-    return f"{placed or result.outcome} ({result.reason})"
+    return f"{_placed(result.placements) or result.outcome} ({result.reason})"
+
+
+def _placed(placements: Placements) -> str:
+    return ", ".join(name if count is None else f"{name} {count}" for name, count in sorted(placements.items()))
 
 
 def to_json(verdict: Verdict) -> dict[str, Any]:

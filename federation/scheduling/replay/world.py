@@ -24,7 +24,7 @@ from federation.apimachinery.selectors import SelectorError
 from federation.scheduling.affinity.index import WorkloadIndex
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.engine import Engine
-from federation.scheduling.framework.assumed import AssumedReplicas, DisplacedCounts, Request
+from federation.scheduling.framework.assumed import AssumedReplicas, Changes, DisplacedCounts, Request
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import Assumed
 from federation.scheduling.jobqueues import QueueIndex
@@ -91,15 +91,30 @@ class ReplayWorld:
             changes = [
                 (name, difference) for difference, distances in groups for name in self.places.clusters(distances)
             ]
-            self._displaced.record(request, changes)
-            for name, difference in changes:
-                if name not in touched:
-                    touched.add(name)
-                    counts[name] = dict(counts.get(name, {}))
-                of_cluster = counts[name]
-                of_cluster[request] = left = of_cluster.get(request, 0) + difference
-                if not left:
-                    del of_cluster[request]
+            self._change(counts, touched, request, changes)
+        self._keep_assumed(counts, touched)
+
+    def add_assumed(self, request: Request, changes: Changes) -> None:
+        """Add replicas of a request, or take them away, that no record has."""
+        counts: dict[str, dict[Request, int]] = dict(self.assumed)  # type: ignore[arg-type]  # copied before it is changed
+        touched: set[str] = set()
+        self._change(counts, touched, request, changes)
+        self._keep_assumed(counts, touched)
+
+    def _change(
+        self, counts: dict[str, dict[Request, int]], touched: set[str], request: Request, changes: Changes
+    ) -> None:
+        self._displaced.record(request, changes)
+        for name, difference in changes:
+            if name not in touched:
+                touched.add(name)
+                counts[name] = dict(counts.get(name, {}))
+            of_cluster = counts[name]
+            of_cluster[request] = left = of_cluster.get(request, 0) + difference
+            if not left:
+                del of_cluster[request]
+
+    def _keep_assumed(self, counts: dict[str, dict[Request, int]], touched: set[str]) -> None:
         for name in touched:
             if not counts[name]:
                 del counts[name]
