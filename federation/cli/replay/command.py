@@ -18,7 +18,7 @@ import typer
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import FederationError
 from federation.cli.replay import sources
-from federation.cli.replay.changes import read_changes
+from federation.cli.replay.otherworldoptions import read_changes
 from federation.cli.replay.output import print_verdict
 from federation.cli.replay.worldoutput import print_comparison
 from federation.features.catalogue import spread_compiler

@@ -248,7 +248,7 @@ class Shifts:
 
 @dataclass(slots=True)
 class _Course:
-    """What is known of an object: its last record and both placements."""
+    """The state of an object: its last record and both placements."""
 
     projected: Object
     recorded: Placements
