@@ -47,7 +47,14 @@ def test_gangs_wait_no_longer_than_under_the_rules_of_multikueue() -> None:
 def test_five_thousand_gangs_on_twenty_members_that_die(part: int) -> None:
     pairs = [compare(seed, 5_000, 20) for seed in range(part * 10, part * 10 + 10)]
 
+    # The mean over gangs is lower under MultiKueue's rules while much waits: small gangs pass large ones for hours.
     queue, kueue = zip(*pairs, strict=True)
-    assert sum(sum(each.waits) for each in queue) <= sum(sum(each.waits) for each in kueue)
+    assert sum(each.by_core for each in queue) <= sum(each.by_core for each in kueue)
+    assert sum(p95(each) for each in queue) <= sum(p95(each) for each in kueue)
     used = sum(each.used * each.saturated_s for each in queue) / sum(each.saturated_s for each in queue)
-    assert used >= 0.93
+    assert used >= 0.95
+
+
+def p95(outcome: Outcome) -> float:
+    """Return the wait that 95 of 100 gangs stay below."""
+    return sorted(outcome.waits)[len(outcome.waits) * 95 // 100]

@@ -108,6 +108,8 @@ class Outcome:
 
     waits: list[float]
     largest: list[float]
+    by_core: float
+    """The mean wait of a core that was asked for."""
     used: float
     saturated_s: float
     partial: int
@@ -178,6 +180,8 @@ class _Run:
         return Outcome(
             list(waits.values()),
             [wait for name, wait in waits.items() if self.gangs[name].cores == CORES],
+            sum(wait * self.gangs[name].cores for name, wait in waits.items())
+            / sum(self.gangs[name].cores for name in waits),
             self.used / self.had if self.had else 0.0,
             self.saturated_s,
             self.partial,
