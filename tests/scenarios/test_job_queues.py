@@ -1,8 +1,10 @@
 """Queues over the whole fleet: what waits holds nothing, and starts in order (docs/reference/queues.md)."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
+import orjson
 import pytest
 import yaml
 from prometheus_client import REGISTRY
@@ -18,7 +20,9 @@ from federation.api.resources import (
     JOB_QUEUES,
     PROPAGATION_POLICIES,
 )
+from federation.apimachinery.connection import Connection
 from federation.apimachinery.resources import JOBS, NAMESPACES, PRIORITY_CLASSES, Object, Resource
+from federation.apimachinery.webhookclient import WebhookResponse
 from federation.scheduling.jobqueues import ADMISSION, Phase
 from federation.simulator.controllers.names import SIMULATOR_RUN_FOR
 from federation.simulator.options import NodeShape
@@ -283,6 +287,49 @@ async def test_pods_of_a_flavor_get_its_node_labels_and_tolerations_and_the_gang
         source = await world.find(JOBS, "fits")
         assert source is not None
         assert "nodeSelector" not in source["spec"]["template"]["spec"]
+
+
+class Budget:
+    """A service of the administrators that says which jobs may start; its answers can be changed."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, tuple[int, Object]] = {}
+        self.asked: list[str] = []
+
+    async def post(
+        self, connection: Connection, body: bytes, headers: Mapping[str, str], *, timeout_s: float
+    ) -> WebhookResponse:
+        assert connection.server == "https://budget.example"
+        name = orjson.loads(body)["job"]["name"]
+        self.asked.append(name)
+        status, answer = self.answers.get(name, (200, {"status": "Ready"}))
+        return WebhookResponse(status, orjson.dumps(answer))
+
+    async def get(self, connection: Connection, headers: Mapping[str, str], *, timeout_s: float) -> WebhookResponse:
+        raise AssertionError
+
+
+async def test_a_job_starts_when_the_admission_checks_of_its_queue_say_ready_and_others_pass_it_until_then() -> None:
+    budget = Budget()
+    budget.answers["first"] = (503, {})
+    async with a_world(members=("one",), nodes={"one": NODES["medium"]}, gates=budget) as world:
+        await with_queues(world, admissionChecks=[{"name": "budget", "url": "https://budget.example"}])
+        await world.create(JOBS, a_queued_job("first", 4))
+        await world.until_equal(lambda: waits_for(world, "first"), "admission check budget: it did not answer")
+        await world.create(JOBS, a_queued_job("second", 4))
+        await world.until_equal(lambda: placed(world, "second"), ["one"])
+        assert await placed(world, "first") == []
+
+        budget.answers["first"] = (200, {"status": "Retry", "message": "next month", "retryAfterSeconds": 10})
+        await world.until_equal(lambda: waits_for(world, "first"), "admission check budget holds it: next month")
+        assert await pods(world) == {"one": 4}
+        del budget.answers["first"]
+        await world.until_equal(lambda: placed(world, "first"), ["one"])
+        assert budget.asked.count("second") == 1
+
+
+async def waits_for(world: World, name: str) -> str:
+    return next((str(each["waitsFor"]) for each in await waiting(world) if each["name"] == name), "")
 
 
 async def test_gauges_of_a_queue_go_with_it() -> None:

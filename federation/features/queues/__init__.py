@@ -26,7 +26,7 @@ def _kinds() -> Sequence["type[Kind]"]:
 def _controllers(surroundings: "Surroundings") -> Mapping[str, Loop]:
     from federation.features.queues.controller import QueueController
 
-    return {"queues": QueueController(surroundings.host)}
+    return {"queues": QueueController(surroundings.host, surroundings.gate_transport)}
 
 
 def _screens() -> Sequence["Screen"]:

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from federation.api.resources import CAPACITY_FLAVORS, CLUSTER_JOB_QUEUES, JOB_QUEUES
-from federation.api.v1alpha1.base import AGE, Column, DateTime, Definition, Int32, Kind, Model, QuantityText
+from federation.api.v1alpha1.base import AGE, Bytes, Column, DateTime, Definition, Int32, Kind, Model, QuantityText
 from federation.api.v1alpha1.common import LabelSelector, Toleration
 
 _AMOUNT = Field(
@@ -107,6 +107,19 @@ class Preemption(Model):
     """Whether jobs of this queue give way to others of it with a higher priority: Never or LowerPriority."""
 
 
+class AdmissionCheck(Model):
+    """A service that is asked about each job before it is admitted."""
+
+    ca_bundle: Bytes | None = None
+    """The certificates (PEM) that the server's must come from; absent means those of the system."""
+    name: Name
+    """Its name in the reasons that jobs show."""
+    timeout_seconds: Annotated[Int32, Field(ge=1, le=30)] = 10
+    """The longest time for an answer; without an answer the job waits."""
+    url: Annotated[str, Field(min_length=9, max_length=2048, pattern=r"^https?://[^\s/]+")]
+    """The address that the question is posted to."""
+
+
 class StopPolicy(StrEnum):
     """Whether the queue admits jobs."""
 
@@ -117,6 +130,10 @@ class StopPolicy(StrEnum):
 class ClusterJobQueueSpec(Model):
     """The quotas of the queue, and who may use it."""
 
+    admission_checks: Annotated[list[AdmissionCheck] | None, Field(max_length=4, json_schema_extra=_keyed("name"))] = (
+        None
+    )
+    """Services that must say Ready before a job is admitted, asked in this order."""
     cohort: Annotated[str, Field(max_length=63)] = ""
     """Queues with the same cohort lend each other what they do not use."""
     fair_weight: Annotated[Int32, Field(ge=1, le=1000)] = 1

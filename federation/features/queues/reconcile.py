@@ -5,7 +5,7 @@ decided again. An object that was admitted holds its quota from the moment of th
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC
 from typing import Any
 
@@ -59,8 +59,9 @@ _evictions = Counter("federation_queue_evictions_total", "Running jobs that gave
 class Reconciler:
     """Runs the rounds."""
 
-    def __init__(self, host: Host, ledger: Ledger, observer: Observer) -> None:
+    def __init__(self, host: Host, ledger: Ledger, observer: Observer, ask: Callable[[str, Admitted], None]) -> None:
         self._host = host
+        self._ask = ask
         self._objects = host.objects
         self._clock = host.clock
         self._ledger = ledger
@@ -80,7 +81,10 @@ class Reconciler:
         decisions = ledger.decide(now)
         async with asyncio.TaskGroup() as tasks:
             for key, admitted in decisions.admitted.items():
-                tasks.create_task(self._admit(key, admitted))
+                if ledger.must_ask(key, now):
+                    self._ask(key, admitted)
+                else:
+                    tasks.create_task(self._admit(key, admitted))
             for key, eviction in decisions.evicted.items():
                 tasks.create_task(self._evict(key, eviction))
         wait_s = self._status_at_s + _STATUS_S - self._clock.monotonic()

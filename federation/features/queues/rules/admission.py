@@ -191,6 +191,9 @@ class _Round:
         if job.problem or queue.is_held:
             self._waits[job.key] = Waits(Lack.PROBLEM if job.problem else Lack.HELD)
             return
+        if self._now < job.held_until_s:
+            self._waits[job.key] = Waits(Lack.CHECK)
+            return
         is_early = self._now < job.not_before_s
         shape = (*job.shape, is_early)
         waits = self._refused.get(shape)

@@ -7,6 +7,7 @@ from typing import Any
 
 from federation.apimachinery.quantity import to_int_ceil, to_milli
 from federation.apimachinery.selectors import Selector, compile_label_selector
+from federation.features.queues.rules.checks import Check, compile_checks
 from federation.features.queues.rules.facts import Limit, Option, Pair, Queue, Reclaim
 from federation.planning.rendering.admittednodes import PodNodes
 from federation.scheduling.framework.types import CPU, PODS
@@ -69,6 +70,7 @@ class ClusterQueue:
     pending_max: int
     losses_max: int
     evictions_per_hour: int
+    checks: tuple[Check, ...] = ()
 
 
 def compile_flavor(source: Mapping[str, Any]) -> Flavor:
@@ -116,6 +118,7 @@ def compile_queue(source: Mapping[str, Any]) -> ClusterQueue:
         spec.get("pendingMax") or 10_000,
         3 if losses is None else losses,
         10 if per_hour is None else per_hour,
+        compile_checks(spec),
     )
 
 

@@ -98,6 +98,8 @@ class Job:
     is_leaving: bool = False
     excluded: frozenset[str] = frozenset()
     not_before_s: float = 0.0
+    held_until_s: float = 0.0
+    """Until when an admission check holds it."""
     has_grown: bool = False
     """Whether it now needs more than it was admitted for."""
     problem: str = ""
@@ -163,6 +165,8 @@ class Lack(StrEnum):
     """The room is kept for another job."""
     RETRY = "Retry"
     """The scheduler found no place a moment ago."""
+    CHECK = "Check"
+    """An admission check has not said Ready."""
     TURN = "Turn"
     """More jobs are before it than are considered at a time."""
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from federation.apimachinery.selectors import SelectorError
 from federation.features.queues.rules.admission import admit
+from federation.features.queues.rules.checks import Answer
 from federation.features.queues.rules.configuration import (
     ClusterQueue,
     Component,
@@ -71,12 +72,18 @@ class Ledger:
         self._options: dict[tuple[str, tuple[Component, ...]], tuple[Option, ...]] = {}
         self._empty: dict[str, Cluster] = {}
         self._evictions: dict[str, deque[float]] = defaultdict(deque)
+        self._answers: dict[str, Answer] = {}
+        """Of admission checks, by object."""
 
     # -- configuration
 
     def put_queue(self, name: str, source: Mapping[str, Any] | None) -> None:
         """Add, replace or remove a ClusterJobQueue."""
+        before = self.queues.get(name)
         self._put("queue", name, source, self.queues, compile_queue)
+        after = self.queues.get(name)
+        if before is not None and (after is None or after.checks != before.checks):
+            self._answers.clear()
 
     def put_flavor(self, name: str, source: Mapping[str, Any] | None) -> None:
         """Add, replace or remove a CapacityFlavor."""
@@ -140,12 +147,15 @@ class Ledger:
         before = self.entries.get(entry.key)
         if before is not None and before.has_finished < entry.has_finished and entry.admission is not None:
             self._record_length(entry, now)
+        if before is not None and (before.components, before.queue) != (entry.components, entry.queue):
+            self._answers.pop(entry.key, None)
         self.entries[entry.key] = entry
         self._jobs.pop(entry.key, None)
 
     def remove(self, key: str, now: float) -> bool:
         """Remove an object that is gone or has no queue any more; return whether it was known."""
         entry = self.entries.pop(key, None)
+        self._answers.pop(key, None)
         self._jobs.pop(key, None)
         if entry is not None and entry.placed and entry.admission is not None and not entry.has_finished:
             self._record_length(entry, now)
@@ -157,6 +167,23 @@ class Ledger:
         if queue is not None and length > 0:
             before = self.means_s.get(queue.queue.name, length)
             self.means_s[queue.queue.name] = before + _MEAN_WEIGHT * (length - before)
+
+    def must_ask(self, key: str, now: float) -> bool:
+        """Return whether admission checks have to be asked before an object that could start is admitted."""
+        queue, answer = self.queue_of(self.entries[key]), self._answers.get(key)
+        if queue is None or not queue.checks:
+            return False
+        return answer is None or not answer.is_ready or now >= answer.until_s
+
+    def record_answer(self, key: str, answer: Answer) -> None:
+        """Record what the admission checks have said about an object."""
+        self._answers[key] = answer
+        self._jobs.pop(key, None)
+
+    def held_because(self, key: str) -> str:
+        """Return why an admission check holds an object, for people."""
+        answer = self._answers.get(key)
+        return answer.because if answer is not None else ""
 
     def queue_of(self, entry: Entry) -> ClusterQueue | None:
         """Return the ClusterJobQueue of an object, None if its JobQueue does not lead to one."""
@@ -201,6 +228,7 @@ class Ledger:
     def _to_job(self, entry: Entry) -> Job:
         problem, queue, admission = self.problem_of(entry), self.queue_of(entry), entry.admission
         options: tuple[Option, ...] = ()
+        answer = self._answers.get(entry.key)
         if queue is not None:
             shape = (queue.queue.name, entry.components)
             if shape not in self._options:
@@ -216,6 +244,7 @@ class Ledger:
             priority=min((self._priorities.get(name, 0) for name in entry.priority_classes), default=0),
             created_s=entry.created_s,
             limit_s=entry.limit_s,
+            held_until_s=answer.until_s if answer is not None and not answer.is_ready else 0.0,
             problem=problem,
         )
         if admission is None:

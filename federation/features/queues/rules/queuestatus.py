@@ -19,7 +19,7 @@ from federation.scheduling.framework.types import CPU, MEMORY
 LISTED_MAX = 100
 """Waiting jobs in the status of a JobQueue."""
 _MINUTE_S = 60
-_ENDLESS = frozenset((Lack.PROBLEM, Lack.HELD, Lack.NO_QUOTA, Lack.TOO_LARGE))
+_ENDLESS = frozenset((Lack.PROBLEM, Lack.HELD, Lack.NO_QUOTA, Lack.TOO_LARGE, Lack.CHECK))
 """Causes that time alone does not remove: such jobs have no estimated start."""
 
 
@@ -203,6 +203,8 @@ def describe(ledger: Ledger, entry: Entry, waits: Waits) -> str:
         case Lack.RETRY:
             because = entry.admission.because if entry.admission is not None else ""
             return because or "it is tried again shortly"
+        case Lack.CHECK:
+            return ledger.held_because(entry.key)
         case Lack.TURN:
             return f"{waits.needed} jobs of its queue are before it"
 
