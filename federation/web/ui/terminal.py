@@ -4,6 +4,8 @@ The request goes through the server's own app as every request of a page (`usera
 it, and it is audited. The page speaks Kubernetes' channel protocol itself; nothing is parsed here but the first byte of
 each message. A session ends when nobody types, after its longest time, when the token is refused, and soon after the
 user may no longer open one, here or in the cluster.
+
+Decision: docs/decisions/0148-a-terminal-is-a-request-of-the-user.md
 """
 
 import asyncio
