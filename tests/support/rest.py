@@ -176,7 +176,7 @@ class Api:
         content = body if isinstance(body, (bytes, type(None))) else orjson.dumps(body)
         given = {"accept": accept, **({"content-type": type_} if content is not None else {}), **(headers or {})}
         params = {name: _to_text(value) for name, value in query.items()}
-        answer = self.http.request(method, url, content=content, headers=given, params=params)
+        answer = self.http.request(method, url, content=content, headers=given, params=params or None)
         if answer.status_code >= 400:
             raise Refused(answer)
         return answer
