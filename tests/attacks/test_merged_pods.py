@@ -118,6 +118,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         members["east-b"].create("pods", a_pod("db", app="db"))
         members["east-b"].send("POST", "/api/v1/namespaces/bank/pods", a_pod("vault"))
         members["east"].send("POST", "/api/v1/namespaces/mixed/pods", a_pod("m"))
+        members["east"].send("POST", "/api/v1/namespaces/kube-system/pods", a_pod("dns"))
+        members["east"].send("POST", "/api/v1/namespaces/bank/pods", a_pod("foreign"))
         eventually(lambda: may_list(made.user("alice")))
         yield made
         host.run(pool.close())
@@ -162,9 +164,6 @@ def test_nothing_is_stored(world: World) -> None:
 
 
 def test_all_namespaces_have_only_those_with_something_placed_in_the_cluster(world: World) -> None:
-    members = world.members
-    members["east"].send("POST", "/api/v1/namespaces/kube-system/pods", a_pod("dns"))
-    members["east"].send("POST", "/api/v1/namespaces/bank/pods", a_pod("foreign"))
     world.hostile.says("503 Service Unavailable")
     found = {
         (pod["metadata"]["namespace"], pod["metadata"]["name"])
