@@ -82,7 +82,7 @@ class _Commands(CommandTable):
                 "federation.cli.plan.review",
                 "Show what a change of a repository would do, as one comment for its review.",
             ),
-            "replay": ("federation.cli.replay.command", "Decide recorded decisions again, and compare the outcomes."),
+            "replay": ("federation.cli.replay.command", "Decide recorded decisions again, also in another world."),
             "diff": ("federation.cli.rendered", "Show how an object in the members differs from what is wanted."),
             "render": ("federation.cli.rendered", "Print the manifest that is applied in a cluster."),
             "queue": ("", "List queues, or the jobs that wait in one and when they may start."),

@@ -1,6 +1,7 @@
 """Attacks on plans in the web UI: hostile manifests, forged forms, users without the rights, secrets in diffs."""
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -13,6 +14,7 @@ from tests.support.world import World, a_world
 from tests.unit.web.test_delivery import served
 
 from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
+from federation.apimachinery.clock import parse_rfc3339, to_rfc3339
 from federation.apimachinery.errors import TooManyRequests
 from federation.apimachinery.resources import CONFIGMAPS, SECRETS
 from federation.apiserver.auth.clientcertificates import Peer
@@ -71,6 +73,19 @@ async def test_writes_that_move_nothing_are_those_that_were_shown(tmp_path: Path
             assert (await browser.post("/ui/plan", data=same)).status_code == 200
             (made,) = (await world.user.list(CONFIGMAPS, "default")).items
             assert made["data"] == {"mode": "shown"}
+
+
+async def test_a_plan_is_applied_later_with_the_times_that_it_was_asked_with(tmp_path: Path) -> None:
+    async with a_world(members=("east", "west"), has_workloads=False) as world:
+        await world.settle()
+        async with served(world, tmp_path) as (parts, _), logged_in(parts, Credentials(peer=ADMIN), **OWN) as browser:
+            asked = {"cluster": "west", "action": "drain"}
+            form = hidden_fields((await plan(browser, **asked)).text)
+            earlier = to_rfc3339(parse_rfc3339(form["at"]) - timedelta(minutes=5))
+            form = hidden_fields((await plan(browser, **asked, at=earlier)).text)
+            assert (await browser.post("/ui/plan", data={**form, **asked, "step": "apply"})).status_code == 200
+            cluster = await world.user.get(FEDERATED_CLUSTERS, "west")
+            assert {taint["timeAdded"] for taint in cluster["spec"]["taints"]} == {earlier}
 
 
 async def test_a_plan_that_rests_keeps_no_other_user_waiting() -> None:

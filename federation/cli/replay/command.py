@@ -70,7 +70,7 @@ def replay_command(
     context: flags.Context = "",
     output: flags.OutputFormat = "table",
 ) -> None:
-    """Decide recorded decisions again, and compare the outcomes: as it was, or in another world.
+    """Decide recorded decisions again, also in another world.
 
     Writes nothing.
 

@@ -7,12 +7,12 @@ shows the new one. The write is one request with the rights of the user, for the
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.clock import parse_rfc3339, to_rfc3339
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import ApiError, BadRequest, Conflict, NotFound
 from federation.apimachinery.nameformats import path_segment
 from federation.apimachinery.resources import Resource
@@ -26,6 +26,7 @@ from federation.scheduling.whatif.state import ObjectChange
 from federation.web import delivery
 from federation.web.ui.actions import clusteractions, objectactions
 from federation.web.ui.actions.action import Action, Form, Subject
+from federation.web.ui.forms import asked_time
 from federation.web.ui.planscreen import to_view
 from federation.web.ui.screen import Collection, Page, Screen
 from federation.web.ui.usertransport import client_of
@@ -34,7 +35,6 @@ ACTIONS: Mapping[str, Action] = {row.name: row for row in (*clusteractions.ACTIO
 PATH = "/ui/act/{action}/{group}/{version}/{plural}/{namespace}/{name}"
 _FORM_BYTES_MAX = 3 * objectactions.YAML_BYTES_MAX + (64 << 10)
 """A form encodes some characters of a manifest as three."""
-_ASKED_AGE_MAX = timedelta(hours=1)
 _DIFF_LINES_MAX = 2_000
 _EDITORS = ("lines", "yaml")
 """Fields that show the object's own content for editing: they need the object as it was when the form was opened."""
@@ -90,7 +90,7 @@ async def _read(page: Page, asked_at: str = "") -> tuple[Action, Subject]:
     namespace = "" if namespace == "-" else namespace
     obj = await page.api.get(bare.path(namespace, parts["name"]))
     resource = Resource(bare.group, bare.version, str(obj["kind"]), bare.plural, bare.namespaced)
-    subject = await to_subject(page, resource, obj, asked_time(page, asked_at))
+    subject = await to_subject(page, resource, obj, asked_time(page.now, asked_at))
     if not action.applies(subject):
         raise NotFound(f"{resource.kind} {subject.name}: {action.title.lower()} does not apply to it, or not any more")
     return action, subject
@@ -110,13 +110,6 @@ async def to_subject(
             delivered = {}
     named = Resource(resource.group, resource.version, str(obj["kind"]), resource.plural, resource.namespaced)
     return Subject(named, dict(obj), now, "budget" in delivered, delivered.get("lastMove"))
-
-
-def asked_time(page: Page, asked_at: str) -> datetime:
-    """Return when the user asked for the plan; now, unless the form has a recent time."""
-    asked = parse_rfc3339(asked_at) if asked_at else None
-    is_recent = asked is not None and timedelta() <= page.now - asked <= _ASKED_AGE_MAX
-    return asked if asked is not None and is_recent else page.now
 
 
 async def _load(page: Page) -> Mapping[str, Any]:

@@ -23,7 +23,8 @@ from federation.plans.requestedchanges import RequestedChanges
 from federation.scheduling.whatif.state import ObjectChange
 from federation.web.ui.actions.action import Action, Form, Subject
 from federation.web.ui.actions.objectactions import editable
-from federation.web.ui.actionscreen import ACTIONS, asked_time, check_segments, to_subject
+from federation.web.ui.actionscreen import ACTIONS, check_segments, to_subject
+from federation.web.ui.forms import asked_time
 from federation.web.ui.planscreen import to_view
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
 from federation.web.ui.usertransport import client_of
@@ -82,7 +83,7 @@ def phrase_for(action: Action, count: int) -> str:
 
 async def _select(page: Page, action: Action, form: Form) -> Selection:
     chosen, found = chosen_in(form), Selection()
-    now = asked_time(page, form.get("at", ""))
+    now = asked_time(page.now, form.get("at", ""))
 
     async def read(address: str) -> tuple[str, Subject | None, str]:
         parts = address.split("/")
@@ -126,7 +127,7 @@ async def _act(page: Page, form: Form) -> str | Mapping[str, Any]:
         "action": action,
         "selection": selection,
         "rows": list(enumerate(chosen_in(form))),
-        "asked_at": to_rfc3339(asked_time(page, form.get("at", ""))),
+        "asked_at": to_rfc3339(asked_time(page.now, form.get("at", ""))),
         "phrase": phrase_for(action, len(selection.edits)),
         "names": [describe_object(edit.resource, edit.namespace, edit.name) for edit in selection.edits],
     }

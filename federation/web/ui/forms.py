@@ -6,10 +6,12 @@ of a session has the session's key besides.
 
 import secrets
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import Request
 
+from federation.apimachinery.clock import parse_rfc3339
 from federation.web.requests import read_body
 from federation.web.ui.credentials import Session
 
@@ -17,6 +19,7 @@ FIELDS_MAX = 60
 """A page of a list with all its rows chosen, and the fields of its form."""
 SMALL_BYTES_MAX = 64 * 1024
 """Size of a form without manifests, encoded."""
+_ASKED_AGE_MAX = timedelta(hours=1)
 
 
 def is_own_page(request: Request) -> bool:
@@ -25,6 +28,15 @@ def is_own_page(request: Request) -> bool:
     if origin is not None:
         return urlsplit(origin).netloc == request.headers.get("host")
     return request.headers.get("sec-fetch-site") == "same-origin"
+
+
+def asked_time(now: datetime, asked_at: str) -> datetime:
+    """Return when the user asked for a plan: its writes have the same times when it is applied.
+
+    That is now, unless the form has a recent time.
+    """
+    asked = parse_rfc3339(asked_at) if asked_at else None
+    return asked if asked is not None and timedelta() <= now - asked <= _ASKED_AGE_MAX else now
 
 
 def is_genuine(request: Request, session: Session, form: Mapping[str, str]) -> bool:

@@ -5,9 +5,11 @@ that gives something else than the page showed, nothing is applied and the page 
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import ConfigurationError, NotFound
 from federation.apimachinery.naturalorder import natural_key
 from federation.client.client import Client
@@ -19,6 +21,7 @@ from federation.plans.edits import Edit, Verb
 from federation.plans.planner import Forecast, apply_edits
 from federation.plans.requestedchanges import RequestedChanges
 from federation.scheduling.whatif.planresult import MemberPlan, ObjectPlan
+from federation.web.ui.forms import asked_time
 from federation.web.ui.screen import Collection, Page, Screen
 from federation.web.ui.usertransport import client_of
 
@@ -50,7 +53,8 @@ async def _load(page: Page) -> Mapping[str, Any]:
 
 async def _submit(page: Page, form: Mapping[str, str]) -> Mapping[str, Any]:
     host = client_of(page.api)
-    requested = await to_changes(host, page, form)
+    asked_at = asked_time(page.now, form.get("at", ""))
+    requested = await to_changes(host, form, asked_at)
     async with page.planners.of(host, page.user) as planner:
         forecast = await planner.forecast(requested)
         is_to_apply = form.get("step") == "apply"
@@ -58,10 +62,10 @@ async def _submit(page: Page, form: Mapping[str, str]) -> Mapping[str, Any]:
             await apply_edits(host, forecast.resolved.edits, [each.before for each in forecast.resolved.changes])
             return {"applied": list(map(str, forecast.resolved.edits)), "form": {}}
     problem = "Nothing was applied: this is no longer the plan that you saw. Look at it again." if is_to_apply else ""
-    return {"problem": problem, **to_view(forecast)}
+    return {"problem": problem, "asked_at": to_rfc3339(asked_at), **to_view(forecast)}
 
 
-async def to_changes(host: Client, page: Page, form: Mapping[str, str]) -> RequestedChanges:
+async def to_changes(host: Client, form: Mapping[str, str], asked_at: datetime) -> RequestedChanges:
     """Return what a form asks for; ConfigurationError names the field that is wrong."""
     text, action = form.get("manifests", ""), form.get("action", "")
     if len(text.encode()) > _TEXT_BYTES_MAX:
@@ -69,13 +73,13 @@ async def to_changes(host: Client, page: Page, form: Mapping[str, str]) -> Reque
     documents = list(parse_manifests("Manifests", text.replace("\r\n", "\n"))) if text.strip() else []
     if len(documents) > _DOCUMENTS_MAX:
         raise ConfigurationError(f"Manifests: {len(documents)} objects; plan at most {_DOCUMENTS_MAX} at once")
-    edits = [await _cluster_edit(host, page, form)] if action else []
+    edits = [await _cluster_edit(host, form, asked_at)] if action else []
     if not documents and not edits:
         raise ConfigurationError("Paste a manifest, or choose what happens to a cluster.")
     return RequestedChanges(documents, namespace=form.get("namespace", "").strip() or "default", edits=edits)
 
 
-async def _cluster_edit(host: Client, page: Page, form: Mapping[str, str]) -> Edit:
+async def _cluster_edit(host: Client, form: Mapping[str, str], asked_at: datetime) -> Edit:
     """Return the write that changes the taints of a cluster."""
     action, name = form["action"], form.get("cluster", "").strip()
     if not name:
@@ -87,16 +91,16 @@ async def _cluster_edit(host: Client, page: Page, form: Mapping[str, str]) -> Ed
     present = (cluster.get("spec") or {}).get("taints") or []
     match action:
         case "drain":
-            taints = drained(present, page.now)
+            taints = drained(present, asked_at)
         case "cordon":
-            taints = cordoned(present, page.now)
+            taints = cordoned(present, asked_at)
         case "uncordon":
             taints = uncordoned(present)
         case "taint":
             texts = form.get("taint", "").split()
             if not texts:
                 raise ConfigurationError("Taint: write key=value:Effect, or key- to remove one")
-            taints = apply_taints(present, map(parse_edit, texts), page.now, overwrite=True)
+            taints = apply_taints(present, map(parse_edit, texts), asked_at, overwrite=True)
         case _:
             raise ConfigurationError(f"Change of the cluster: {action!r} is not one of those offered")
     if taints == present:
