@@ -30,6 +30,8 @@ PACKAGES = (
 )
 """Python and what its modules load: no shell, no package manager."""
 EXTRAS = ("credentials", "otel", "postgres")
+_PATIENCE = ("Acquire::http::Timeout=20", "Acquire::https::Timeout=20", "Acquire::Retries=1")
+"""Without it, `apt-get` waits for minutes where Debian's servers are out of reach."""
 _UNNEEDED = (
     "usr/share/doc-base",
     "usr/share/info",
@@ -206,7 +208,8 @@ def unpack_debian(root: Path, work: Path) -> tuple[DebianPackage, ...]:
     downloads = work / "packages"
     for folder in ("lists/partial", "archives/partial", "packages"):
         (work / folder).mkdir(parents=True)
-    options = ("-o", f"Dir::State::lists={work}/lists", "-o", f"Dir::Cache={work}", "-o", "APT::Sandbox::User=")
+    settings = (f"Dir::State::lists={work}/lists", f"Dir::Cache={work}", "APT::Sandbox::User=", *_PATIENCE)
+    options = [part for setting in settings for part in ("-o", setting)]
     try:
         _run("apt-get", "-q", *options, "update")
         _run("apt-get", "-q", *options, "download", *PACKAGES, folder=downloads)
