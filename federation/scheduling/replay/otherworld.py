@@ -26,7 +26,7 @@ from federation.apimachinery.quantity import to_milli
 from federation.apimachinery.resources import Object, Resource
 from federation.planning.cost.ratelist import label_changes
 from federation.planning.cost.rates import Rates, rates_from
-from federation.scheduling.attempt import Due, assess, start_attempt
+from federation.scheduling.attempt import Due
 from federation.scheduling.engine import Placements
 from federation.scheduling.framework.assumed import Request
 from federation.scheduling.framework.registry import PluginRegistry
@@ -39,13 +39,11 @@ from federation.scheduling.replay.logentries import (
     Result,
     WorldChange,
     from_difference,
-    from_us,
     placed_by,
     restored,
-    result_of,
 )
-from federation.scheduling.replay.projection import RESOURCE_OF, project, to_federated
-from federation.scheduling.replay.redecide import answered, decide, surroundings_of
+from federation.scheduling.replay.projection import RESOURCE_OF, project
+from federation.scheduling.replay.redecide import decide_again
 from federation.scheduling.replay.world import ReplayWorld
 from federation.scheduling.workloadspreads import SpreadCompiler
 
@@ -351,32 +349,11 @@ def _decide_twice(
 
 
 def _decide_here(entry: Decided, course: _Course, world: OtherWorld, *, has_changes: bool) -> tuple[Result, Due | None]:
-    type_ = world.type_of(course.projected["template"])
-    if type_ is None or entry.answers is None:
-        return KEPT, None
     projected = (
         _with_triggers(course.projected, course.triggers) if has_changes and course.triggers else course.projected
     )
-    attempt = start_attempt(to_federated(projected, course.other, type_), type_, world.policies)
-    if attempt is None:
-        return KEPT, None
-    due = assess(
-        attempt,
-        world,
-        world.clusters.snapshot(),
-        now=from_us(entry.at_us),
-        is_unschedulable=entry.is_unschedulable,
-        can_place_more=entry.can_place_more,
-        is_plugin_back=entry.is_plugin_back,
-        homes=frozenset(entry.homes),
-        completes=entry.completes,
-        options=world.options,
-        assumed=world.assumed,
-        recorded=surroundings_of(entry),
-    )
-    if not isinstance(due, Due):
-        return KEPT, None
-    return result_of(answered(decide(attempt, due, world, entry), entry.answers)), due
+    again = decide_again(entry, projected, course.other, world)
+    return (KEPT, None) if isinstance(again, str) else again
 
 
 def _with_triggers(projected: Object, triggers: str) -> Object:

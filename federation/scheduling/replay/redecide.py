@@ -125,14 +125,24 @@ def redecide(
 
 
 def _redecide(entry: Decided, projected: Object, current: Placements, world: ReplayWorld) -> Redecision:
+    again = decide_again(entry, projected, current, world)
+    if isinstance(again, str):
+        return Redecision(entry, projected, None, again)
+    return Redecision(entry, projected, again[0])
+
+
+def decide_again(
+    entry: Decided, projected: Object, current: Placements, world: ReplayWorld
+) -> tuple[Result, Due] | str:
+    """Return the outcome of a recorded decision with a present placement in a world, or why there is none."""
     if entry.answers is None:
-        return Redecision(entry, projected, None, NOT_RECORDED)
+        return NOT_RECORDED
     type_ = world.type_of(projected["template"])
     if type_ is None:
-        return Redecision(entry, projected, None, NO_ATTEMPT)
+        return NO_ATTEMPT
     attempt = start_attempt(to_federated(projected, current, type_), type_, world.policies)
     if attempt is None:
-        return Redecision(entry, projected, None, NO_ATTEMPT)
+        return NO_ATTEMPT
     due = assess(
         attempt,
         world,
@@ -145,15 +155,14 @@ def _redecide(entry: Decided, projected: Object, current: Placements, world: Rep
         completes=entry.completes,
         options=world.options,
         assumed=world.assumed,
-        recorded=surroundings_of(entry),
+        recorded=_surroundings_of(entry),
     )
     if not isinstance(due, Due):
-        return Redecision(entry, projected, None, f"it would not be decided: {type(due).__name__}")
-    decision = answered(decide(attempt, due, world, entry), entry.answers)
-    return Redecision(entry, projected, result_of(decision))
+        return f"it would not be decided: {type(due).__name__}"
+    return result_of(_answered(_decide(attempt, due, world, entry), entry.answers)), due
 
 
-def decide(attempt: SchedulingAttempt, due: Due, world: ReplayWorld, entry: Decided) -> Exchange[Decision]:
+def _decide(attempt: SchedulingAttempt, due: Due, world: ReplayWorld, entry: Decided) -> Exchange[Decision]:
     """Decide as the schedule controller does."""
     run = world.engine.run(due.unit, world.clusters.snapshot(), due.profile, now=from_us(entry.at_us))
     decision = yield from run
@@ -161,7 +170,7 @@ def decide(attempt: SchedulingAttempt, due: Due, world: ReplayWorld, entry: Deci
     return with_divided_kind(decision, attempt, due)
 
 
-def answered(run: Exchange[Decision], answers: Sequence[Sequence[Answer]]) -> Decision:
+def _answered(run: Exchange[Decision], answers: Sequence[Sequence[Answer]]) -> Decision:
     """Return the result of an exchange with the recorded answers; questions beyond them have no answer."""
     left = iter(answers)
     try:
@@ -175,7 +184,7 @@ def answered(run: Exchange[Decision], answers: Sequence[Sequence[Answer]]) -> De
         return decision
 
 
-def surroundings_of(entry: Decided) -> Surroundings:
+def _surroundings_of(entry: Decided) -> Surroundings:
     """Return what other workloads meant for a decision."""
     use = entry.quota
 
