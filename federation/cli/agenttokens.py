@@ -134,7 +134,7 @@ def _id(secret: Object) -> str:
 
 
 def to_document(secret: Object) -> dict[str, str]:
-    """Return what may be told of the Secret of a token."""
+    """Return the parts of a token's Secret that may be shown."""
     labels, taints = (json.loads(value_of(secret, key) or "null") for key in ("labels", "taints"))
     return {
         "token": _id(secret),

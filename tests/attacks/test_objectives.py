@@ -57,7 +57,7 @@ def test_no_text_leaves_its_quotes(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["m} or bank", 'm{namespace="bank"}', "m[5m]", "", "1m", "m or bank"])
 def test_a_metric_that_is_no_name_is_not_queried(name: str) -> None:
-    """Rules come from an annotation, which whoever may write federated objects can write."""
+    """Rules come from an annotation, which every user with the right to write federated objects can set."""
     (hostile,) = objectives_of(errors={"metric": name, "bad": {"b": "y"}})
     with pytest.raises(ValueError, match="no name of a metric"):
         build_queries(hostile, SOURCES["main"], WEB, 60)

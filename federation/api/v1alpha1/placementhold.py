@@ -7,7 +7,7 @@ from federation.api.v1alpha1.base import AGE, Column, DateTime, Definition, Kind
 
 
 class HoldApproval(Model):
-    """The approval that lets the held moves go on: by whom, and why."""
+    """The approval after which the held moves go on: by whom, and why."""
 
     at: DateTime | None = None
     """When it was approved; set by the API server. Moves that were held later are not covered."""

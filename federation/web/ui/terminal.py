@@ -34,7 +34,7 @@ class TerminalOptions:
     per_user_max: int = 10
     """Open terminals of one user, in this process."""
     idle_s_max: float = 15 * 60.0
-    """A terminal ends when nobody typed for this long, whatever its program writes."""
+    """A terminal ends after this time without input from the user, even if its program still writes."""
     length_s_max: float = 8 * 3600.0
     """A terminal ends after this time; a working day."""
     check_s: float = 10.0

@@ -1,6 +1,6 @@
 """The terminal of a pod: the page with its form, and the WebSocket that the page opens (`terminal.py`).
 
-The page starts nothing by itself: whoever follows a link to it must press the button, and the command is not part of
+The page starts nothing by itself: a user who follows a link to it must press the button, and the command is not part of
 its address. A handshake must come from a page of ours, because a browser sends cookies with those of any page.
 """
 
@@ -115,7 +115,7 @@ class _Terminal(Response):
 
 
 async def why_not_any_more(api: UserAPI, namespace: str, name: str, cluster: str, inner: str) -> str:
-    """Return why the user may no longer have a terminal in this pod, "" if he may or nobody knows."""
+    """Return why the user may no longer use a terminal in this pod, or "" if he may or his rights cannot be read."""
     try:
         if not await may_in(api, "", "create", PODS, namespace, name, subresource=_EXEC):
             return "you may no longer run commands in this pod"

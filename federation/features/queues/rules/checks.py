@@ -52,10 +52,10 @@ class Answer:
     because: str = ""
 
 
-class _Reply(msgspec.Struct):
+class _Reply(msgspec.Struct, rename="camel"):
     status: Verdict
     message: str = ""
-    retryAfterSeconds: float = _RETRY_S  # noqa: N815  the wire's name
+    retry_after_seconds: float = _RETRY_S
 
 
 def compile_checks(spec: Mapping[str, Any]) -> tuple[Check, ...]:
@@ -72,7 +72,7 @@ def compile_checks(spec: Mapping[str, Any]) -> tuple[Check, ...]:
 
 
 def request_body(check: Check, about: Mapping[str, Any], admitted: Admitted) -> bytes:
-    """Return what a service is told: the job, the flavours it would use, and the clusters that could have it."""
+    """Return the body of a question: the job, the flavours that it would use, and the clusters that could run it."""
     flavors: dict[str, dict[str, str]] = {}
     for (flavor, resource), amount in admitted.holds.items():
         flavors.setdefault(flavor, {})[resource] = f"{amount}m" if resource == CPU else str(amount)
@@ -101,6 +101,6 @@ def to_answer(check: Check, status: int, body: bytes, problem: str, now: float) 
         return Answer(is_ready=True, until_s=now + READY_S)
     said = f": {reply.message[:_BECAUSE_MAX]}" if reply.message else ""
     verb = "rejected it" if reply.status is Verdict.REJECTED else "holds it"
-    wait_s = _REJECTED_S if reply.status is Verdict.REJECTED else reply.retryAfterSeconds
+    wait_s = _REJECTED_S if reply.status is Verdict.REJECTED else reply.retry_after_seconds
     wait_s = min(max(wait_s, _RETRY_S_MIN), _RETRY_S_MAX)
     return Answer(is_ready=False, until_s=now + wait_s, because=f"admission check {check.name} {verb}{said}")
