@@ -9,34 +9,21 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from federation.admission.celrules import OBJECT_FIELDS, compile_rule
 from federation.api.federatedtype import FederatedType, from_config, with_engine
 from federation.apiserver.semantics.cel.budget import TENANT_LIMIT
-from federation.apiserver.semantics.cel.composition import Environment, evaluate
-from federation.apiserver.semantics.cel.programs import CompileError, EvaluationError
-from federation.planning.aggregation.rules import Evaluate, RuleError
+from federation.apiserver.semantics.cel.composition import Environment
+from federation.planning.aggregation.rules import Evaluate
 
 _NAMES: Final = ("template:DYN", "member:DYN", "object:MAP")
-_FIELDS: Final = {"object": dict.fromkeys(("apiVersion", "kind", "metadata", "spec", "status"))}
+_FIELDS: Final = {"object": OBJECT_FIELDS}
 _COMPILED_MAX: Final = 256
-_MESSAGE_LENGTH_MAX: Final = 256
-"""Of an evaluation error: it can hold what a member reports."""
 
 
 @lru_cache(_COMPILED_MAX)
 def compile_retention(text: str) -> Evaluate:
     """Compile the expression of a rule to a function of `template`, `member` and `object`; both raise RuleError."""
-    try:
-        program = Environment(_NAMES, _FIELDS, limit=TENANT_LIMIT, is_new=True).compile(text)
-    except CompileError as error:
-        raise RuleError(str(error)) from error
-
-    def run(data: Mapping[str, Any]) -> Any:
-        try:
-            return evaluate(program, data)
-        except EvaluationError as error:
-            raise RuleError(str(error)[:_MESSAGE_LENGTH_MAX]) from error
-
-    return run
+    return compile_rule(Environment(_NAMES, _FIELDS, limit=TENANT_LIMIT, is_new=True), text)[0]
 
 
 def retention_function(text: str) -> Evaluate:

@@ -10,20 +10,19 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+from federation.admission.celrules import OBJECT_FIELDS, compile_rule
 from federation.apimachinery.errors import cause
 from federation.apimachinery.publicaddresses import Network
 from federation.apimachinery.resources import Object
 from federation.apimachinery.webhookclient import is_public_host
 from federation.apiserver.semantics.cel.budget import TENANT_LIMIT
-from federation.apiserver.semantics.cel.composition import Environment, evaluate
-from federation.apiserver.semantics.cel.programs import CompileError, EvaluationError
+from federation.apiserver.semantics.cel.composition import Environment
 from federation.planning.aggregation.rules import RuleError
 from federation.planning.waves.metricsources import LABEL_NAME, Sources
 from federation.planning.waves.waverules import has_waves, kinds_with_waves
 
-_FIELDS: Final = {"object": dict.fromkeys(("apiVersion", "kind", "metadata", "spec", "status"))}
+_FIELDS: Final = {"object": OBJECT_FIELDS}
 _COMPILED_MAX: Final = 256
-_MESSAGE_LENGTH_MAX: Final = 256
 _NOT_ALLOWED: Final = (
     "not a global unicast address; the administrator may allow its network with FEDERATION_GATE_ALLOWED_NETWORKS"
 )
@@ -32,23 +31,17 @@ _NOT_ALLOWED: Final = (
 @lru_cache(_COMPILED_MAX)
 def compile_gate(text: str) -> Callable[[Mapping[str, Any]], bool]:
     """Return a function from a member object to whether the gate holds; both raise RuleError."""
-    try:
-        program = Environment(("object:MAP",), _FIELDS, limit=TENANT_LIMIT, is_new=True).compile(text)
-    except CompileError as error:
-        raise RuleError(str(error)) from error
-    if program.returns not in ("BOOL", "DYN"):
-        raise RuleError(f"must evaluate to bool but got {program.returns.lower()}")
+    run, type_ = compile_rule(Environment(("object:MAP",), _FIELDS, limit=TENANT_LIMIT, is_new=True), text)
+    if type_ not in ("BOOL", "DYN"):
+        raise RuleError(f"must evaluate to bool but got {type_.lower()}")
 
-    def run(obj: Mapping[str, Any]) -> bool:
-        try:
-            result = evaluate(program, {"object": obj})
-        except EvaluationError as error:
-            raise RuleError(str(error)[:_MESSAGE_LENGTH_MAX]) from error
+    def holds(obj: Mapping[str, Any]) -> bool:
+        result = run({"object": obj})
         if not isinstance(result, bool):
             raise RuleError("must evaluate to bool")
         return result
 
-    return run
+    return holds
 
 
 def kind_causes(spec: Mapping[str, Any]) -> list[Object]:
