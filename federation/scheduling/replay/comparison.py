@@ -12,7 +12,7 @@ from typing import TypeVar
 from federation.planning.guard.ledger import GuardOptions
 from federation.scheduling.engine import Outcome, Placements
 from federation.scheduling.replay.logentries import Key
-from federation.scheduling.replay.otherworld import HOUR_US, Twofold
+from federation.scheduling.replay.otherworld import HOUR_US, Twofold, replicas_in
 
 K = TypeVar("K", int, str)
 _MINUTE_US = 60_000_000
@@ -213,13 +213,9 @@ class Comparison:
 
 def left_replicas(before: Placements, after: Placements, replicas: int) -> int:
     """Return how many replicas leave clusters; those that are removed by scaling down are no moves."""
-
-    def count(placed: Placements, name: str) -> int:
-        found = placed.get(name, 0)
-        return replicas if found is None else found
-
-    left = sum(max(0, count(before, name) - count(after, name)) for name in before)
-    gained = sum(max(0, count(after, name) - count(before, name)) for name in after)
+    changes = [replicas_in(after, name, replicas) - replicas_in(before, name, replicas) for name in {*before, *after}]
+    left = sum(-change for change in changes if change < 0)
+    gained = sum(change for change in changes if change > 0)
     return min(left, gained)
 
 

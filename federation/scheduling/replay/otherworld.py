@@ -364,12 +364,15 @@ def _with_triggers(projected: Object, triggers: str) -> Object:
 
 
 def _difference(course: _Course) -> dict[str, int]:
-    def count(placements: Placements, name: str) -> int:
-        if name not in placements:
-            return 0
-        found = placements[name]
-        return course.replicas if found is None else found
-
     clusters = {*course.recorded, *course.other}
-    counts = {name: count(course.other, name) - count(course.recorded, name) for name in sorted(clusters)}
+    counts = {
+        name: replicas_in(course.other, name, course.replicas) - replicas_in(course.recorded, name, course.replicas)
+        for name in sorted(clusters)
+    }
     return {name: difference for name, difference in counts.items() if difference}
+
+
+def replicas_in(placed: Placements, name: str, replicas: int) -> int:
+    """Return the replicas of a placement in a cluster; `replicas` in each cluster of an object that is copied."""
+    count = placed.get(name, 0)
+    return replicas if count is None else count
