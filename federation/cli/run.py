@@ -30,6 +30,7 @@ from federation.client.kubeconfig import load_kubeconfig
 from federation.settings import Settings
 from federation.terminal.execution import until_signal
 from federation.terminal.kubeconfigcontext import KubeconfigContext
+from federation.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from federation.cli.spreadwebhook import Addresses
@@ -46,6 +47,8 @@ _PROCESSES_MAX = 100
 """Members with a process each: 100 of them take about 10 GB."""
 _JOINS_MAX = 8
 """Members that join at the same time: light ones share one core, and each step of a join has a deadline."""
+_ATTEMPTS = 3
+"""To join a member: on a busy machine the members' process can miss a deadline."""
 _PODS_PER_NODE = 5000
 """The capacity of a member's node: people try out large workloads."""
 _log = structlog.get_logger(__name__)
@@ -126,11 +129,8 @@ async def _serve(settings: Settings, mounts: "Sequence[Mount]") -> None:
 
 
 async def _up(settings: Settings, fleet: FleetOptions, process: "FleetProcess") -> None:
-    async with _running(settings, _embedded) as (plane, url, task), _fleet(process, fleet) as described:
-        places = asyncio.Semaphore(_JOINS_MAX)
-        async with asyncio.TaskGroup() as group:
-            for member in described:
-                group.create_task(_join(plane.client, member, places))
+    async with _running(settings, _embedded) as (plane, url, task), _ending(process):
+        await _join_fleet(plane.client, process, fleet)
         _announce(url, plane.kubeconfig, f" with {to_count(fleet.members, 'simulated member')}")
         died = asyncio.ensure_future(process.wait())
         await asyncio.wait((task, died), return_when=asyncio.FIRST_COMPLETED)
@@ -233,12 +233,10 @@ async def _spreading(mounts: "Sequence[Mount]") -> AsyncIterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _fleet(process: "FleetProcess", options: FleetOptions) -> AsyncIterator[list[Mapping[str, Any]]]:
-    """Run the members during the block, which gets the description of each."""
+async def _ending(process: "FleetProcess") -> AsyncIterator[None]:
+    """End the members after the block."""
     try:
-        async with asyncio.timeout(_READY_S + (_READY_LIGHT_S * options.members if options.is_light else 0)):
-            described = await process.start()
-        yield described
+        yield
     finally:
         process.end()
         try:
@@ -249,12 +247,45 @@ async def _fleet(process: "FleetProcess", options: FleetOptions) -> AsyncIterato
             await process.wait()
 
 
+async def _join_fleet(host: Client, process: "FleetProcess", fleet: FleetOptions) -> None:
+    """Start the members and join each as soon as it serves: their process and this one work at the same time."""
+    places = asyncio.Semaphore(_JOINS_MAX)
+    started = joined = 0
+
+    def report() -> None:
+        progress.report(f"{joined:,} of {to_count(fleet.members, 'simulated member')} joined, {started:,} started")
+
+    async def join(member: Mapping[str, Any]) -> None:
+        nonlocal joined
+        await _join(host, member, places)
+        joined += 1
+        report()
+
+    with Progress() as progress:
+        async with asyncio.TaskGroup() as group:
+            async with asyncio.timeout(_READY_S + (_READY_LIGHT_S * fleet.members if fleet.is_light else 0)):
+                async for member in process.start():
+                    started += 1
+                    report()
+                    group.create_task(join(member))
+
+
 async def _join(host: Client, member: Mapping[str, Any], places: asyncio.Semaphore) -> None:
     name, labels = str(member["name"]), member["labels"]
+    connection = load_kubeconfig(Path(str(member["kubeconfig"])), "")
     async with places:
-        connection = load_kubeconfig(Path(str(member["kubeconfig"])), "")
-        await joining.ensure_joined(host, JoinRequest(name, connection, labels))
-        await joining.wait_ready(host, name, SystemClock(), _READY_S)
+        for attempts_left in reversed(range(_ATTEMPTS)):
+            try:
+                await joining.ensure_joined(host, JoinRequest(name, connection, labels))
+                await joining.wait_ready(host, name, SystemClock(), _READY_S)
+            except ConfigurationError:
+                raise
+            except FederationError as error:
+                if not attempts_left:
+                    raise
+                _log.warning("member did not join yet", member=name, attempts_left=attempts_left, reason=str(error))
+            else:
+                return
 
 
 def _announce(url: str, kubeconfig: Path, what: str) -> None:

@@ -1,15 +1,16 @@
 """Several simulated members and the failures that a user causes in them: the body of a fleet's process.
 
-Prints one JSON line per member when all serve ({"name", "server", "kubeconfig", "labels"}), then a line that starts
-with `ready`. Every member is its own process (`memberprocess.py`) and has its previous address after a restart, or all
-are light members in this process (`lightmember.py`). `control.py` receives the commands of `fedctl sim`. The process
-exits when its standard input closes, so that it never outlives its parent, even after kill -9, and ends all members
-before.
+Prints a JSON line per member as soon as it serves ({"name", "server", "kubeconfig", "labels"}), and a line that starts
+with `ready` when all do. Every member is its own process (`memberprocess.py`) and has its previous address after a
+restart, or all are light members in this process (`lightmember.py`). `control.py` receives the commands of `fedctl
+sim`. The process exits when its standard input closes, so that it never outlives its parent, even after kill -9, and
+ends all members before.
 """
 
 import asyncio
 import json
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +38,17 @@ async def run_fleet(members: list[MemberOptions], directory: Path, clock: Clock,
 async def _run(members: list[MemberOptions], directory: Path, start: StartMember, clock: Clock) -> None:
     fleet = _Fleet(members, directory, start, clock)
     try:
-        await fleet.start()
+        await fleet.start(_report)
         memory.tune_collector()  # a full collection of 1,000 light members takes seconds
         async with ControlServer(directory, fleet.execute):
-            for description in fleet.descriptions():
-                print(json.dumps(description), flush=True)  # noqa: T201  # the protocol with the parent
             print(f"ready {len(members)} simulated members", flush=True)  # noqa: T201  # the protocol with the parent
             await _wait_for_stdin_close()
     finally:
         await fleet.end()
+
+
+def _report(description: Mapping[str, Any]) -> None:
+    print(json.dumps(description), flush=True)  # noqa: T201  # the protocol with the parent
 
 
 class _Fleet:
@@ -57,15 +60,16 @@ class _Fleet:
             for options in members
         }
 
-    async def start(self) -> None:
-        """Start all members; return when they serve."""
+    async def start(self, on_serving: Callable[[Mapping[str, Any]], None]) -> None:
+        """Start all members; return when they serve. `on_serving` gets name, URL, kubeconfig and labels of each."""
+
+        async def start(member: FailingMember) -> None:
+            await member.start()
+            on_serving(member.description)
+
         async with asyncio.TaskGroup() as group:
             for member in self._members.values():
-                group.create_task(member.start())
-
-    def descriptions(self) -> list[dict[str, Any]]:
-        """Return name, URL, kubeconfig and labels of each member."""
-        return [member.description for member in self._members.values()]
+                group.create_task(start(member))
 
     async def end(self) -> None:
         """End all members."""

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -56,19 +56,17 @@ class FleetProcess:
         self._ended: asyncio.Future[bytes] | None = None
         self._code: int | None = None
 
-    async def start(self) -> list[Mapping[str, Any]]:
-        """Start the members; return what `fleet.py` reports of each when all serve. FederationError if they cannot."""
+    async def start(self) -> AsyncIterator[Mapping[str, Any]]:
+        """Start the members; yield the report of `fleet.py` about each as it serves. FederationError if one cannot."""
         reader = asyncio.StreamReader()
         reports = os.fdopen(self._reports, "rb")
         await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), reports)
         self._reader = reader
         os.write(self._orders, _START)
-        described = []
         while not (line := await reader.readline()).startswith(b"ready"):
             if not line:
                 raise FederationError(f"the simulated members did not start (exit code {await self.wait()})")
-            described.append(json.loads(line))
-        return described
+            yield json.loads(line)
 
     async def wait(self) -> int:
         """Return the exit code when the process has ended."""

@@ -20,11 +20,12 @@ broken = fork_fleet(describe_members(1), Path(sys.argv[1]) / "file" / "members",
 async def main():
     idle.end()
     print(await idle.wait())
-    print([each["name"] for each in await light.start()])
+    print(sorted([each["name"] async for each in light.start()]))
     light.end()
     print(await light.wait(), await light.wait())
     try:
-        await broken.start()
+        async for each in broken.start():
+            print(each)
     except FederationError as error:
         print(error)
 
