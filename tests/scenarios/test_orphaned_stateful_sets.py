@@ -50,16 +50,17 @@ async def _storage(world: World) -> dict[str, str]:
     return found
 
 
+async def _ready(world: World) -> Any:
+    return (await world.user.get(STATEFUL_SETS, "db", "default")).get("status", {}).get("readyReplicas")
+
+
 async def _begin(world: World) -> dict[str, list[str]]:
     kinds = [{"apiVersion": "apps/v1", "kind": "StatefulSet"}]
     policy = a_policy(dict.fromkeys(MEMBERS, 1), resourceSelectors=kinds, schedulingMode="Duplicate")
     await world.create(PROPAGATION_POLICIES, policy)
     await world.create(STATEFUL_SETS, _stateful_set("1Gi"))
 
-    async def ready() -> Any:
-        return (await world.user.get(STATEFUL_SETS, "db", "default")).get("status", {}).get("readyReplicas")
-
-    await world.until_equal(ready, 2)
+    await world.until_equal(lambda: _ready(world), 2)
     await world.settle()
     before = await _pods(world)
     await world.user.delete(STATEFUL_SETS, "db", "default", propagation_policy="Orphan")
@@ -74,6 +75,7 @@ async def test_volume_claim_templates_change_and_the_pods_stay() -> None:
         before = await _begin(world)
         await world.create(STATEFUL_SETS, _stateful_set("2Gi"))
         await world.until_equal(lambda: _storage(world), dict.fromkeys(MEMBERS, "2Gi"))
+        await world.until_equal(lambda: _ready(world), 2)
         await world.settle()
         assert await _pods(world) == before
 

@@ -18,6 +18,7 @@ from federation.runtime.controller import Controller, Key, Result
 from federation.runtime.informer import Informer
 from federation.simulator.controllers import cloning
 from federation.simulator.controllers import pods as podsof
+from federation.simulator.controllers.claiming import BY_OWNER, on_dependent_change
 from federation.simulator.controllers.cloning import Scope, Step
 from federation.simulator.controllers.pods import NameSuffixes, PodControl
 from federation.simulator.controllers.podupdates import update_pod
@@ -51,14 +52,15 @@ class CloneSetController:
         self._clock = clock
         self._suffixes = suffixes
         self.controller = Controller("sim-cloneset", self._reconcile, workers=workers, clock=clock)
-        claims.add_index(podsof.BY_OWNER, controller_uids)
+        claims.add_index(BY_OWNER, controller_uids)
         clone_sets.add_handler(podsof.on_spec_change(self.controller))
-        pods.add_handler(podsof.on_owned_change(self.controller, CLONE_SETS.kind))
+        pods.add_handler(on_dependent_change(self.controller, CLONE_SETS.kind, clone_sets))
 
     async def _reconcile(self, key: Key) -> Result:
         clone_set = self._clone_sets.get(key.namespace, key.name)
         if clone_set is None or podsof.is_terminating(clone_set):
             return _DONE
+        await self._control.claim(clone_set, CLONE_SETS)
         revisions = await self._revisions.ensure_newest(clone_set)
         by_name = {each["metadata"]["name"]: each for each in revisions}
         update = revisions[-1]["metadata"]["name"]
@@ -104,7 +106,7 @@ class CloneSetController:
     async def _delete_claims(self, clone_set: Object) -> None:
         """Delete the claims whose pod is gone."""
         used = {_instance_of(pod) for pod in self._control.owned(clone_set)}
-        for claim in self._claims.by_index(podsof.BY_OWNER, clone_set["metadata"]["uid"]):
+        for claim in self._claims.by_index(BY_OWNER, clone_set["metadata"]["uid"]):
             meta = claim["metadata"]
             if _instance_of(claim) in used or podsof.is_terminating(claim):
                 continue

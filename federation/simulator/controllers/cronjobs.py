@@ -21,6 +21,7 @@ from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, Result
 from federation.runtime.informer import Informer
 from federation.simulator.controllers import pods as podsof
+from federation.simulator.controllers.claiming import BY_OWNER
 from federation.simulator.controllers.jobprogress import is_job_finished
 
 _DONE = Result()
@@ -60,7 +61,7 @@ class CronJobController:
         self._jobs = jobs
         self._clock = clock
         self.controller = Controller("sim-cronjob", self._reconcile, workers=workers, clock=clock)
-        jobs.add_index(podsof.BY_OWNER, controller_uids)
+        jobs.add_index(BY_OWNER, controller_uids)
         cron_jobs.add_handler(podsof.on_spec_change(self.controller))
         jobs.add_handler(self._job_changed)
 
@@ -75,7 +76,7 @@ class CronJobController:
         if cron_job is None:
             return _DONE
         now = self._clock.now()
-        jobs = self._jobs.by_index(podsof.BY_OWNER, cron_job["metadata"]["uid"])
+        jobs = self._jobs.by_index(BY_OWNER, cron_job["metadata"]["uid"])
         status = compute_status(cron_job, jobs)
         result = _DONE
         if not podsof.is_terminating(cron_job):

@@ -10,6 +10,7 @@ from federation.runtime.controller import Controller, Key, Result
 from federation.runtime.informer import Informer
 from federation.simulator.controllers import daemons
 from federation.simulator.controllers import pods as podsof
+from federation.simulator.controllers.claiming import on_dependent_change
 from federation.simulator.controllers.daemons import DaemonPlan, Placement, UpdateLimits
 from federation.simulator.controllers.pods import NameSuffixes, PodControl
 from federation.simulator.controllers.revisions import REVISION_LABEL, Revisions
@@ -43,7 +44,7 @@ class DaemonSetController:
         self._suffixes = suffixes
         self.controller = Controller("sim-daemonset", self._reconcile, workers=workers, clock=clock)
         daemon_sets.add_handler(podsof.on_spec_change(self.controller))
-        pods.add_handler(podsof.on_owned_change(self.controller, "DaemonSet"))
+        pods.add_handler(on_dependent_change(self.controller, "DaemonSet", daemon_sets))
         nodes.add_handler(self._node_changed)
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
@@ -56,6 +57,7 @@ class DaemonSetController:
         daemon_set = self._daemon_sets.get(key.namespace, key.name)
         if daemon_set is None or podsof.is_terminating(daemon_set) or not self._nodes.has_synced:
             return _DONE
+        await self._control.claim(daemon_set, DAEMON_SETS)
         revisions = await self._revisions.ensure_newest(daemon_set)
         revision_hash = self._revisions.hash_of(revisions[-1])
         placement = Placement(daemon_set["spec"]["template"]["spec"])

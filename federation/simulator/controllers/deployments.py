@@ -9,12 +9,13 @@ from federation.apimachinery import wellknown
 from federation.apimachinery.clock import Clock, to_rfc3339
 from federation.apimachinery.conditions import find
 from federation.apimachinery.errors import AlreadyExists, NotFound
-from federation.apimachinery.ownerreferences import controller_of, controller_reference, controller_uids
+from federation.apimachinery.ownerreferences import controller_reference
 from federation.apimachinery.resources import DEPLOYMENTS, REPLICA_SETS, Object
 from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, Result
 from federation.runtime.informer import Informer
 from federation.simulator.controllers import rollout
+from federation.simulator.controllers.claiming import Dependents, on_dependent_change
 from federation.simulator.controllers.revisions import compute_template_hash
 from federation.simulator.controllers.rollout import ReplicaSetState
 
@@ -43,9 +44,9 @@ class DeploymentController:
         self._replica_sets = replica_sets
         self._clock = clock
         self.controller = Controller("sim-deployment", self._reconcile, workers=workers, clock=clock)
-        replica_sets.add_index("owner", controller_uids)
+        self._dependents = Dependents(client, replica_sets)
         deployments.add_handler(self._deployment_changed)
-        replica_sets.add_handler(self._replica_set_changed)
+        replica_sets.add_handler(on_dependent_change(self.controller, "Deployment", deployments))
 
     def _deployment_changed(self, old: Object | None, new: Object | None) -> None:
         meta = (new or old or {})["metadata"]
@@ -53,17 +54,12 @@ class DeploymentController:
             return
         self.controller.enqueue(Key(meta["namespace"], meta["name"]))
 
-    def _replica_set_changed(self, old: Object | None, new: Object | None) -> None:
-        replica_set = new or old or {}
-        owner = controller_of(replica_set)
-        if owner is not None and owner["kind"] == "Deployment":
-            self.controller.enqueue(Key(replica_set["metadata"]["namespace"], owner["name"]))
-
     async def _reconcile(self, key: Key) -> Result:
         deployment = self._deployments.get(key.namespace, key.name)
         if deployment is None or "deletionTimestamp" in deployment["metadata"]:
             return _DONE
-        owned = sorted(self._replica_sets.by_index("owner", deployment["metadata"]["uid"]), key=_revision)
+        await self._dependents.claim(deployment, DEPLOYMENTS)
+        owned = sorted(self._dependents.owned(deployment), key=_revision)
         template_hash = compute_template_hash(deployment["spec"]["template"])
         new = next((s for s in owned if s["metadata"]["labels"].get(HASH_LABEL) == template_hash), None)
         if deployment["spec"].get("paused"):

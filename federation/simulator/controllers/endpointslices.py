@@ -16,6 +16,7 @@ from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, Result, key_of
 from federation.runtime.informer import Informer
 from federation.simulator.controllers import pods as podsof
+from federation.simulator.controllers.claiming import BY_OWNER
 from federation.simulator.controllers.selections import Selections
 
 _DONE = Result()
@@ -41,7 +42,7 @@ class EndpointSliceController:
         self._slices = slices
         self._selections = Selections(services, pods, _required_labels, _selector_of)
         self.controller = Controller("sim-endpointslice", self._reconcile, workers=2, clock=clock)
-        slices.add_index(podsof.BY_OWNER, controller_uids)
+        slices.add_index(BY_OWNER, controller_uids)
         services.add_handler(self._service_changed)
         pods.add_handler(self._pod_changed)
         slices.add_handler(self._slice_changed)
@@ -72,7 +73,7 @@ class EndpointSliceController:
         if service is None or podsof.is_terminating(service):
             return _DONE  # the garbage collector deletes the slices of a deleted Service
         live = sorted(
-            self._slices.by_index(podsof.BY_OWNER, service["metadata"]["uid"]), key=lambda s: str(s["metadata"]["name"])
+            self._slices.by_index(BY_OWNER, service["metadata"]["uid"]), key=lambda s: str(s["metadata"]["name"])
         )
         groups = self._group_endpoints(service)
         labels = _labels_of(service)

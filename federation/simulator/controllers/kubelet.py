@@ -15,6 +15,7 @@ from federation.runtime.events import WARNING, Recorder
 from federation.runtime.informer import Informer
 from federation.simulator.controllers import podneeds, podstatus
 from federation.simulator.controllers import pods as podsof
+from federation.simulator.controllers.claiming import BY_OWNER
 from federation.simulator.controllers.inplace import is_updating
 from federation.simulator.controllers.podneeds import Problem
 from federation.simulator.controllers.podstatus import Behaviour
@@ -175,7 +176,7 @@ class Kubelet:
         return 0.0 if since is None else (self._clock.now() - from_rfc3339(since)).total_seconds()
 
     async def _exit(self, key: Key, pod: Object, behaviour: Behaviour) -> Result:
-        owned = [each for uid in _owners(pod) for each in self._pods.by_index(podsof.BY_OWNER, uid)]
+        owned = [each for uid in _owners(pod) for each in self._pods.by_index(BY_OWNER, uid)]
         failed = sum(podsof.phase_of(each) == "Failed" for each in owned)
         code = behaviour.code_after(failed + podstatus.restarts_of(pod))
         policy = pod["spec"].get("restartPolicy", "Always")

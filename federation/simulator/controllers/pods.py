@@ -13,15 +13,14 @@ from typing import Any
 from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.conditions import find, is_true
 from federation.apimachinery.errors import AlreadyExists, ApiError, NotFound, ServiceUnavailable
-from federation.apimachinery.ownerreferences import controller_reference, controller_uids
+from federation.apimachinery.ownerreferences import controller_reference
 from federation.apimachinery.resources import PODS, Object, Resource
 from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.informer import Handler, Informer
+from federation.simulator.controllers.claiming import Dependents
 
-BY_OWNER = "owner"
-"""The index of pods, and of other owned objects, by the uid of the controlling owner."""
 FAILED_CREATE = "FailedCreate"
 """The reason of Events about pods that the API server refuses, and of a ReplicaSet's condition."""
 BURST_MAX = 50
@@ -107,18 +106,13 @@ class NameSuffixes:
         return "".join(self._rng.choices(NAME_ALPHABET, k=5))
 
 
-class PodControl:
+class PodControl(Dependents):
     """Creates and deletes pods, for the controllers of all kinds."""
 
     def __init__(self, client: Client, pods: Informer, recorder: Recorder) -> None:
-        self._client = client
+        super().__init__(client, pods)
         self._pods = pods
         self._recorder = recorder
-        pods.add_index(BY_OWNER, controller_uids)
-
-    def owned(self, owner: Mapping[str, Any]) -> list[Object]:
-        """Return the pods that the object controls."""
-        return self._pods.by_index(BY_OWNER, owner["metadata"]["uid"])
 
     async def create(self, owner: Object, pods: Sequence[Object]) -> bool:
         """Create pods of an owner; return False if the name of one was taken, so that it must be tried with another.

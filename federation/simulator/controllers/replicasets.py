@@ -19,6 +19,7 @@ from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, Result
 from federation.runtime.informer import Informer
 from federation.simulator.controllers import pods as podsof
+from federation.simulator.controllers.claiming import on_dependent_change
 from federation.simulator.controllers.pods import NameSuffixes, PodControl
 
 _DONE = Result()
@@ -45,23 +46,19 @@ class ReplicaSetController:
         self._suffixes = suffixes
         self.controller = Controller("sim-replicaset", self._reconcile, workers=workers, clock=clock)
         replica_sets.add_handler(podsof.on_spec_change(self.controller))
-        pods.add_handler(self._pod_changed)
+        handle = on_dependent_change(self.controller, "ReplicaSet", replica_sets)
 
-    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        if (
-            old
-            and new
-            and podsof.is_active(old) == podsof.is_active(new)
-            and podsof.is_ready(old) == podsof.is_ready(new)
-        ):
-            return
-        if (key := podsof.owner_key(new or old or {}, "ReplicaSet")) is not None:
-            self.controller.enqueue(key)
+        def pod_changed(old: Object | None, new: Object | None) -> None:
+            if old is None or new is None or _facts(old) != _facts(new):
+                handle(old, new)
+
+        pods.add_handler(pod_changed)
 
     async def _reconcile(self, key: Key) -> Result:
         replica_set = self._replica_sets.get(key.namespace, key.name)
         if replica_set is None or "deletionTimestamp" in replica_set["metadata"]:
             return _DONE
+        await self._control.claim(replica_set, REPLICA_SETS, may_take=podsof.is_active)
         active = [pod for pod in self._control.owned(replica_set) if podsof.is_active(pod)]
         missing = int(replica_set["spec"].get("replicas", 1)) - len(active)
         is_complete = abs(missing) <= podsof.BURST_MAX
@@ -101,6 +98,12 @@ class ReplicaSetController:
             status["conditions"] = [_failure(replica_set, refusal.message, to_rfc3339(now))]
         await podsof.write_status(self._client, self._replica_sets, REPLICA_SETS, replica_set, status)
         return podsof.next_available_s(active, min_ready_s, now)
+
+
+def _facts(pod: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what a ReplicaSet reads of a pod."""
+    meta = pod["metadata"]
+    return podsof.is_active(pod), podsof.is_ready(pod), meta.get("labels"), meta.get("ownerReferences")
 
 
 def _failure(replica_set: Mapping[str, Any], message: str, now: str) -> Object:

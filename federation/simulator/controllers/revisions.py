@@ -15,7 +15,8 @@ from federation.apimachinery.ownerreferences import controller_reference, contro
 from federation.apimachinery.resources import CONTROLLER_REVISIONS, Object, Resource
 from federation.client.client import Client, PatchType
 from federation.runtime.informer import Informer
-from federation.simulator.controllers.pods import BY_OWNER, NAME_ALPHABET
+from federation.simulator.controllers.claiming import Dependents
+from federation.simulator.controllers.pods import NAME_ALPHABET
 
 HASH_LABEL = "controller.kubernetes.io/hash"
 REVISION_LABEL = "controller-revision-hash"
@@ -43,7 +44,7 @@ class Revisions:
         self._revisions = revisions
         self._resource = resource
         self._hash_label = hash_label
-        revisions.add_index(BY_OWNER, controller_uids)
+        self._dependents = Dependents(client, revisions)
 
     def hash_of(self, revision: Mapping[str, Any]) -> str:
         """Return the hash in the revision's labels."""
@@ -51,7 +52,8 @@ class Revisions:
 
     async def ensure_newest(self, owner: Object) -> list[Object]:
         """Make the owner's template its newest revision and return all of them, oldest first."""
-        known = sorted(self._revisions.by_index(BY_OWNER, owner["metadata"]["uid"]), key=_number)
+        await self._dependents.claim(owner, self._resource)
+        known = sorted(self._dependents.owned(owner), key=_number)
         wanted = {**owner["spec"]["template"], "$patch": "replace"}
         equal = next((each for each in reversed(known) if each["data"]["spec"]["template"] == wanted), None)
         if equal is None:

@@ -6,6 +6,7 @@ next.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from federation.apimachinery.clock import Clock
@@ -17,6 +18,7 @@ from federation.runtime.controller import Controller, Key, Result
 from federation.runtime.informer import Informer
 from federation.simulator.controllers import ordinals
 from federation.simulator.controllers import pods as podsof
+from federation.simulator.controllers.claiming import on_dependent_change
 from federation.simulator.controllers.ordinals import Scope
 from federation.simulator.controllers.pods import PodControl
 from federation.simulator.controllers.podupdates import update_pod
@@ -53,12 +55,13 @@ class StatefulSetController:
         name = "sim-statefulset" if self._resource == STATEFUL_SETS else "sim-advanced-statefulset"
         self.controller = Controller(name, self._reconcile, workers=workers, clock=clock)
         stateful_sets.add_handler(podsof.on_spec_change(self.controller))
-        pods.add_handler(podsof.on_owned_change(self.controller, "StatefulSet"))
+        pods.add_handler(on_dependent_change(self.controller, "StatefulSet", stateful_sets))
 
     async def _reconcile(self, key: Key) -> Result:
         stateful_set = self._stateful_sets.get(key.namespace, key.name)
         if stateful_set is None or podsof.is_terminating(stateful_set):
             return _DONE
+        await self._control.claim(stateful_set, self._resource, may_take=partial(_is_member, key.name))
         revisions = await self._revisions.ensure_newest(stateful_set)
         by_name = {each["metadata"]["name"]: each for each in revisions}
         update = revisions[-1]["metadata"]["name"]
@@ -140,6 +143,12 @@ class StatefulSetController:
                     )
                 except NotFound:
                     continue
+
+
+def _is_member(set_name: str, pod: Mapping[str, Any]) -> bool:
+    """Return whether the pod has the name of one of the set's pods: no other can be taken."""
+    name, _, ordinal = str(pod["metadata"]["name"]).rpartition("-")
+    return name == set_name and ordinal.isdecimal()
 
 
 def _retention(stateful_set: Mapping[str, Any], when: str) -> str:
