@@ -9,6 +9,7 @@ at the rate of `failover.py`.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from federation.api import names
@@ -26,7 +27,7 @@ from federation.controllers.schedule.requeueing import Requeueing
 from federation.controllers.schedule.unschedulable import UnschedulableRecord
 from federation.guard.freezes import Freezes
 from federation.planning.failover.completion import to_annotation
-from federation.planning.freezes.changefreeze import Change, Frozen, moved_clusters
+from federation.planning.freezes.changefreeze import Frozen, find_frozen_move
 from federation.planning.guard.ledger import Permit
 from federation.planning.guard.losses import held_placement, lost_clusters
 from federation.runtime.controller import DONE, Key, Result
@@ -214,13 +215,9 @@ class Reconciler:
     def _find_frozen(self, context: AttemptContext, due: Due, eased: Eased) -> Frozen | None:
         """Return the freeze that holds the move of a decision, None if nothing moves or nothing holds it."""
         before, after = context.attempt.current(), eased.decision.placements
-        leaving = lost_clusters(before, after)
-        evicted = leaving & (eased.left.keys() | due.unit.avoided.keys())
-        for cluster in sorted(moved_clusters(before, after, due.unit.desired_replicas)):
-            change = Change.EVICTIONS if evicted else Change.MOVES
-            if (frozen := self.freezes.find(context.federated, cluster, change)) is not None:
-                return frozen
-        return None
+        evicted = lost_clusters(before, after) & (eased.left.keys() | due.unit.avoided.keys())
+        find = partial(self.freezes.find, context.federated)
+        return find_frozen_move(before, after, due.unit.desired_replicas, find, is_evicting=bool(evicted))
 
     async def _freeze(self, context: AttemptContext, due: Due, eased: Eased, frozen: Frozen) -> Result:
         """Write the decision without its move, and try again at the end of the freeze."""

@@ -7,7 +7,7 @@ Reference: docs/reference/freezes.md.
 Decision: docs/decisions/0106-a-freeze-is-decided-again-at-each-look.md
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -123,6 +123,23 @@ def moved_clusters(
         return frozenset()
     changed = {name for name in after if after[name] != before.get(name, 0)}
     return lost_clusters(before, after) | changed
+
+
+def find_frozen_move(
+    before: Mapping[str, int | None],
+    after: Mapping[str, int | None],
+    wanted: int | None,
+    find: Callable[[str, Change], Frozen | None],
+    *,
+    is_evicting: bool,
+) -> Frozen | None:
+    """Return the freeze that holds the move of a decision as a whole, None if nothing moves or nothing holds it.
+
+    `find` returns the freeze that holds a change of the object in a cluster.
+    """
+    change = Change.EVICTIONS if is_evicting else Change.MOVES
+    found = (find(cluster, change) for cluster in sorted(moved_clusters(before, after, wanted)))
+    return next((frozen for frozen in found if frozen is not None), None)
 
 
 def window_problems(spec: Mapping[str, Any]) -> Iterable[tuple[str, str]]:

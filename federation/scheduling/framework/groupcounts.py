@@ -51,7 +51,8 @@ def within_group_counts(cycle: SchedulingCycle, totals: Scored, selected: Cluste
 def with_needed(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> SchedulingUnit:
     """Return the unit with a minimum of one replica in as many clusters as its groups need.
 
-    Fewer replicas than that need fewer groups. If too few groups have replicas now, some may move.
+    Fewer replicas than that need fewer groups. If too few groups have replicas now, some may move, unless those that
+    run nowhere are enough for the others.
     """
     if not unit.group_limits or unit.mode is not SchedulingMode.DIVIDE or not unit.desired_replicas:
         return unit
@@ -62,7 +63,9 @@ def with_needed(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> Scheduling
     needed = choose_groups(ordered, values, limits, None).needed[: unit.desired_replicas]
     least = {name: max(1, unit.min_replicas.get(name, 0)) for name in needed}
     counts = counts_of(running, values, limits)
+    unplaced = unit.desired_replicas - sum(_count(unit, name) for name in running)
     is_short = bool(running) and any(count < limit.least for count, limit in zip(counts, limits, strict=True))
+    is_short &= unplaced < sum(count for name, count in least.items() if name not in running)
     avoids = unit.avoid_disruption and not is_short
     return replace(unit, min_replicas={**unit.min_replicas, **least}, avoid_disruption=avoids)
 

@@ -13,7 +13,15 @@ from federation.api.resources import CHANGE_FREEZES, CLUSTER_DELIVERY_SUSPENSION
 from federation.apimachinery.dotpaths import Path
 from federation.apimachinery.resources import Object, Resource
 from federation.planning.federatedobject.placements import current_clusters
-from federation.planning.freezes.changefreeze import Change, Freeze, compile_freeze, find_frozen, moved_clusters
+from federation.planning.freezes.changefreeze import (
+    Change,
+    Freeze,
+    Frozen,
+    compile_freeze,
+    find_frozen,
+    find_frozen_move,
+    moved_clusters,
+)
 from federation.planning.freezes.suspension import Suspension, compile_suspension, find_suspended
 from federation.planning.guard.losses import lost_clusters
 from federation.scheduling.whatif.planresult import MemberObject, MemberPlan
@@ -55,7 +63,8 @@ class Holding:
             reason = self._suspended(row.cluster, template, namespace, now) if row.is_changed else ""
             reason = reason or (freeze if row.cluster in moved else "")
             if not reason and _is_update(row, type_.paths.replicas_spec):
-                reason = self._frozen(row.cluster, template, namespace, Change.UPDATES, now)
+                frozen = self._find_frozen(row.cluster, template, namespace, Change.UPDATES, now)
+                reason = "" if frozen is None else frozen.message
             annotated.append(replace(row, note="; ".join(filter(None, (row.note, reason)))) if reason else row)
         return annotated
 
@@ -63,10 +72,11 @@ class Holding:
         found = find_suspended(self._suspensions, template, namespace, cluster, self._labels(cluster), now)
         return "" if found is None else found.message
 
-    def _frozen(self, cluster: str, template: Mapping[str, Any], namespace: str, change: Change, now: datetime) -> str:
+    def _find_frozen(
+        self, cluster: str, template: Mapping[str, Any], namespace: str, change: Change, now: datetime
+    ) -> Frozen | None:
         name = str((template.get("metadata") or {}).get("name") or "")
-        found = find_frozen(self._freezes, namespace, name, self._labels(cluster), change, now)
-        return "" if found is None else found.message
+        return find_frozen(self._freezes, namespace, name, self._labels(cluster), change, now)
 
     def _frozen_move(
         self, before: Mapping[str, Any], after: Mapping[str, Any], type_: FederatedType, now: datetime
@@ -74,12 +84,13 @@ class Holding:
         """Return the clusters of a move that a freeze holds as a whole, and the freeze."""
         old, new = current_clusters(before, type_), current_clusters(after, type_)
         template, namespace = after["spec"]["template"], str(after["metadata"].get("namespace") or "")
-        moved = moved_clusters(old, new, type_.replicas(template)) if new else frozenset()
-        evicted = any(self._is_evicting(name) for name in lost_clusters(old, new))
-        change = Change.EVICTIONS if evicted else Change.MOVES
-        reasons = (self._frozen(name, template, namespace, change, now) for name in sorted(moved))
-        reason = next(filter(None, reasons), "")
-        return (moved, reason) if reason else (frozenset(), "")
+        wanted, evicted = type_.replicas(template), any(self._is_evicting(name) for name in lost_clusters(old, new))
+
+        def find(cluster: str, change: Change) -> Frozen | None:
+            return self._find_frozen(cluster, template, namespace, change, now)
+
+        frozen = find_frozen_move(old, new, wanted, find, is_evicting=evicted) if new else None
+        return (frozenset(), "") if frozen is None else (moved_clusters(old, new, wanted), frozen.message)
 
     def _is_evicting(self, cluster: str) -> bool:
         taints = ((self._clusters.get(cluster) or {}).get("spec") or {}).get("taints") or ()

@@ -52,8 +52,11 @@ def test_copies_that_are_suddenly_divided_are_counted_for_their_type() -> None:
     assert blame({"replicaCount", "schedulingAnnotationsHash"}, {"east": None}) == set()
 
 
-def test_copies_stay_while_others_are_added() -> None:
-    assert held_placement({"east": None}, {"west": None}, 4) == {"east": None, "west": None}
+def test_copies_stay_and_only_further_ones_are_added() -> None:
+    assert held_placement({"east": None}, {"west": None}, 4) == {"east": None}
+    two = {"west": None, "north": None}
+    assert held_placement({"east": None}, two, 4) == {"east": None, "west": None}
+    assert held_placement({"east": None}, {"east": None, **two}, 4) == {"east": None, **two}
 
 
 @given(before=COUNTS, after=COUNTS, growth=st.integers(0, 20))
