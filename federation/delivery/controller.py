@@ -25,6 +25,7 @@ from federation.delivery.host.followerwait import FollowerReadiness
 from federation.delivery.host.hostadmission import HostAdmission, HostAdmissionOptions
 from federation.delivery.host.sources import Sources
 from federation.delivery.host.tombstones import Tombstones
+from federation.delivery.host.unwrittenfields import UnwrittenFields
 from federation.delivery.members.clusters import Clusters
 from federation.delivery.members.driftreports import DriftReports
 from federation.delivery.members.executor import Executor, ExecutorOptions
@@ -107,7 +108,7 @@ class SyncController:
         readiness = FollowerReadiness(
             objects, member_objects, recorder, clock, kept, wait_s=chosen.followers_wait_s, enqueue=self.enqueue
         )
-        writer, grace_s = MemberWriter(kept), chosen.grace_s
+        writer, grace_s = MemberWriter(kept, UnwrittenFields(client).find), chosen.grace_s
         operations = MemberOperations(
             members, self.executor, writer, records, drift, recorder, clock, grace_s=grace_s, enqueue=self.enqueue
         )

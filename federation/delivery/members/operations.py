@@ -7,6 +7,7 @@ too; for those, `MemberWriter` always sends a GET first. Updates carry the uid a
 member become outcomes, never exceptions. `executor.py` runs the operations.
 """
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -33,7 +34,8 @@ from federation.delivery.rules.names import ORPHANED
 from federation.delivery.rules.orphans import is_marked_at_release, is_orphan, needs_replacement
 from federation.delivery.rules.plan import has_lost_label, is_managed, is_management_disabled, is_name_collision
 from federation.delivery.rules.status import ClusterStatus, describe_kind, describe_unserved
-from federation.planning.drift.fields import author_of, drifted_fields
+from federation.planning.drift.fields import Field, author_of, drifted_fields
+from federation.planning.drift.unwritten import may_be_default, without
 from federation.planning.rendering.drift import is_subset
 from federation.planning.rendering.retention import RetentionError
 
@@ -77,10 +79,17 @@ class _RefusedError(FederationError):
         self.outcome = outcome
 
 
+FindUnwritten = Callable[[MemberKey, Object, Sequence[Field]], Awaitable[Sequence[Field]]]
+"""Returns those of the fields that nobody wrote on the host."""
+_DEFAULTS_MAX = 50
+"""Fields of one object that are looked at."""
+
+
 class MemberWriter:
     """Runs operations through members' clients; records which servers cannot create with a pinned resourceVersion."""
 
-    def __init__(self, kept: KeptState) -> None:
+    def __init__(self, kept: KeptState, find_unwritten: FindUnwritten | None = None) -> None:
+        self._find_unwritten = find_unwritten
         self._gets_first: set[str] = kept.by_cluster(set())
 
     async def ensure(self, client: Client, write: Write) -> Outcome:
@@ -159,18 +168,31 @@ class MemberWriter:
             _check_drift(wanted, live)
         if adopted:
             wanted = annotated(wanted, names.ADOPTED, "true")
+        sent = await self._without_defaults(write.key, wanted, live)
+        if sent is not wanted and write.is_correction and is_subset(sent, live):
+            return Outcome(ClusterStatus.OK, live, is_complete=False)
         metadata = live["metadata"]
         # Retained values come from the live object: they must not overwrite a newer change. Nor may a process that was
         # paused at this point, and wakes when another one leads, undo what that one wrote.
         revision, uid = metadata.get("resourceVersion", ""), metadata.get("uid", "")
         try:
-            answer = await self._apply(client, write.key, wanted, revision, uid=uid)
+            answer = await self._apply(client, write.key, sent, revision, uid=uid)
         except (Conflict, NotFound):
             return None
         # An apply that leaves the object as it was has corrected nothing.
         is_changed = answer["metadata"].get("resourceVersion") != metadata.get("resourceVersion")
         is_correction = write.is_correction or has_lost_label(live, write.known_uid)
-        return _done(wanted, answer, _correction(wanted, live) if is_correction and is_changed else None)
+        return _done(wanted, answer, _correction(sent, live) if is_correction and is_changed else None)
+
+    async def _without_defaults(self, key: MemberKey, wanted: Object, live: Object) -> Object:
+        """Return the configuration without defaults of the host that the member has otherwise: nobody wrote them."""
+        differing = drifted_fields(wanted, live, fields_max=_DEFAULTS_MAX)
+        defaults = [field for field in differing if may_be_default(wanted, field)]
+        if not defaults or self._find_unwritten is None:
+            return wanted
+        for field in await self._find_unwritten(key, wanted, defaults):
+            wanted = without(wanted, field.steps)
+        return wanted
 
     async def _get(self, client: Client, key: MemberKey) -> Object | None:
         try:

@@ -107,7 +107,7 @@ def author_of(fields: Sequence[Field], live: Mapping[str, Any]) -> Author | None
     """
     authors = [
         _to_author(entry)
-        for entry in _entries(live)
+        for entry in managers_entries(live)
         if not _is_ours(entry) and any(_owns(entry.get("fieldsV1"), field.steps) for field in fields)
     ]
     return max(authors, key=lambda author: author.time, default=None)
@@ -120,7 +120,7 @@ def managers_of(live: Mapping[str, Any]) -> list[tuple[Author, tuple[str, ...]]]
     """
     found = [
         (_to_author(entry), parts)
-        for entry in _entries(live)
+        for entry in managers_entries(live)
         if not _is_ours(entry) and (parts := _parts(entry.get("fieldsV1")))
     ]
     return sorted(found, key=lambda each: each[0].time, reverse=True)
@@ -154,18 +154,24 @@ def is_applied_by_us(live: Mapping[str, Any], steps: Sequence[Step]) -> bool:
 def is_written_by_us(live: Mapping[str, Any], steps: Sequence[Step]) -> bool:
     """Return whether managedFields name the federation as an owner of the field, by an apply or another write."""
     return any(
-        entry.get("manager") == names.FIELD_MANAGER and _owns(entry.get("fieldsV1"), steps) for entry in _entries(live)
+        entry.get("manager") == names.FIELD_MANAGER and _owns(entry.get("fieldsV1"), steps)
+        for entry in managers_entries(live)
     )
 
 
 def applied_entry(live: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the entry of managedFields for the federation's applies, None without one."""
-    return next(filter(_is_ours, _entries(live)), None)
+    return next(filter(_is_ours, managers_entries(live)), None)
 
 
-def _entries(live: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def is_owned(entry: Mapping[str, Any], steps: Sequence[Step]) -> bool:
+    """Return whether an entry of managedFields names the field, or what holds it as a whole."""
+    return _owns(entry.get("fieldsV1"), steps)
+
+
+def managers_entries(obj: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the first entries of managedFields, without malformed ones."""
-    managed = (live.get("metadata") or {}).get("managedFields")
+    managed = (obj.get("metadata") or {}).get("managedFields")
     entries = managed[:_ENTRIES_MAX] if isinstance(managed, list) else ()
     return [entry for entry in entries if isinstance(entry, Mapping)]
 
