@@ -59,6 +59,8 @@ class Member:
     nodes: list[int] = field(default_factory=lambda: [NODE_CORES] * NODES)
     running: dict[str, list[int]] = field(default_factory=dict)
     is_alive: bool = True
+    report: Cluster | None = None
+    """What it reports, until a gang starts or ends there."""
 
     def free(self) -> int:
         """Return the free cores."""
@@ -70,6 +72,7 @@ class Member:
 
     def start(self, gang: Gang) -> bool:
         """Place pods on the emptiest nodes, one after the other; return whether all have a node."""
+        self.report = None
         chosen = []
         for _ in range(gang.pods):
             at = max(range(NODES), key=self.nodes.__getitem__)
@@ -82,6 +85,7 @@ class Member:
 
     def end(self, gang: Gang) -> None:
         """Free the nodes of a gang."""
+        self.report = None
         for at in self.running.pop(gang.name, ()):
             self.nodes[at] += gang.pod_cores
 
@@ -152,6 +156,8 @@ class _Run:
         self.starts: dict[str, int] = {}
         self.partial = self.restarts = 0
         self.used = self.had = self.saturated_s = 0.0
+        self.asked = 0
+        """The cores of the gangs that wait."""
         for gang in gangs:
             self._add(gang.arrives_s, "arrives", gang.name)
         self._last_s = gangs[-1].arrives_s
@@ -189,9 +195,13 @@ class _Run:
             self.restarts,
         )
 
+    def _wait(self, gang: Gang) -> None:
+        self.waiting[gang.name] = gang
+        self.asked += gang.cores
+
     def _measure(self, now: float, until_s: float) -> None:
         alive = [each for each in self.fleet.values() if each.is_alive]
-        if sum(gang.cores for gang in self.waiting.values()) >= len(alive) * CORES:
+        if self.asked >= len(alive) * CORES:
             self.saturated_s += until_s - now
             self.had += (until_s - now) * len(alive) * CORES
             self.used += (until_s - now) * sum(CORES - each.free() for each in alive)
@@ -199,6 +209,7 @@ class _Run:
     def _start(self, gang: Gang, member: Member, now: float) -> None:
         assert member.is_alive
         del self.waiting[gang.name]
+        self.asked -= gang.cores
         if not member.start(gang):
             self.partial += 1
         number = self.starts[gang.name] = self.starts.get(gang.name, 0) + 1
@@ -208,7 +219,7 @@ class _Run:
     def _happen(self, now: float, what: str, name: str, number: int) -> None:
         match what:
             case "arrives":
-                self.waiting[name] = self.gangs[name]
+                self._wait(self.gangs[name])
             case "ends":
                 if self.starts.get(name) == number and name in self.where:
                     gang = self.gangs[name]
@@ -235,7 +246,7 @@ class _Run:
                     gang = self.gangs[each]
                     member.end(gang)
                     del self.where[each]
-                    self.waiting[each] = gang
+                    self._wait(gang)
                     self.restarts += 1
                     self.policy.ended(gang, is_lost=True)
             case "back":
@@ -333,6 +344,8 @@ def _pods(gang: Gang) -> tuple[PodSet, ...]:
 
 def to_cluster(member: Member) -> Cluster:
     """Return a member as it reports itself."""
+    if member.report is not None:
+        return member.report
     free = sorted(member.nodes, reverse=True)
     pods = tuple([_PODS_MAX] * NODES)
     nodes = NodeClass(
@@ -342,12 +355,13 @@ def to_cluster(member: Member) -> Cluster:
         size=NODES,
     )
     total = {CPU: CORES * 1_000, PODS: _PODS_MAX * NODES}
-    return Cluster(
+    member.report = Cluster(
         member.name,
         allocatable=total,
         available={CPU: member.free() * 1_000, PODS: _PODS_MAX * NODES},
         node_classes=(nodes,),
     )
+    return member.report
 
 
 class FirstCome:

@@ -6,14 +6,15 @@ becomes its *holder*: its quota counts as used for everything after it, and one 
 it. Other jobs pass only if what they need is left beside that, or if they end before the holder can start. So a large
 job starts when those that run have ended, and small ones fill what it does not need.
 
-The cost of a round is linear in the number of jobs, apart from the sorting of lists that are nearly sorted: jobs of the
-same shape are checked once, and at most `DEPTH` jobs of a JobQueue are checked at all.
+The cost of a round is linear in the number of jobs, apart from the sorting of lists that are nearly sorted. Nothing is
+released in a round, so what was refused once is refused again: jobs of one shape are checked once, and the others of a
+JobQueue are passed over. At most `DEPTH` jobs of a JobQueue are checked at all.
 """
 
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 from federation.features.queues.rules.facts import (
@@ -29,14 +30,14 @@ from federation.features.queues.rules.facts import (
     Queue,
     Reservation,
     Resources,
+    Shape,
     Waits,
 )
 from federation.features.queues.rules.givingway import Candidates, choose_victims
+from federation.features.queues.rules.heads import DEPTH, Leaf, QueueHeads
 from federation.features.queues.rules.keeping import Holding, ends_needed, quota_to_keep
 from federation.features.queues.rules.usage import Usage
 
-DEPTH = 1_000
-"""Jobs of one JobQueue that are checked in a round, the first of its order."""
 _NEVER = float("inf")
 _Name = TypeVar("_Name", Pair, str)
 
@@ -48,110 +49,76 @@ def admit(queues: Mapping[str, Queue], jobs: Iterable[Job], capacity: Capacity, 
 
 def fits(needs: Resources, room: Resources) -> bool:
     """Return whether a cluster with this room has all that is needed."""
-    return all(room.get(name, 0) >= amount for name, amount in needs.items())
+    for name, amount in needs.items():  # noqa: SIM110  # all() with a generator takes three times as long
+        if amount > room.get(name, 0):
+            return False
+    return True
 
 
 @dataclass(slots=True)
-class _Leaf:
-    """The waiting jobs of one JobQueue, and what its jobs hold by resource."""
+class _Refusal:
+    """Why jobs of a shape wait that may run for `limit_s` or longer."""
 
-    name: str
-    waiting: list[Job] = field(default_factory=list)
-    at: int = 0
-    used: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-
-    @property
-    def head(self) -> Job | None:
-        return self.waiting[self.at] if self.at < min(len(self.waiting), DEPTH) else None
-
-    def add(self, amounts: Amounts) -> None:
-        for (_, resource), amount in amounts.items():
-            self.used[resource] += amount
+    waits: Waits
+    limit_s: float
 
 
-_Key = tuple[bool, int, float, float, str]
+@dataclass(slots=True)
+class _Choice:
+    """The clusters that may have a job and are ready; the most that one has, and has free, of each resource."""
 
-
-class _QueueHeads:
-    """The JobQueues of a queue, the next one to look at first."""
-
-    def __init__(self, queue: Queue, leaves: Iterable[_Leaf], usage: Usage) -> None:
-        self.queue, self._usage = queue, usage
-        self._heap = [(self._key(leaf, head), leaf.name, leaf) for leaf in leaves if (head := leaf.head) is not None]
-        heapq.heapify(self._heap)
-
-    def __bool__(self) -> bool:
-        return bool(self._heap)
-
-    @property
-    def leaf(self) -> _Leaf:
-        return self._heap[0][2]
-
-    @property
-    def head(self) -> Job:
-        head = self.leaf.head
-        assert head is not None
-        return head
-
-    def advance(self) -> None:
-        """Go on to the next job; the share of its JobQueue may have changed."""
-        _, name, leaf = self._heap[0]
-        leaf.at += 1
-        if (head := leaf.head) is None:
-            heapq.heappop(self._heap)
-        else:
-            heapq.heapreplace(self._heap, (self._key(leaf, head), name, leaf))
-
-    def key(self) -> tuple[bool, float, float, str]:
-        """Return the place of the queue among all: without borrowing first, then by share."""
-        head, name = self.head, self.queue.name
-        borrows = all(self._usage.is_borrowing(name, option.amounts) for option in head.options)
-        return (borrows, self._usage.share(name), head.created_s, name)
-
-    def _key(self, leaf: _Leaf, head: Job) -> _Key:
-        share = self._usage.share_of(self.queue, leaf.used)
-        return (not head.is_front, -head.priority, share, head.created_s, head.key)
+    names: list[str]
+    total: Resources
+    free: Resources
+    at: int
+    """The admissions of the round that `free` has counted."""
 
 
 class _Round:
     def __init__(self, queues: Mapping[str, Queue], jobs: Iterable[Job], capacity: Capacity, now: float) -> None:
         self._queues, self._capacity, self._now = queues, capacity, now
-        self._all = sorted(jobs, key=lambda job: job.order)
-        self._usage, self._real = Usage(queues), Usage(queues)
-        """With and without what is kept for holders."""
         self._free = {name: dict(room.free) for name, room in capacity.clusters.items()}
+        self._choices: dict[tuple[frozenset[str], frozenset[str]], _Choice] = {}
+        self._takes = 0
         self._holders: dict[str, str] = {}
         self._reserved: dict[str, Reservation] = {}
-        self._refused: dict[tuple[object, ...], Waits] = {}
+        self._refused: dict[Shape, _Refusal] = {}
+        self._early: dict[Shape, _Refusal] = {}
+        """Refusals of jobs that are not tried yet."""
         self._admitted: dict[str, Admitted] = {}
         self._evicted: dict[str, Eviction] = {}
         self._waits: dict[str, Waits] = {}
         self._in_group: dict[str, list[Job]] = defaultdict(list)
         self._in_cluster: dict[str, list[Job]] = defaultdict(list)
-        self._leaves: dict[str, dict[str, _Leaf]] = {name: {} for name in queues}
+        self._leaves: dict[str, dict[str, Leaf]] = {name: {} for name in queues}
         self._evictions = {name: queue.evictions_left for name, queue in queues.items()}
-        for job in self._all:
-            self._count(job)
-
-    def _count(self, job: Job) -> None:
-        """Count what a job holds, or put it into the list of its JobQueue."""
-        if job.queue not in self._queues:
+        held: dict[str, dict[Pair, int]] = {name: defaultdict(int) for name in queues}
+        for job in sorted(jobs, key=_order):
+            leaves = self._leaves.get(job.queue)
+            if leaves is None:
+                if job.is_waiting:
+                    self._waits[job.key] = Waits(Lack.PROBLEM)
+                continue
+            leaf = leaves.get(job.leaf)
+            if leaf is None:
+                leaf = leaves[job.leaf] = Leaf(job.leaf)
             if job.is_waiting:
-                self._waits[job.key] = Waits(Lack.PROBLEM)
-            return
-        leaves = self._leaves[job.queue]
-        leaf = leaves.get(job.leaf)
-        if leaf is None:
-            leaf = leaves[job.leaf] = _Leaf(job.leaf)
-        if job.is_waiting:
-            leaf.waiting.append(job)
-            return
-        holds = job.holds or {}
+                leaf.waiting.append(job)
+            else:
+                self._count(job, held[job.queue], leaf.used)
+        self._usage = Usage(queues)
+        for name, amounts in held.items():
+            self._usage.add(name, amounts)
+        self._real = self._usage.copy()
+        """Without what is kept for holders."""
+
+    def _count(self, job: Job, of_queue: dict[Pair, int], of_leaf: dict[str, int]) -> None:
+        """Count what a job holds."""
         if job.has_grown and job.cluster and not job.is_leaving:
             self._evicted[job.key] = Eviction("", "it has grown beyond what it was admitted for")
-        self._usage.add(job.queue, holds)
-        self._real.add(job.queue, holds)
-        leaf.add(holds)
+        for pair, amount in (job.holds or {}).items():
+            of_queue[pair] += amount
+            of_leaf[pair[1]] += amount
         self._in_group[self._queues[job.queue].group].append(job)
         if job.cluster:
             self._in_cluster[job.cluster].append(job)
@@ -160,6 +127,7 @@ class _Round:
 
     def _take(self, needs: Resources, clusters: Iterable[str]) -> None:
         """Count a job that has no place yet in every cluster that may get it."""
+        self._takes += 1
         for name in clusters:
             if (free := self._free.get(name)) is not None:
                 for resource, amount in needs.items():
@@ -167,7 +135,7 @@ class _Round:
 
     def run(self) -> Decisions:
         heads = [
-            _QueueHeads(queue, self._leaves[name].values(), self._usage) for name, queue in sorted(self._queues.items())
+            QueueHeads(queue, self._leaves[name].values(), self._usage) for name, queue in sorted(self._queues.items())
         ]
         heap = [(each.key(), each.queue.name, each) for each in heads if each]
         heapq.heapify(heap)
@@ -177,6 +145,7 @@ class _Round:
                 heapq.heappush(heap, (current, name, heads_of))  # others have come before it in the meantime
                 continue
             self._look_at(heads_of.queue, heads_of.leaf, heads_of.head)
+            self._pass_refused(heads_of.leaf)
             heads_of.advance()
             if heads_of:
                 heapq.heappush(heap, (heads_of.key(), name, heads_of))
@@ -186,7 +155,7 @@ class _Round:
                     self._waits[job.key] = Waits(Lack.TURN, needed=DEPTH)
         return Decisions(self._admitted, self._evicted, self._waits, self._reserved)
 
-    def _look_at(self, queue: Queue, leaf: _Leaf, job: Job) -> None:
+    def _look_at(self, queue: Queue, leaf: Leaf, job: Job) -> None:
         """Admit a job, or record why it waits."""
         if job.problem or queue.is_held:
             self._waits[job.key] = Waits(Lack.PROBLEM if job.problem else Lack.HELD)
@@ -194,22 +163,37 @@ class _Round:
         if self._now < job.held_until_s:
             self._waits[job.key] = Waits(Lack.CHECK)
             return
-        is_early = self._now < job.not_before_s
-        shape = (*job.shape, is_early)
-        waits = self._refused.get(shape)
-        if waits is not None:  # Nothing is released in a round, so what was refused once is refused again.
-            self._waits[job.key] = waits
+        is_early, limit_s = self._now < job.not_before_s, _limit_of(job)
+        known = self._early if is_early else self._refused
+        refusal = known.get(job.shape)
+        if refusal is not None and limit_s >= refusal.limit_s:
+            self._waits[job.key] = refusal.waits
             return
         waits = Waits(Lack.RETRY) if is_early else None
+        is_of_any_limit = True
         for option in job.options if not is_early else ():
             found = self._try(queue, job, option)
             if isinstance(found, Admitted):
                 self._start(job, leaf, found)
                 return
+            is_of_any_limit &= found.lack not in _OF_LIMITS
             waits = found if waits is None or _severity(found) > _severity(waits) else waits
-        self._waits[job.key] = self._refused[shape] = waits or Waits(Lack.NO_QUOTA)
-        if queue.name not in self._holders and self._waits[job.key].lack not in (Lack.TOO_LARGE, Lack.NO_QUOTA):
+        waits = waits or Waits(Lack.NO_QUOTA)
+        self._waits[job.key] = waits
+        known[job.shape] = _Refusal(waits, 0.0 if is_of_any_limit else limit_s)
+        if queue.name not in self._holders and waits.lack not in (Lack.TOO_LARGE, Lack.NO_QUOTA):
             self._hold(queue, job)
+
+    def _pass_refused(self, leaf: Leaf) -> None:
+        """Go on to the last one of the jobs after the head that are refused because their shape is."""
+        refused, waits, now = self._refused, self._waits, self._now
+        for at in range(leaf.at + 1, leaf.end):
+            job = leaf.waiting[at]
+            refusal = refused.get(job.shape)
+            if refusal is None or _limit_of(job) < refusal.limit_s or now < job.held_until_s or now < job.not_before_s:
+                return
+            waits[job.key] = refusal.waits
+            leaf.at = at
 
     def _try(self, queue: Queue, job: Job, option: Option) -> Admitted | Waits:
         for pair, amount in option.amounts.items():
@@ -217,7 +201,7 @@ class _Round:
                 return Waits(Lack.NO_QUOTA, *pair, amount)
             if amount > (most := self._real.most(queue, pair)):
                 return Waits(Lack.TOO_LARGE, *pair, amount, most)
-        end_s = _NEVER if job.limit_s is None else self._now + job.limit_s
+        end_s = self._now + _limit_of(job)
         if (short := self._real.shortage(queue.name, option.amounts)) is not None:
             return short
         if (short := self._usage.shortage(queue.name, option.amounts)) is not None:
@@ -231,15 +215,19 @@ class _Round:
 
     def _find_room(self, job: Job, option: Option, end_s: float) -> Admitted | Waits:
         """Return the clusters that may have the job now, or what the best one lacks."""
-        clusters = [name for name in sorted(option.clusters - job.excluded) if name in self._free]
-        if not clusters:
+        choice = self._choice(option.clusters, job.excluded)
+        if not choice.names:
             return Waits(Lack.TOO_LARGE)
-        if not any(fits(job.needs, self._capacity.clusters[name].total) for name in clusters):
-            totals = {name: self._capacity.clusters[name].total for name in clusters}
-            return self._lack(job, clusters, Lack.TOO_LARGE, totals)
-        roomy = [name for name in clusters if fits(job.needs, self._free[name])]
+        rooms, free = self._capacity.clusters, self._free
+        if (short := _lack(job.needs, choice.total, Lack.TOO_LARGE)) is not None:
+            return short
+        if not any(fits(job.needs, rooms[name].total) for name in choice.names):
+            return Waits(Lack.TOO_LARGE)
+        if (short := _lack(job.needs, choice.free, Lack.ROOM)) is not None:
+            return short
+        roomy = [name for name in choice.names if fits(job.needs, free[name])]
         if not roomy:
-            return self._lack(job, clusters, Lack.ROOM, self._free)
+            return Waits(Lack.ROOM)
         open_ = [
             name
             for name in roomy
@@ -247,17 +235,17 @@ class _Round:
         ]
         return Admitted(option.amounts, frozenset(open_), option.nodes) if open_ else Waits(Lack.RESERVED)
 
-    def _lack(self, job: Job, clusters: list[str], lack: Lack, rooms: Mapping[str, Resources]) -> Waits:
-        """Return the resource of which even the best cluster has too little."""
-        worst = Waits(lack)
-        ratio = 1.0
-        for name, amount in sorted(job.needs.items()):
-            most = max((rooms[cluster].get(name, 0) for cluster in clusters), default=0)
-            if amount > most and (most / amount) < ratio:
-                ratio, worst = most / amount, Waits(lack, "", name, amount, max(0, most))
-        return worst
+    def _choice(self, clusters: frozenset[str], excluded: frozenset[str]) -> _Choice:
+        choice = self._choices.get((clusters, excluded))
+        if choice is None:
+            names = [name for name in sorted(clusters - excluded) if name in self._free]
+            total = _most(self._capacity.clusters[name].total for name in names)
+            choice = self._choices[clusters, excluded] = _Choice(names, total, {}, -1)
+        if choice.at != self._takes:
+            choice.at, choice.free = self._takes, _most(self._free[name] for name in choice.names)
+        return choice
 
-    def _start(self, job: Job, leaf: _Leaf, found: Admitted) -> None:
+    def _start(self, job: Job, leaf: Leaf, found: Admitted) -> None:
         self._admitted[job.key] = found
         self._usage.add(job.queue, found.holds)
         self._real.add(job.queue, found.holds)
@@ -361,6 +349,8 @@ class _Round:
             self._evictions[victim.queue] -= 1
 
 
+_OF_LIMITS = frozenset((Lack.BEHIND, Lack.RESERVED))
+"""Causes that do not count for jobs that end early enough."""
 _SEVERITY = {
     lack: at
     for at, lack in enumerate(
@@ -385,3 +375,30 @@ def _severity(waits: Waits) -> int:
 def _part(free: Resources, needs: Resources) -> float:
     """Return the smallest part of what is needed that is free."""
     return min((max(0, free.get(name, 0)) / max(1, amount) for name, amount in needs.items()), default=1.0)
+
+
+def _order(job: Job) -> tuple[bool, int, float, str]:
+    return job.order
+
+
+def _limit_of(job: Job) -> float:
+    return _NEVER if job.limit_s is None else job.limit_s
+
+
+def _most(rooms: Iterable[Resources]) -> Resources:
+    """Return the largest amount of each resource."""
+    found: dict[str, int] = {}
+    for room in rooms:
+        for name, amount in room.items():
+            if amount > found.get(name, 0):
+                found[name] = amount
+    return found
+
+
+def _lack(needs: Resources, most: Resources, lack: Lack) -> Waits | None:
+    """Return the resource of which even the best cluster has too little, the scarcest one."""
+    found, ratio = None, 1.0
+    for name, amount in sorted(needs.items()):
+        if amount > (has := most.get(name, 0)) and has / amount < ratio:
+            found, ratio = Waits(lack, "", name, amount, has), has / amount
+    return found

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from weakref import WeakValueDictionary
 
 from federation.planning.rendering.admittednodes import PodNodes
 
@@ -39,7 +40,7 @@ class Reclaim(StrEnum):
     ANY = "Any"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Queue:
     """A ClusterJobQueue. `evictions_left` is how many of its jobs may still be evicted in the present hour."""
 
@@ -53,7 +54,7 @@ class Queue:
     reclaim: Reclaim = Reclaim.NEVER
     evictions_left: int = 0
 
-    @property
+    @cached_property
     def group(self) -> str:
         """The cohort, or the queue itself: what shares quota."""
         return f"cohort {self.cohort}" if self.cohort else f"queue {self.name}"
@@ -70,6 +71,15 @@ class Option:
     clusters: frozenset[str]
     nodes: tuple[PodNodes, ...] = ()
     """What its pods get from the flavours."""
+
+
+class Shape:
+    """Stands for the jobs that are equal for admission, one object for all of them, so that it is compared quickly."""
+
+    __slots__ = ("__weakref__",)
+
+
+_SHAPES: WeakValueDictionary[tuple[object, ...], Shape] = WeakValueDictionary()
 
 
 @dataclass(frozen=True)
@@ -111,10 +121,10 @@ class Job:
         return (not self.is_front, -self.priority, self.created_s, self.key)
 
     @cached_property
-    def shape(self) -> tuple[object, ...]:
-        """Return what decides whether it can be admitted, besides its place in the order."""
-        needs = tuple(sorted(self.needs.items()))
-        return (self.queue, self.options, needs, self.excluded, self.limit_s)
+    def shape(self) -> "Shape":
+        """Return what decides whether it can be admitted, besides its place in the order and its limit."""
+        parts = (self.queue, self.options, tuple(sorted(self.needs.items())), self.excluded, bool(self.problem))
+        return _SHAPES.setdefault(parts, Shape())
 
     @property
     def is_waiting(self) -> bool:
@@ -201,7 +211,7 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The result of a round. `waits` has every job that still waits, in the order of the queues."""
+    """The result of a round. `waits` has every job that still waits."""
 
     admitted: Mapping[str, Admitted]
     evicted: Mapping[str, Eviction]

@@ -40,6 +40,7 @@ def compute_statuses(ledger: Ledger, decisions: Decisions, now: float) -> QueueS
     running: dict[str, list[Job]] = defaultdict(list)
     counts: dict[tuple[str, str], list[int]] = {key: [0, 0] for key in ledger.job_queues}
     pending = dict.fromkeys(queues, 0)
+    held: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for key, entry in ledger.entries.items():
         job, count = ledger.job_of(key), counts.get((entry.namespace, entry.queue))
         if entry.has_finished or (entry.is_deleted and job.is_waiting):
@@ -50,13 +51,17 @@ def compute_statuses(ledger: Ledger, decisions: Decisions, now: float) -> QueueS
             if job.queue:
                 pending[job.queue] += 1
         elif job.queue:
-            usage.add(job.queue, job.holds or {})
+            holds = job.holds or {}
+            usage.add(job.queue, holds)
+            for (_, resource), amount in holds.items():
+                held[job.leaf][resource] += amount
             running[job.queue].append(job)
     waiting: dict[str, list[tuple[str, Waits]]] = defaultdict(list)
     for key, waits in decisions.waits.items():
         waiting[ledger.job_of(key).queue].append((key, waits))
     listed: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for name, in_order in waiting.items():
+    for name, unordered in waiting.items():
+        in_order = _in_order(ledger, usage, unordered, held)
         starts = _starts(ledger, usage, name, running[name], in_order, now)
         for position, (key, waits) in enumerate(in_order, 1):
             entry = ledger.entries[key]
@@ -79,6 +84,26 @@ def compute_statuses(ledger: Ledger, decisions: Decisions, now: float) -> QueueS
             status["message"] = problem
         job_queues[namespace, name] = status
     return QueueStatuses(cluster_queues, job_queues, _oldest(ledger, cluster_queues, decisions, now))
+
+
+def _in_order(
+    ledger: Ledger, usage: Usage, waiting: list[tuple[str, Waits]], held: Mapping[str, Mapping[str, int]]
+) -> list[tuple[str, Waits]]:
+    """Return the jobs of a queue as the next round looks at them, with `held` by JobQueue and resource."""
+    shares: dict[str, float] = {}
+
+    def place(found: tuple[str, Waits]) -> tuple[bool, bool, int, float, float, str]:
+        key, waits = found
+        job = ledger.job_of(key)
+        share = shares.get(job.leaf)
+        if share is None:
+            queue = ledger.queues.get(job.queue)
+            share = usage.share_of(queue.queue, held.get(job.leaf, {})) if queue is not None else 0.0
+            shares[job.leaf] = share
+        is_outside = waits.lack is Lack.TURN
+        return (is_outside, not job.is_front, -job.priority, share, job.created_s, key)
+
+    return sorted(waiting, key=place)
 
 
 def _oldest(ledger: Ledger, queues: Iterable[str], decisions: Decisions, now: float) -> Mapping[str, float]:

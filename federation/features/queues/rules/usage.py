@@ -29,6 +29,15 @@ class Usage:
                 self._lendable[queue.group, pair] += limit.nominal - limit.kept
                 self._nominal[queue.group, pair[1]] += limit.nominal
 
+    def copy(self) -> "Usage":
+        """Return an equal one that counts on its own."""
+        other = Usage({})
+        other._queues, other._lendable, other._nominal = self._queues, self._lendable, self._nominal
+        other._used = {name: used.copy() for name, used in self._used.items()}
+        other._by_resource = {name: used.copy() for name, used in self._by_resource.items()}
+        other._taken = self._taken.copy()
+        return other
+
     def add(self, name: str, amounts: Amounts, sign: int = 1) -> None:
         """Count what a job of a queue holds, or with -1 no longer holds."""
         used, queue = self._used.get(name), self._queues.get(name)

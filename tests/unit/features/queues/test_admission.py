@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from federation.features.queues.rules.admission import DEPTH, admit
+from federation.features.queues.rules.admission import admit
 from federation.features.queues.rules.facts import (
     Capacity,
     Job,
@@ -18,6 +18,7 @@ from federation.features.queues.rules.facts import (
     Room,
     Waits,
 )
+from federation.features.queues.rules.heads import DEPTH
 
 CPU = ("any", "cpu")
 NOW = 1_000.0
@@ -180,6 +181,16 @@ def test_namespaces_share_a_queue_by_what_they_use_and_not_by_the_number_of_thei
 def test_a_job_behind_too_many_others_is_not_looked_at() -> None:
     flood = [a_job(f"flood-{n:05}", 9, created_s=n) for n in range(DEPTH + 1)]
     assert why(flood)[f"flood-{DEPTH:05}"] == Waits(Lack.TURN, needed=DEPTH)
+
+
+@pytest.mark.parametrize("limit_s", [None, 60.0, 10.0])
+def test_a_job_that_ends_in_time_passes_equal_ones_that_do_not(limit_s: float | None) -> None:
+    ends = running("r", 6, started_s=NOW - 50, limit_s=100)
+    long = [a_job(f"long-{at}", 2, created_s=2, limit_s=limit and limit * 100) for at, limit in enumerate((None, 60.0))]
+    short = a_job("short", 2, created_s=3, limit_s=limit_s)
+    found = why([ends, a_job("large", 8, created_s=1), *long, short, a_job("last", 2, created_s=4)])
+    assert found["long-0"] == found["long-1"] == found["last"] == Waits(Lack.BEHIND, *CPU, 2, 0)
+    assert ("short" not in found) is (limit_s == 10.0)
 
 
 def test_two_admissions_of_a_round_never_count_on_the_same_room() -> None:
