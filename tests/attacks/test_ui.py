@@ -30,7 +30,7 @@ from federation.web.ui.credentials import SESSION_S, Credentials, Sealer
 
 OWN = {"origin": "https://api"}
 MARKUP = "<img src=x onerror=alert(1)>\"'><script>alert(1)</script>{{7*7}}"
-PARAMETERS = ("hours", "from", "q", "name", "namespace", "against", "cpu", "without", "taint", "manifests")
+PARAMETERS = ("hours", "region", "from", "q", "name", "namespace", "against", "cpu", "without", "taint", "manifests")
 ADMIN = Peer("admin", ("system:masters",))
 
 
@@ -100,6 +100,49 @@ QUEUE_STATUS: dict[str, Any] = {
     "ClusterJobQueue": {"pending": 2, "admitted": 1, "message": MARKUP, "usage": [USE]},
 }
 
+ROLLOUT = {
+    "apiVersion": "core.kubeadmiral.io/v1alpha1",
+    "kind": "FederatedRollout",
+    "metadata": {"name": "web"},
+    "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": MARKUP, "name": MARKUP}},
+}
+ROLLOUT_STATUS = {
+    "state": MARKUP, "message": MARKUP, "failure": MARKUP, "policy": MARKUP, "progress": MARKUP,
+    "waves": [{"name": MARKUP, "state": MARKUP, "clusters": [MARKUP]}],
+    "clusters": [{"name": MARKUP, "wave": MARKUP, "message": MARKUP, "target": "t", "good": "g"}],
+}  # fmt: skip
+MARKED = (
+    "/ui/objects/apps/v1/deployments/default/web/diff",
+    "/ui/decisions",
+    "/ui/decisions/apps/Deployment/default/web",
+    f"/ui/decisions/apps/Deployment/default/{quote(MARKUP.replace('/', ''), safe='')}",
+    "/ui/objects/apps/v1/deployments/default/web",
+    "/ui/objects/apps/v1/deployments/default/web/graph",
+    "/ui/fleet",
+    "/ui/fleet/east",
+    "/ui/overview",
+    "/ui/bulk",
+    "/ui/addcluster",
+    "/ui/newpolicy",
+    "/ui/timeline",
+    "/ui/map",
+    "/ui/policies",
+    "/ui/namespaces",
+    "/ui/objects/core.kubeadmiral.io/v1alpha1/propagationpolicies/default/divide",
+    "/ui/attention",
+    "/ui/objects",
+    "/ui/capacity",
+    "/ui/plan",
+    "/ui/rollouts",
+    "/ui/rollouts/default/web",
+    "/ui/queues",
+    "/ui/queues/default/team",
+    "/ui/search",
+    "/ui/objects/apps/v1/deployments/default/web/logs",
+    "/ui/act/labels/apps/v1/deployments/default/web",
+)
+"""Pages that show what the test below writes; `test_ui_routes.py` has the list of screens without one."""
+
 
 async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
     async with a_world(members=("east",)) as world:
@@ -135,6 +178,11 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
                 path = f"{base}/{each['metadata']['name']}/status"
                 answer = await admin.patch(path, json={"status": QUEUE_STATUS[each["kind"]]}, headers=merge)
                 assert answer.status_code == 200, answer.text
+            rollouts = "/apis/core.kubeadmiral.io/v1alpha1/namespaces/default/federatedrollouts"
+            answer = await admin.post(rollouts, json=ROLLOUT)
+            assert answer.status_code == 201, answer.text
+            answer = await admin.patch(f"{rollouts}/web/status", json={"status": ROLLOUT_STATUS}, headers=merge)
+            assert answer.status_code == 200, answer.text
             explanation = {
                 "unit": {"mode": MARKUP}, "policy": {"name": MARKUP}, "reason": MARKUP, "profile": MARKUP,
                 "clusters": ["east"], "previous": {"east": 1}, "placements": {"east": 2}, "because": [MARKUP],
@@ -150,34 +198,7 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
                 )
                 await parts.journal.append(record)
             shown = ""
-            for address in (
-                "/ui/objects/apps/v1/deployments/default/web/diff",
-                "/ui/decisions",
-                "/ui/decisions/apps/Deployment/default/web",
-                f"/ui/decisions/apps/Deployment/default/{quote(MARKUP.replace('/', ''), safe='')}",
-                "/ui/objects/apps/v1/deployments/default/web",
-                "/ui/objects/apps/v1/deployments/default/web/graph",
-                "/ui/fleet",
-                "/ui/fleet/east",
-                "/ui/overview",
-                "/ui/bulk",
-                "/ui/addcluster",
-                "/ui/newpolicy",
-                "/ui/timeline",
-                "/ui/policies",
-                "/ui/namespaces",
-                "/ui/objects/core.kubeadmiral.io/v1alpha1/propagationpolicies/default/divide",
-                "/ui/attention",
-                "/ui/objects",
-                "/ui/capacity",
-                "/ui/plan",
-                "/ui/rollouts",
-                "/ui/queues",
-                "/ui/queues/default/team",
-                "/ui/search",
-                "/ui/objects/apps/v1/deployments/default/web/logs",
-                "/ui/act/labels/apps/v1/deployments/default/web",
-            ):
+            for address in MARKED:
                 for suffix in (
                     "",
                     f"?{httpx.QueryParams(dict.fromkeys(PARAMETERS, MARKUP))}",

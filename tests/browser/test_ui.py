@@ -29,6 +29,7 @@ SCREENS = {
     "attention": "/ui/attention",
     "decisions": "/ui/decisions",
     "timeline": "/ui/timeline",
+    "map": "/ui/map",
     "decision": DECISION,
     "diff": f"{OBJECT}/diff",
 }

@@ -17,16 +17,18 @@ from federation.planning.waves.waverecord import (
     following_wave,
 )
 
+_PHASES: Mapping[str, Phase] = {phase.value: phase for phase in Phase}
+
 
 def record_of(status: Mapping[str, Any] | None, now: datetime | None = None) -> Record:
-    """Return the state that a status describes; the initial state without one.
+    """Return the state that a status describes; the initial state without one, and for one that is not ours.
 
     With `now`, a time that a process with a wrong clock wrote in the future is `now`: pauses would not end before it.
     """
     held = status or {}
     return Record(
         int(held.get("revision") or 0),
-        Phase(held.get("state") or Phase.COMPLETE),
+        _PHASES.get(held.get("state") or "", Phase.COMPLETE),
         {
             entry["name"]: ClusterRecord(
                 entry.get("wave") or "",

@@ -23,6 +23,13 @@ _COLUMNS = (0, 290, 580, 850)
 _SOURCES_MAX, _CLUSTERS_MAX, DOTS_MAX = 16, 30, 36
 _DOT, _DOTS_PER_ROW = 15, 12
 _NAME_LENGTH_MAX = 25
+_WAVE_HEIGHT = 24
+"""Room for the title of a wave above its clusters."""
+_WAVE_WORDS = {"WaitingForApproval": "waits for approval"}
+_WAVE_TONES = {
+    "Complete": "good", "Progressing": "busy", "Soaking": "busy", "WaitingForApproval": "warn", "Paused": "warn",
+    "Failed": "bad",
+}  # fmt: skip
 _CONFIGS: Mapping[str, str] = {
     "ConfigMap": "configmaps", "Secret": "secrets", "PersistentVolumeClaim": "persistentvolumeclaims",
     "ServiceAccount": "serviceaccounts",
@@ -65,15 +72,37 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
+class Wave:
+    """A wave of the object's rollout, or the clusters that the rollout does not change."""
+
+    title: str
+    tone: str
+    clusters: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
-    """The picture: boxes, lines between them, pods, and texts `(x, y, words)`."""
+    """The picture: boxes, lines between them, pods, texts `(x, y, words)`, and waves `(y, tone, words)`."""
 
     height: int
     nodes: tuple[Node, ...]
     edges: tuple[str, ...]
     dots: tuple[Dot, ...]
     texts: tuple[tuple[int, int, str], ...]
+    waves: tuple[tuple[int, str, str], ...]
     words: str
+
+
+def waves_of(status: Mapping[str, Any]) -> list[Wave]:
+    """Return the waves of a FederatedRollout's status, in order; none without a rollout."""
+    return [
+        Wave(
+            f"Wave {number} {wave['name']}: {_WAVE_WORDS.get(wave['state'], str(wave['state']).lower())}",
+            _WAVE_TONES.get(wave["state"], "unknown"),
+            frozenset(wave["clusters"]),
+        )
+        for number, wave in enumerate(status.get("waves") or (), start=1)
+    ]
 
 
 def sources_of(
@@ -122,12 +151,22 @@ def _address(group: str, version: str, plural: str, namespace: str, name: str) -
 
 
 def draw(
-    obj: Mapping[str, Any], tree: ObjectTree, sources: Sequence[Source], pods: Mapping[str, Sequence[Mapping[str, Any]]]
+    obj: Mapping[str, Any],
+    tree: ObjectTree,
+    sources: Sequence[Source],
+    pods: Mapping[str, Sequence[Mapping[str, Any]]],
+    waves: Sequence[Wave] = (),
 ) -> Graph:
-    """Return the picture; `pods` are those of the clusters where they were read."""
-    branches = sorted(tree.branches, key=lambda branch: branch.tone == "good")[:_CLUSTERS_MAX]
+    """Return the picture; `pods` are those of the clusters where they were read, `waves` those of its rollout."""
+    wave_at = {cluster: at for at, wave in enumerate(waves) for cluster in wave.clusters}
+    branches = sorted(tree.branches, key=lambda each: (wave_at.get(each.cluster, len(waves)), each.tone == "good"))
+    branches = branches[:_CLUSTERS_MAX]
     shown = sources[:_SOURCES_MAX]
-    heights = [_height_of(pods.get(branch.cluster, ())) for branch in branches]
+    firsts = _first_of_waves(branches, wave_at, waves)
+    heights = [
+        _height_of(pods.get(branch.cluster, ())) + (_WAVE_HEIGHT if branch.cluster in firsts else 0)
+        for branch in branches
+    ]
     height = max(len(shown) * _PITCH, sum(heights), _PITCH)
     texts: list[tuple[int, int, str]] = []
     left = [
@@ -140,13 +179,19 @@ def draw(
     centre = _node(1, middle, str(obj.get("kind")), name, "", tree.tone, note)
     nodes, dots, edges = [*left, centre], list[Dot](), [_edge(node, centre) for node in left]
     top = (height - sum(heights)) // 2
+    titles = []
     for branch, room in zip(branches, heights, strict=True):
-        node = _cluster(branch, top + (room - _PITCH) // 2)
+        head = 0
+        if (wave := firsts.get(branch.cluster)) is not None:
+            titles.append((top + 15, wave.tone, wave.title))
+            head = _WAVE_HEIGHT
+        body, own = top + head, room - head
+        node = _cluster(branch, body + (own - _PITCH) // 2)
         nodes.append(node)
         edges.append(_edge(centre, node))
         rows = pods.get(branch.cluster, ())
         dots += _dots(
-            rows, top + (room - _rows(rows) * _DOT) // 2, branch.cluster, str(obj["metadata"].get("namespace"))
+            rows, body + (own - _rows(rows) * _DOT) // 2, branch.cluster, str(obj["metadata"].get("namespace"))
         )
         if rows:
             edges.append(f"M{node.x + NODE_WIDTH} {node.y + NODE_HEIGHT // 2} H{_COLUMNS[3] - 6}")
@@ -159,7 +204,22 @@ def draw(
     if more := len(tree.branches) - len(branches):
         texts.append((_COLUMNS[2], foot, f"and {more} more clusters"))
     words = f"{obj.get('kind')} {name}: {len(sources)} objects act on it, {len(tree.branches)} clusters have it"
-    return Graph(height + (28 if texts else 4), tuple(nodes), tuple(edges), tuple(dots), tuple(texts), words)
+    return Graph(
+        height + (28 if texts else 4), tuple(nodes), tuple(edges), tuple(dots), tuple(texts), tuple(titles), words
+    )
+
+
+def _first_of_waves(
+    branches: Sequence[ClusterBranch], wave_at: Mapping[str, int], waves: Sequence[Wave]
+) -> dict[str, Wave]:
+    """Return the cluster that stands first in each wave, and below them the first that is in none."""
+    if not waves:
+        return {}
+    found: dict[int, str] = {}
+    for branch in branches:
+        found.setdefault(wave_at.get(branch.cluster, len(waves)), branch.cluster)
+    rest = Wave("Not in this rollout", "unknown", frozenset())
+    return {cluster: waves[at] if at < len(waves) else rest for at, cluster in found.items()}
 
 
 def _node(column: int, y: int, kind: str, name: str, href: str, tone: str = "plain", note: str = "") -> Node:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from federation.web.ui.objectgraph import DOTS_MAX, WIDTH, Source, draw, sources_of
+from federation.web.ui.objectgraph import DOTS_MAX, WIDTH, Source, draw, sources_of, waves_of
 from federation.web.ui.objecttree import ClusterBranch, ObjectTree
 
 
@@ -94,3 +94,25 @@ def test_a_long_name_is_cut_and_told_in_full() -> None:
     graph = draw({"kind": "Thing", "metadata": {"name": name}}, a_tree(), [], {})
     assert graph.nodes[0].name == "a-name-that-is-much-long…"
     assert graph.nodes[0].full == name
+
+
+def test_clusters_stand_below_the_waves_of_their_rollout() -> None:
+    status = {
+        "waves": [
+            {"name": "canary", "state": "Complete", "clusters": ["west"]},
+            {"name": "rest", "state": "WaitingForApproval", "clusters": ["east", "south"]},
+        ]
+    }
+    tree = a_tree([a_branch(name) for name in ("east", "north", "south", "west")])
+    graph = draw(an_object(), tree, [], {"east": [a_pod("p")] * 40}, waves_of(status))
+    assert [(tone, words) for _, tone, words in graph.waves] == [
+        ("good", "Wave 1 canary: complete"),
+        ("warn", "Wave 2 rest: waits for approval"),
+        ("unknown", "Not in this rollout"),
+    ]
+    clusters = [node for node in graph.nodes if node.x == graph.nodes[-1].x]
+    assert [node.name for node in clusters] == ["west", "east", "south", "north"]
+    west, rest, none = (y for y, _, _ in graph.waves)
+    assert west < clusters[0].y < rest < clusters[1].y < clusters[2].y < none < clusters[3].y
+    assert max(node.y for node in clusters) < graph.height
+    assert draw(an_object(), tree, [], {}).waves == ()
