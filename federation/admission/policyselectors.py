@@ -13,6 +13,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from federation.admission.federatedobjects import FindResource, forbidden
 from federation.admission.hosteffects import acting_kinds, ended_effects
 from federation.admission.rolloutgates import gate_causes, kind_causes, objective_causes
@@ -37,6 +39,8 @@ from federation.planning.failover.handover import rule_problems
 from federation.planning.overrides.budget import patches_problem, rollout_problem
 from federation.planning.typederivation import can_be_derived
 from federation.planning.waves.metricsources import NO_SOURCES, Sources
+from federation.planning.waves.policychanges import FIELD as CHANGE_FIELD
+from federation.planning.waves.policychanges import SPEC_BYTES_MAX, content_of
 from federation.planning.waves.waverules import to_annotation
 from federation.scheduling.policyreferences import named_clusters, reference_warnings
 from federation.scheduling.policyspec import compile_resource_selectors
@@ -99,11 +103,15 @@ class PolicyAdmission:
         rollout = spec.get("rollout") or {}
         causes = [*kind_causes(spec), *gate_causes(rollout, self._gate_networks)]
         causes += objective_causes(rollout, self._metric_sources, request.namespace)
+        causes += objective_causes(
+            spec.get(CHANGE_FIELD) or {}, self._metric_sources, request.namespace, f"spec.{CHANGE_FIELD}"
+        )
         causes += _state_causes(spec)
         if causes := [*causes, *_size_causes(request, spec)]:
             raise invalid(request.resource.kind, request.resource.group, request.name, causes)
         if request.resource in _NAMESPACED:
             self._check_rights(request, policy, access)
+        request.warnings.extend(_change_warnings(request, policy))
         try:
             known = await self._read(request, policy, access)
             found = await self._ended_effects(request, policy)
@@ -195,4 +203,22 @@ def _size_causes(request: AdmissionRequest, spec: Object) -> list[Object]:
     """Return field errors for what is copied into each object of the policy and is too large."""
     annotation = to_annotation(f"{request.resource.kind} {request.namespace}/{request.name}", spec.get("rollout"))
     problems = [("spec.rollout", rollout_problem(annotation)), patches_problem(spec)]
+    if spec.get(CHANGE_FIELD) and len(orjson.dumps(spec)) > SPEC_BYTES_MAX:
+        text = (
+            f"a policy with it has at most {SPEC_BYTES_MAX // 1024} KiB, because its earlier version is kept beside it"
+        )
+        problems.append((f"spec.{CHANGE_FIELD}", f"{text}; make the policy smaller, or remove this field"))
     return [cause("FieldValueTooLong", f"Too long: {text}", field) for field, text in problems if text]
+
+
+def _change_warnings(request: AdmissionRequest, policy: Object) -> list[str]:
+    """Return a warning about a change that comes with the rules for changes: there is no version to hold it by."""
+    old = request.old
+    if old is None or not (policy.get("spec") or {}).get(CHANGE_FIELD) or (old.get("status") or {}).get(CHANGE_FIELD):
+        return []
+    if content_of(old) == content_of(policy):
+        return []
+    text = (
+        "it is new, so this change reaches all objects at once, and later ones go in waves; apply the field alone first"
+    )
+    return [f"spec.{CHANGE_FIELD}: {text}"]

@@ -74,15 +74,17 @@ def gate_causes(rollout: Mapping[str, Any], networks: Sequence[Network] = ()) ->
     return found
 
 
-def objective_causes(rollout: Mapping[str, Any], sources: Sources, namespace: str) -> list[Object]:
+def objective_causes(
+    rollout: Mapping[str, Any], sources: Sources, namespace: str, path: str = "spec.rollout"
+) -> list[Object]:
     """Return the field errors of objectives whose source or template the administrator does not list.
 
-    `namespace` is that of the policy, "" for one of all namespaces.
+    `namespace` is that of the policy, "" for one of all namespaces; `path` that of the waves.
     """
     found: list[Object] = []
     for index, wave in enumerate(rollout.get("waves") or ()):
         for place, objective in enumerate((wave.get("gate") or {}).get("objectives") or ()):
-            field = f"spec.rollout.waves[{index}].gate.objectives[{place}]"
+            field = f"{path}.waves[{index}].gate.objectives[{place}]"
             name, template = objective.get("source") or "", objective.get("template") or ""
             source = sources.get(name)
             if source is None or (namespace and not source.serves(namespace)):

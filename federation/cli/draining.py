@@ -155,8 +155,7 @@ async def preview(context: KubeconfigContext, name: str) -> int:
     plans = {(plan.namespace, plan.federated_name): plan for plan in forecast.objects}
     lacking = objects = 0
     for federated in world.federated():
-        type_, ref = _type_of(federated, types), policies.match(federated)
-        policy = policies.get(ref) if ref is not None else None
+        type_, policy = _type_of(federated, types), policies.policy_of(federated)
         if type_ is None or policy is None or name not in placement_of(federated, names.GLOBAL_SCHEDULER):
             continue
         item, why = _item(federated, type_, name), _obstacle(federated, policy, claims)

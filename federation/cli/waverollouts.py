@@ -15,7 +15,8 @@ from federation.api.resources import FEDERATED_ROLLOUTS
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object, Resource
-from federation.cli import plainrollouts
+from federation.cli import plainrollouts, policychanges
+from federation.cli.whypolicy import is_policy
 from federation.client.client import PatchType
 from federation.planning.federatedobject.templatehistory import history_resource, number_of, template_of
 from federation.planning.steps.strategy import is_paused as is_workload_paused
@@ -42,7 +43,9 @@ rollout_command = typer.Typer(
 _Workload = Annotated[
     str,
     typer.Argument(
-        metavar="KIND/NAME", autocompletion=candidates.objects, help="The workload, for example deployment/web."
+        metavar="KIND/NAME",
+        autocompletion=candidates.objects,
+        help="The workload or policy, for example deployment/web.",
     ),
 ]
 
@@ -151,6 +154,8 @@ async def status(context: KubeconfigContext, target: Target, output: str) -> int
     """Print the progress per cluster; return 0 if the rollout is complete, 1 otherwise."""
     async with context.client() as host:
         resource, workload, rollout = await _read(host, target)
+        if is_policy(resource):
+            return policychanges.status(workload, target.text, output)
         if rollout is None:
             return await plainrollouts.status(host, resource, workload, target.text, output)
     state = rollout.get("status") or {}
@@ -201,6 +206,9 @@ async def pause(context: KubeconfigContext, target: Target, *, is_paused: bool) 
     """
     async with context.client() as host:
         resource, workload, rollout = await _read(host, target)
+        if is_policy(resource):
+            await policychanges.pause(host, resource, workload, target.text, is_paused=is_paused)
+            return
         if rollout is not None:
             await _write(host, rollout, {"paused": is_paused})
         if rollout is None or (not is_paused and is_workload_paused(resource, workload)):
@@ -214,7 +222,11 @@ async def pause(context: KubeconfigContext, target: Target, *, is_paused: bool) 
 async def approve(context: KubeconfigContext, target: Target) -> None:
     """Let the wave start that waits for approval."""
     async with context.client() as host:
-        rollout = await _rollout(host, target)
+        resource, workload, found = await _read(host, target)
+        if is_policy(resource):
+            await policychanges.approve(host, resource, workload, target.text)
+            return
+        rollout = _present(resource, workload, found, target)
         wave = waiting_wave(rollout.get("status") or {})
         if wave is None:
             raise ConfigurationError(f"{target.text}: no wave waits for approval")
@@ -226,7 +238,11 @@ async def approve(context: KubeconfigContext, target: Target) -> None:
 async def abort(context: KubeconfigContext, target: Target) -> None:
     """Abort the rollout: no other cluster is changed."""
     async with context.client() as host:
-        rollout = await _rollout(host, target)
+        resource, workload, read = await _read(host, target)
+        if is_policy(resource):
+            await policychanges.abort(host, resource, workload, target.text)
+            return
+        rollout = _present(resource, workload, read, target)
         found = rollout.get("status") or {}
         if found.get("state") != Phase.PROGRESSING:
             state = found.get("state") or "not known yet"
@@ -244,7 +260,9 @@ async def _read(host: "HTTPClient", target: Target) -> tuple[Resource, Object, O
     """Return the kind of a workload, the workload, and its FederatedRollout, None if it has no rollout in waves."""
     kind, name = split_target(target.text, repr(target.text))
     resource = await ServedKinds(host).named(kind)
-    workload = await host.get(resource, name, target.namespace)
+    workload = await host.get(resource, name, target.namespace if resource.namespaced else "")
+    if is_policy(resource):
+        return resource, workload, None
     for rollout in (await host.list(FEDERATED_ROLLOUTS, target.namespace)).items:
         ref = rollout["spec"]["targetRef"]
         if (ref["apiVersion"], ref["kind"], ref["name"]) == (resource.api_version, resource.kind, name):
@@ -252,9 +270,8 @@ async def _read(host: "HTTPClient", target: Target) -> tuple[Resource, Object, O
     return resource, workload, None
 
 
-async def _rollout(host: "HTTPClient", target: Target) -> Object:
+def _present(resource: Resource, workload: Object, rollout: Object | None, target: Target) -> Object:
     """Return the FederatedRollout of a workload; ConfigurationError without one."""
-    resource, workload, rollout = await _read(host, target)
     if rollout is None:
         raise ConfigurationError(
             f"{resource.kind} {target.namespace}/{workload['metadata']['name']}: it has no rollout in waves; none of"

@@ -10,6 +10,8 @@ from federation.api.resources import (
 )
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.resources import Object, Resource
+from federation.planning.waves.policychanges import record_of
+from federation.planning.waves.waverecord import Phase
 from federation.terminal.decisionview import print_title
 from federation.terminal.kubeconfigcontext import get_json
 from federation.terminal.plaintext import print_document
@@ -62,6 +64,8 @@ def _print(resource: Resource, policy: Object, items: list[dict[str, str]], hidd
     count = status.get("refCount")
     applies = "Not counted yet" if count is None else f"applies to {to_count(count, 'object')}"
     print_title(console, f"{resource.kind.lower()}/{metadata['name']}", metadata.get("namespace", ""), applies)
+    if (record := record_of(policy)) is not None and record.phase is not Phase.COMPLETE:
+        print_field(console, "change", f"{record.revision} {record.phase}: {record.message or record.reason}")
     if within:
         print_field(console, "shown", f"what you may list in all namespaces, and in namespace {within}")
     if hidden:

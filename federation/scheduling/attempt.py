@@ -173,7 +173,7 @@ def start_attempt(
     if not pendingcontrollers.dependencies_fulfilled(federated, names.GLOBAL_SCHEDULER, federated_type.controllers):
         return None
     ref = policies.match(federated)
-    policy = None if ref is None else policies.get(ref)
+    policy = policies.policy_of(federated, ref)
     annotations, problem = _migration(federated, federated_type)
     return SchedulingAttempt(federated, federated_type, ref, policy, annotations, problem)
 

@@ -76,9 +76,10 @@ def to_cost(measure: str, amount: float) -> str:
 
 
 def _policy(policy: Mapping[str, str]) -> str:
+    version = f", {policy['version']}" if policy.get("version") else ""
     if policy.get("namespace"):
-        return f"PropagationPolicy {policy['namespace']}/{policy['name']}"
-    return f"ClusterPropagationPolicy {policy['name']}"
+        return f"PropagationPolicy {policy['namespace']}/{policy['name']}{version}"
+    return f"ClusterPropagationPolicy {policy['name']}{version}"
 
 
 def common_scores(listed: list[ClusterRow]) -> dict[str, int]:

@@ -29,21 +29,23 @@ class PolicyIndex:
         """Add or replace a policy."""
         self.remove(policy.ref)
         self._policies[policy.ref] = policy
-        if policy.selectors:
-            selecting = self._selecting.setdefault(policy.ref.namespace, [])
-            selecting.append(policy)
-            selecting.sort(key=lambda entry: (-entry.precedence, entry.ref.name))
+        for version in policy.versions:
+            if version.selectors:
+                selecting = self._selecting.setdefault(policy.ref.namespace, [])
+                selecting.append(version)
+                selecting.sort(key=lambda entry: (-entry.precedence, entry.ref.name))
 
     def remove(self, ref: PolicyRef) -> None:
         """Remove a policy."""
         old = self._policies.pop(ref, None)
-        if old is not None and old.selectors:
-            self._selecting[ref.namespace].remove(old)
+        for version in old.versions if old is not None else ():
+            if version.selectors:
+                self._selecting[ref.namespace].remove(version)
 
     @property
     def has_workload_rules(self) -> bool:
         """Whether any policy has a rule about other workloads."""
-        return any(policy.workload_rules for policy in self._policies.values())
+        return any(version.workload_rules for policy in self._policies.values() for version in policy.versions)
 
     def match(self, federated: Mapping[str, Any]) -> PolicyRef | None:
         """Return the object's policy, None for none. A label may name a policy that does not exist (see `get`)."""
@@ -52,7 +54,7 @@ class PolicyIndex:
         labelled = labelled_policy(namespace, metadata.get("labels") or {})
         if labelled is not None:
             return labelled
-        selecting = self._selecting_policies(namespace, federated["spec"]["template"])
+        selecting = self._selecting_policies(namespace, federated)
         first = next(selecting, None)
         if first is None or first.preempts or not (holder := _holder(federated)):
             return None if first is None else first.ref
@@ -61,17 +63,36 @@ class PolicyIndex:
             return first.ref
         return next(policy.ref for policy in others if policy.preempts or policy.ref.name == holder)
 
+    def policy_of(self, federated: Mapping[str, Any], ref: PolicyRef | None = None) -> Policy | None:
+        """Return the object's policy in the version that it has, None for none; `ref` is its reference, if known."""
+        ref = ref or self.match(federated)
+        policy = self._policies.get(ref) if ref is not None else None
+        if policy is None or policy.earlier is None:
+            return policy
+        metadata = federated["metadata"]
+        labelled = labelled_policy(str(metadata.get("namespace") or ""), metadata.get("labels") or {})
+        return policy.version_of(federated, is_labelled=labelled is not None)
+
     def selecting_policy(self, namespace: str, template: Mapping[str, Any]) -> PolicyRef | None:
         """Return the first policy whose resource selectors match an object without a decision."""
-        first = next(self._selecting_policies(namespace, template), None)
+        draft = {"metadata": {"namespace": namespace}, "spec": {"template": template}}
+        first = next(self._selecting_policies(namespace, draft), None)
         return None if first is None else first.ref
 
-    def _selecting_policies(self, namespace: str, template: Mapping[str, Any]) -> Iterator[Policy]:
-        """Yield the policies whose resource selectors match the object, in the order of precedence."""
+    def _selecting_policies(self, namespace: str, federated: Mapping[str, Any]) -> Iterator[Policy]:
+        """Yield the policies whose resource selectors match the object, in the order of precedence.
+
+        Of a policy with two versions, only the one that the object has.
+        """
+        template = federated["spec"]["template"]
         for scope in dict.fromkeys((namespace, "")):
             for policy in self._selecting.get(scope, ()):
-                if any(selector.matches(template) for selector in policy.selectors):
+                if policy.selects(template) and self._is_version_of(policy, federated):
                     yield policy
+
+    def _is_version_of(self, policy: Policy, federated: Mapping[str, Any]) -> bool:
+        present = self._policies[policy.ref]
+        return present.earlier is None or present.version_of(federated, is_labelled=False) is policy
 
 
 def _holder(federated: Mapping[str, Any]) -> str:

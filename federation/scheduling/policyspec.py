@@ -7,7 +7,7 @@ terms and hashes. `policymatching.py` finds the policy of an object, `unit.py` c
 import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import orjson
@@ -21,6 +21,8 @@ from federation.planning.failover.tolerance import FailoverMode, FailoverRules, 
 from federation.planning.overrides.budget import rollout_problem
 from federation.planning.placement.groupcounts import GroupLimit
 from federation.planning.placement.topologydomains import SpreadConstraint
+from federation.planning.waves.policychanges import FIELD as CHANGE_FIELD
+from federation.planning.waves.policychanges import Reach, identity_of, labels_of, versions_of
 from federation.planning.waves.waverules import to_annotation
 from federation.scheduling.affinity.rules import WorkloadRule, compile_workload_rules
 from federation.scheduling.framework.policygroups import GroupUse, OrderedGroup
@@ -29,7 +31,7 @@ from federation.scheduling.framework.types import ReplicasStrategy, SchedulingMo
 CHANGE_LENGTH_MAX = 200
 """Characters of the name of a change; the rest of a longer one is left out."""
 _NOT_CONTENT = frozenset(
-    ("autoMigration", "preemption", "priority", "resourceSelectors", "rollout", "schedulingPriority")
+    ("autoMigration", CHANGE_FIELD, "preemption", "priority", "resourceSelectors", "rollout", "schedulingPriority")
 )
 """Fields that do not affect placements, and so are not part of the content hash."""
 
@@ -149,6 +151,31 @@ class Policy:
     """Always, Never, or "" where the kind of an object says whether its pods start together."""
     change: str = ""
     """The name of the change that wrote it last, "" without one."""
+    earlier: "Policy | None" = None
+    """The version that objects have which no wave of a change has reached."""
+    reach: Reach | None = None
+    """The objects that have this version, None for all."""
+    version: str = ""
+    """The name of the version for people, such as "change 3"; "" for the only one."""
+
+    @property
+    def versions(self) -> "tuple[Policy, ...]":
+        """The policy itself, and its earlier version."""
+        return (self,) if self.earlier is None else (self, self.earlier)
+
+    def version_of(self, federated: Mapping[str, Any], *, is_labelled: bool) -> "Policy":
+        """Return the version that an object has. One that only this version selects gets it with the last wave."""
+        if self.earlier is None or self.reach is None or self.reach.is_wide:
+            return self
+        if not is_labelled and not self.earlier.selects(federated["spec"]["template"]):
+            return self.earlier
+        created = str(federated["metadata"].get("creationTimestamp") or "")
+        is_reached = self.reach.includes(identity_of(federated), labels_of(federated), created)
+        return self if is_reached else self.earlier
+
+    def selects(self, template: Mapping[str, Any]) -> bool:
+        """Return whether a resource selector of the policy matches a source object."""
+        return any(selector.matches(template) for selector in self.selectors)
 
     @property
     def follows_content(self) -> bool:
@@ -156,9 +183,22 @@ class Policy:
         when = self.reschedule_when
         return not self.disable_rescheduling and when is not None and when.policy_content_changed
 
+    @property
+    def follows_joins(self) -> bool:
+        """Return whether placed objects are rescheduled when a cluster joins."""
+        return self.reschedule_when is not None and self.reschedule_when.cluster_joined
+
 
 def compile_policy(source: Mapping[str, Any]) -> Policy:
     """Return the compiled form of a policy object; SelectorError when a resource selector is malformed."""
+    found = versions_of(source)
+    if found.earlier is None:
+        return _compile(source)
+    earlier = replace(_compile(found.earlier), version=f"before change {found.revision}")
+    return replace(_compile(source), earlier=earlier, reach=found.reach, version=f"change {found.revision}")
+
+
+def _compile(source: Mapping[str, Any]) -> Policy:
     metadata, spec = source.get("metadata") or {}, source.get("spec") or {}
     reschedule = spec.get("reschedulePolicy")
     rules = reschedule or {}

@@ -52,6 +52,15 @@ class PolicyUsage:
         self._overrides = Bindings()
         self._used: dict[ObjectKey, tuple[Resource, frozenset[PolicyKey]]] = {}
         self._objects: dict[PolicyKey, dict[Resource, set[ObjectKey]]] = {}
+        self.is_started = False
+        """Whether every object was matched once."""
+        self.unmatched: set[ObjectKey] = set()
+        """Objects that are to be matched again."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every object is matched with the policies as they are."""
+        return self.is_started and not self.unmatched
 
     # -- policies
 

@@ -143,8 +143,8 @@ def _workloads(
     found: dict[str, list[Workload]] = {}
     for obj, type_ in federated:
         here = lost & effective_placement(obj)
-        ref = index.match(obj) if here else None
-        workload = to_workload(obj, type_, index.get(ref), snapshot) if ref is not None else None
+        chosen = index.policy_of(obj) if here else None
+        workload = to_workload(obj, type_, chosen, snapshot) if chosen is not None else None
         for name in here if workload is not None else ():
             found.setdefault(name, []).append(workload)  # type: ignore[arg-type]  # not None here
     return found

@@ -112,15 +112,6 @@ class TypedRefCount(Model):
     """The plural name of the objects."""
 
 
-class PolicyStatus(Model):
-    """The objects that refer to a policy."""
-
-    ref_count: NonNegative | None = None
-    """The number of objects that refer to the policy."""
-    typed_ref_count: list[TypedRefCount] | None = None
-    """The number of objects that refer to the policy, by resource."""
-
-
 class ConditionStatus(StrEnum):
     """Whether a condition holds."""
 

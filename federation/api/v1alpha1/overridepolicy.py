@@ -10,7 +10,8 @@ from pydantic import Field
 
 from federation.api.resources import CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES
 from federation.api.v1alpha1.base import AGE, AnyValue, Column, Definition, Kind, Model, QuantityText
-from federation.api.v1alpha1.common import ClusterSelectorTerm, PolicyStatus, ResourceSelector
+from federation.api.v1alpha1.changewaves import ChangeRollout, PolicyStatus
+from federation.api.v1alpha1.common import ClusterSelectorTerm, ResourceSelector
 from federation.api.v1alpha1.rolloutwaves import Rollout
 
 
@@ -254,6 +255,9 @@ class OverrideRule(Model):
 class OverridePolicySpec(Model):
     """The overrides of the policy."""
 
+    change_rollout: ChangeRollout | None = None
+    """The waves in which objects get a change of this policy; absent changes all objects at once. An extension of this
+    project."""
     override_rules: list[OverrideRule] | None = None
     """The rules, in order."""
     resource_selectors: list[ResourceSelector] | None = None

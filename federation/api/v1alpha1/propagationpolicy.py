@@ -23,7 +23,8 @@ from federation.api.v1alpha1.base import (
     NonNegative,
     PolicyMeta,
 )
-from federation.api.v1alpha1.common import ClusterSelectorTerm, PolicyStatus, ResourceSelector, Toleration
+from federation.api.v1alpha1.changewaves import ChangeRollout, PolicyStatus
+from federation.api.v1alpha1.common import ClusterSelectorTerm, ResourceSelector, Toleration
 from federation.api.v1alpha1.failoverrules import Failover
 from federation.api.v1alpha1.rolloutwaves import Rollout
 from federation.api.v1alpha1.workloadaffinity import ClusterWorkloadAffinity, WorkloadAffinity
@@ -246,6 +247,9 @@ class PropagationPolicySpec(Model):
 
     auto_migration: AutoMigration | None = None
     """Moves replicas that a cluster cannot schedule; absent disables it."""
+    change_rollout: ChangeRollout | None = None
+    """The waves in which objects get a change of this policy; absent changes all objects at once. An extension of this
+    project."""
     cluster_affinity: list[ClusterSelectorTerm] | None = None
     """Terms over cluster labels and names, of which at least one must match."""
     cluster_groups: Annotated[

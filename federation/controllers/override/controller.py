@@ -23,6 +23,7 @@ from federation.planning.federatedobject.objectindex import policies_named
 from federation.planning.federatedobject.placements import overrides_of
 from federation.planning.guard.ledger import GuardOptions
 from federation.planning.overrides.policymatching import Bindings, selected_types, subject_of_federated
+from federation.planning.waves.policychanges import is_policy_changed
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.host import Host
 from federation.runtime.subscription import Triggers
@@ -124,7 +125,7 @@ class OverrideController:
         )
 
     def _on_policy(self, old: Object | None, new: Object | None) -> None:
-        if old is not None and new is not None and old.get("spec") == new.get("spec"):
+        if not is_policy_changed(old, new):
             return
         if new is not None:
             if problem := self._bindings.put(new):

@@ -14,6 +14,7 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery.resources import Object, Resource
 from federation.controllers.policystatus.reconcile import Reconciler
 from federation.planning.overrides.policymatching import selected_types
+from federation.planning.waves.policychanges import is_policy_changed
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.host import Host
 from federation.runtime.subscription import Triggers
@@ -45,7 +46,6 @@ class PolicyStatusController:
         self._usage = usage
         self._coalescing_s = chosen.coalescing_s
         self._is_matching = False
-        self._unmatched: set[Key] = set()
         self._informers = {resource: host.informers.for_resource(resource) for resource in POLICIES}
         reconciler = Reconciler(host.client, usage, policy=self._policy, match_again=self._match_again)
         self.controller: Controller[PolicyKey] = Controller(
@@ -69,9 +69,11 @@ class PolicyStatusController:
         self._objects.subscribe(self._on_federated, _TRIGGERS)
         try:
             await self._objects.wait_synced()
+            self._usage.is_started = True
             self._enqueue(self._policies())
             await self.controller.run()
         finally:
+            self._usage.is_started = False
             stop()
 
     def _policy(self, key: PolicyKey) -> Object | None:
@@ -85,9 +87,9 @@ class PolicyStatusController:
     async def _match_again(self) -> None:
         """Match the objects that changed policies and types may have gained or lost."""
         count = 0
-        while self._unmatched:
-            key = self._unmatched.pop()
-            self._enqueue(self._usage.match(key, self._objects.get(key)))
+        while self._usage.unmatched:
+            key = self._usage.unmatched.pop()
+            self._enqueue(self._usage.match(key, self._objects.get(Key(*key))))
             count += 1
             if count % _SLICE == 0:
                 await asyncio.sleep(0)
@@ -105,21 +107,23 @@ class PolicyStatusController:
     def _on_policy(self, resource: Resource, old: Object | None, new: Object | None) -> None:
         policy = new if new is not None else old or {}
         key = PolicyKey(resource, *key_of(policy))
-        if old is None or new is None or old.get("spec") != new.get("spec"):
+        if is_policy_changed(old, new):
             if new is not None:
                 self._usage.put_policy(key, new)
             else:
                 self._usage.drop_policy(key, policy)
             if self._is_matching:
-                self._unmatched.update(Key(*found) for keys in self._usage.objects_of(key).values() for found in keys)
+                self._usage.unmatched.update(
+                    Key(*found) for keys in self._usage.objects_of(key).values() for found in keys
+                )
                 for api_version, kind in selected_types((old, new)):
-                    self._unmatched.update(self._objects.keys_of_kind(api_version, kind, key.namespace))
+                    self._usage.unmatched.update(self._objects.keys_of_kind(api_version, kind, key.namespace))
         if self._is_matching:
             self._enqueue((key,))
 
     def _on_type(self, type_: FederatedType) -> None:
         if not self._is_matching:
             return
-        self._unmatched.update(self._objects.keys_of_type(type_))
-        if self._unmatched:
+        self._usage.unmatched.update(self._objects.keys_of_type(type_))
+        if self._usage.unmatched:
             self._enqueue(self._policies())

@@ -65,6 +65,8 @@ class AttemptContext:
         """Return the fields that the journal has before the explanation."""
         ref = self.attempt.ref
         policy = {"namespace": ref.namespace, "name": ref.name} if ref else None
+        if policy is not None and self.attempt.policy is not None and self.attempt.policy.version:
+            policy["version"] = self.attempt.policy.version
         return {"policy": policy, "generation": self.federated["metadata"].get("generation"), **more}
 
     def undecided(self, outcome: str, reason: str, **more: Any) -> dict[str, Any]:
@@ -161,8 +163,7 @@ class Decider:
             return {}
         policies = self._cache.policies
         ref = policies.match(federated)
-        policy = policies.get(ref) if ref is not None else None
-        attempt = SchedulingAttempt(federated, federated_type, ref, policy, {})
+        attempt = SchedulingAttempt(federated, federated_type, ref, policies.policy_of(federated, ref), {})
         return tolerated_until(attempt, self._cache, snapshot, self._options)
 
     def has_other_relations(self, context: AttemptContext, due: Due, snapshot: Snapshot) -> bool:
@@ -239,8 +240,7 @@ class Decider:
         now, now_s, cache = self._clock.now(), self._clock.monotonic(), self._cache
         for type_ in self._objects.types.all():
             for federated in self._objects.of_type(type_) if type_.components.rules else ():
-                ref = cache.policies.match(federated)
-                policy = cache.policies.get(ref) if ref is not None else None
+                policy = cache.policies.policy_of(federated)
                 pods, clusters = recalled_pods(federated, type_, policy.gang if policy else "", now)
                 if pods and clusters:
                     cache.assume_cache.assume_whole(key_of(federated), pods, (), clusters, now_s)

@@ -21,6 +21,7 @@ from federation.controllers.schedule.names import (
 )
 from federation.controllers.schedule.partners import Partners
 from federation.controllers.schedule.requeueing import REPORTED
+from federation.planning.waves.policychanges import is_policy_changed
 from federation.runtime.controller import Key, key_of
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
@@ -82,8 +83,7 @@ class EventHandlers:
             if old is not None:
                 self._cache.forget(key_of(old))
         else:
-            ref = self._cache.policies.match(new)
-            policy = self._cache.policies.get(ref) if ref is not None else None
+            policy = self._cache.policies.policy_of(new)
             self._enqueue(key_of(new), priority=queue_priority(policy.priority if policy else 0, SINGLE))
 
     def on_cluster(self, old: Object | None, new: Object | None) -> None:
@@ -125,7 +125,7 @@ class EventHandlers:
 
     def on_policy(self, old: Object | None, new: Object | None) -> None:
         """Handle an event of a PropagationPolicy or ClusterPropagationPolicy."""
-        if not _is_spec_changed(old, new):
+        if not is_policy_changed(old, new):
             return
         metadata = (new if new is not None else old or {})["metadata"]
         ref = PolicyRef(metadata.get("namespace", ""), metadata["name"])
@@ -159,7 +159,8 @@ class EventHandlers:
 
     def _affected_by_policy(self, ref: PolicyRef, *versions: Policy | None) -> Iterable[Key]:
         """Return the objects that had the policy, that name it, and those of the types that it selects."""
-        types = {(s.api_version, s.kind) for policy in versions if policy is not None for s in policy.selectors}
+        each = [version for policy in versions if policy is not None for version in policy.versions]
+        types = {(selector.api_version, selector.kind) for version in each for selector in version.selectors}
         keys = set(self._cache.bound_to(ref))
         keys.update(self._objects.keys_by_index(BY_POLICY, f"{ref.namespace}/{ref.name}", ref.namespace))
         for api_version, kind in types:

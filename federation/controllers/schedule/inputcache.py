@@ -83,13 +83,14 @@ class InputCache:
 
     def using_profile(self, name: str) -> list[Key]:
         """Return the objects whose policy names the profile."""
-        refs = [ref for ref in self._by_policy if (policy := self.policies.get(ref)) and policy.profile == name]
+        policies = filter(None, map(self.policies.get, self._by_policy))
+        refs = [policy.ref for policy in policies if any(version.profile == name for version in policy.versions)]
         return [key for ref in refs for key in self._by_policy[ref]]
 
     def following_joins(self) -> list[Key]:
         """Return the objects whose policy follows clusters that join."""
         policies = map(self.policies.get, self._by_policy)
-        refs = [p.ref for p in policies if p is not None and p.reschedule_when and p.reschedule_when.cluster_joined]
+        refs = [p.ref for p in policies if p is not None and any(version.follows_joins for version in p.versions)]
         return [key for ref in refs for key in self._by_policy[ref]]
 
     def using_plugin(self, name: str) -> list[Key]:

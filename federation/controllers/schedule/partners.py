@@ -45,8 +45,7 @@ class Partners:
         type_ = self._objects.type_of(federated) if federated is not None else None
         if federated is None or type_ is None or federated["metadata"].get("deletionTimestamp"):
             return self._cache.workloads.observe(key, None)
-        ref = self._cache.policies.match(federated)
-        policy = self._cache.policies.get(ref) if ref is not None else None
+        policy = self._cache.policies.policy_of(federated)
         return self._cache.workloads.observe(key, to_workload(federated, type_, policy))
 
     def _wake(self, waiters: Waiters) -> None:

@@ -13,8 +13,8 @@ from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import Object, Resource
 from federation.features.applicationfailover.reconcile import Reconciler, fails_over
-from federation.features.applicationfailover.rules.copyhealth import Compile
 from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.status.copyhealth import Compile
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.host import Host
 from federation.runtime.subscription import Triggers

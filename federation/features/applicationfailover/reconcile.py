@@ -19,7 +19,6 @@ from federation.features.applicationfailover.names import (
     EVENT_PURGE_WAITS,
     REASON_NOT_KNOWN,
 )
-from federation.features.applicationfailover.rules.copyhealth import UNKNOWN, Compile, Observed, health_of, waits_for
 from federation.features.applicationfailover.rules.decide import (
     Evidence,
     Situation,
@@ -43,6 +42,7 @@ from federation.planning.failover.handover import merged, state_of
 from federation.planning.federatedobject.finished import evidence_by_cluster
 from federation.planning.federatedobject.placements import current_clusters, departed_clusters
 from federation.planning.rendering.memberobject import content_hash
+from federation.planning.status.copyhealth import UNKNOWN, Compile, Observed, health_of, waits_for
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host

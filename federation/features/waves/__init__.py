@@ -27,10 +27,14 @@ def _controllers(surroundings: "Surroundings") -> Mapping[str, Loop]:
     from federation.admission.rolloutgates import compile_gate
     from federation.features.waves.controller import RolloutController
     from federation.features.waves.metricsgate import MetricsGate
+    from federation.features.waves.policies.controller import PolicyChangeController
 
     host = surroundings.host
     metrics = MetricsGate(surroundings.metrics_transport, surroundings.metric_sources, host.clock)
-    return {"rollout": RolloutController(host, compile_gate, surroundings.gate_transport, metrics)}
+    return {
+        "rollout": RolloutController(host, compile_gate, surroundings.gate_transport, metrics),
+        "policychange": PolicyChangeController(host, surroundings.policy_usage, metrics, compile_gate),
+    }
 
 
 def _screens() -> Sequence["Screen"]:

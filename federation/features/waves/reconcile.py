@@ -145,7 +145,7 @@ class Reconciler:
         due, judged = objectives_due(record, rules, observation.clusters), None
         if due is not None:
             name = federated["spec"]["template"]["metadata"]["name"]
-            judged = await self._metrics.judge(key, Workload(type_.resource.kind, key.namespace, name), due)
+            judged = await self._metrics.judge(key, [Workload(type_.resource.kind, key.namespace, name)], due)
         # From here to the record nothing waits: no other rollout takes the same rest of a budget.
         now = self._clock.now()
         budgets = self._waiting.budgets(key, now, self._frozen(federated, observation))

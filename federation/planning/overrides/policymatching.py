@@ -7,7 +7,8 @@ controller.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from federation.api import names
@@ -15,6 +16,7 @@ from federation.api.selectors import ResourceSelectors, compile_resource_selecto
 from federation.apimachinery.selectors import Labels, SelectorError
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.policies import Policy, PolicyReference, compile_policy, labelled_policies
+from federation.planning.waves.policychanges import Reach, identity_of, versions_of
 
 _RBAC = "rbac.authorization.k8s.io/"
 _QUOTAS = frozenset((("v1", "ResourceQuota"), ("v1", "LimitRange")))
@@ -31,6 +33,10 @@ class Subject:
     name: str
     labels: Labels
     """The object's labels, including policy labels."""
+    identity: str = field(default="", compare=False)
+    own_labels: Labels = field(default_factory=dict, compare=False)
+    created: str = field(default="", compare=False)
+    """The federated object, its user's labels and its time, by which it has one of two versions of a policy."""
 
 
 class PolicyNotFoundError(OverrideError):
@@ -39,8 +45,24 @@ class PolicyNotFoundError(OverrideError):
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
+    """A version of a policy; the one before a change that has not reached all objects is its `earlier`."""
+
     policy: Policy
     selectors: ResourceSelectors
+    earlier: "_Bound | None" = None
+    reach: Reach | None = None
+
+    def selects(self, subject: Subject) -> bool:
+        return self.selectors.matches(subject.api_version, subject.kind, subject.name, subject.labels)
+
+    def version_of(self, subject: Subject, *, is_labelled: bool) -> "_Bound":
+        """Return the version that an object has, as of a propagation policy (`scheduling/policyspec.py`)."""
+        if self.earlier is None or self.reach is None or self.reach.is_wide:
+            return self
+        if not is_labelled and not self.earlier.selects(subject):
+            return self.earlier
+        is_reached = self.reach.includes(subject.identity, subject.own_labels, subject.created)
+        return self if is_reached else self.earlier
 
 
 class Bindings:
@@ -48,7 +70,7 @@ class Bindings:
 
     def __init__(self) -> None:
         self._policies: dict[PolicyReference, _Bound] = {}
-        self._selecting: dict[str, dict[PolicyReference, ResourceSelectors]] = {}
+        self._selecting: dict[str, dict[PolicyReference, _Bound]] = {}
 
     def put(self, policy: Mapping[str, Any]) -> str:
         """Add or update the policy. Return the error of its selectors, "" when they are valid.
@@ -62,11 +84,18 @@ class Bindings:
         except SelectorError as failure:
             selectors, error = ResourceSelectors(), f"spec.resourceSelectors: {failure}"
         self.drop(policy)
-        self._policies[reference] = _Bound(compile_policy(policy), selectors)
+        found, earlier = versions_of(policy), None
+        if found.earlier is not None:
+            before = ResourceSelectors()
+            with suppress(SelectorError):
+                before = compile_resource_selectors(found.earlier["spec"].get("resourceSelectors"))
+            earlier = _Bound(compile_policy(found.earlier), before)
+        bound = _Bound(compile_policy(policy), selectors, earlier, found.reach)
+        self._policies[reference] = bound
         if reference.namespace and not error:
             error = _guarded_selectors(policy)
-        if selectors.entries:
-            self._selecting.setdefault(reference.namespace, {})[reference] = selectors
+        if selectors.entries or (earlier is not None and earlier.selectors.entries):
+            self._selecting.setdefault(reference.namespace, {})[reference] = bound
         return error
 
     def drop(self, policy: Mapping[str, Any]) -> None:
@@ -80,7 +109,10 @@ class Bindings:
 
         OverrideError when a policy label is empty, PolicyNotFoundError when it names no policy.
         """
-        return [self._get(reference) for reference in self.references(subject)]
+        labelled = labelled_policies(subject.labels, subject.namespace)
+        return [
+            self._get(reference, subject, is_labelled=reference in labelled) for reference in self.references(subject)
+        ]
 
     def references(self, subject: Subject) -> list[PolicyReference]:
         """Return the references of the policies for the object, existing or not; OverrideError for an empty label."""
@@ -94,7 +126,11 @@ class Bindings:
         return references
 
     def may_apply(self, subject: Subject) -> bool:
-        """Return True if a policy applies to the object, or its labels are invalid."""
+        """Return True if a version of a policy may apply to the object, or its labels are invalid."""
+        for scope in {"", subject.namespace}:
+            for bound in self._selecting.get(scope, {}).values():
+                if bound.earlier is not None and (bound.selects(subject) or bound.earlier.selects(subject)):
+                    return True
         try:
             return bool(self.resolve(subject))
         except OverrideError:
@@ -107,17 +143,17 @@ class Bindings:
         return sorted(
             (
                 reference
-                for reference, selectors in selecting.items()
-                if selectors.matches(subject.api_version, subject.kind, subject.name, subject.labels)
+                for reference, bound in selecting.items()
+                if bound.version_of(subject, is_labelled=False).selects(subject)
             ),
             key=lambda reference: reference.name,
         )
 
-    def _get(self, reference: PolicyReference) -> Policy:
+    def _get(self, reference: PolicyReference, subject: Subject, *, is_labelled: bool) -> Policy:
         bound = self._policies.get(reference)
         if bound is None:
             raise PolicyNotFoundError(f"{reference.display} does not exist")
-        return bound.policy
+        return bound.version_of(subject, is_labelled=is_labelled).policy
 
 
 def _reference(policy: Mapping[str, Any]) -> PolicyReference:
@@ -166,6 +202,9 @@ def subject_of_federated(federated: Mapping[str, Any]) -> Subject:
         metadata.get("namespace", ""),
         inner.get("name", ""),
         {**(inner.get("labels") or {}), **(metadata.get("labels") or {})},
+        identity_of(federated),
+        inner.get("labels") or {},
+        metadata.get("creationTimestamp") or "",
     )
 
 
@@ -182,10 +221,11 @@ def idle_controllers(
 
 
 def selected_types(policies: Iterable[Mapping[str, Any] | None]) -> set[tuple[str, str]]:
-    """Return apiVersion and kind of all resource selectors of the policies."""
+    """Return apiVersion and kind of all resource selectors of the policies, and of their earlier versions."""
+    present = [policy for policy in policies if policy is not None]
+    earlier = [found for policy in present if (found := versions_of(policy).earlier) is not None]
     return {
         (str(entry.get("apiVersion", "")), str(entry.get("kind", "")))
-        for policy in policies
-        if policy is not None
+        for policy in (*present, *earlier)
         for entry in (policy.get("spec") or {}).get("resourceSelectors") or ()
     }

@@ -249,8 +249,13 @@ def _gate(entry: Mapping[str, Any]) -> Gate:
         if not http
         else HTTPCheck(str(http["url"]), int(http.get("expectStatus") or 200), float(http.get("timeoutSeconds") or 5)),
         float(entry.get("soakSeconds") or 0),
-        tuple(map(_objective, entry.get("objectives") or ())),
+        to_objectives(entry),
     )
+
+
+def to_objectives(gate: Mapping[str, Any]) -> tuple[Objective, ...]:
+    """Return the objectives of a gate; ValueError, TypeError or KeyError if they are malformed."""
+    return tuple(map(_objective, gate.get("objectives") or ()))
 
 
 def _objective(entry: Mapping[str, Any]) -> Objective:

@@ -26,6 +26,7 @@ from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.jsonpatch import to_pointer
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.planning.federatedobject.names import OBSERVED_ANNOTATIONS, OBSERVED_LABELS
+from federation.planning.waves.policychanges import FIELD as CHANGE_FIELD
 from federation.scheduling.names import SCHEDULING_ANNOTATIONS
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -48,7 +49,7 @@ def project_federated(federated: Mapping[str, Any], type_: FederatedType) -> Obj
     """Return the parts of a federated object that its next placement depends on, besides the placement before it."""
     metadata = federated["metadata"]
     kept: Object = {"name": metadata["name"]}
-    for field in ("namespace", "labels", "generation"):
+    for field in ("namespace", "labels", "generation", "creationTimestamp"):
         if value := metadata.get(field):
             kept[field] = value
     projected: Object = {"metadata": kept, "template": _project_template(federated["spec"]["template"])}
@@ -147,6 +148,13 @@ def _project_configuration(source: Mapping[str, Any]) -> Object:
     return {**kept, "metadata": _project_metadata(source)}
 
 
+def _project_policy(source: Mapping[str, Any]) -> Object:
+    """Return the policy with the record of its change, by which some objects have its earlier version."""
+    projected = _project_configuration(source)
+    record = (source.get("status") or {}).get(CHANGE_FIELD)
+    return {**projected, "status": {CHANGE_FIELD: record}} if record else projected
+
+
 def _project_webhook(source: Mapping[str, Any]) -> Object:
     spec = {key: value for key, value in (source.get("spec") or {}).items() if key != "tlsConfig"}  # it has a key
     return {"spec": spec, "metadata": _project_metadata(source)}
@@ -172,8 +180,8 @@ _PROJECTIONS: Mapping[Resource, Callable[[Mapping[str, Any]], Object | None]] = 
     WORKLOAD_SPREADS: _project_configuration,
     FEDERATED_RESOURCE_QUOTAS: _project_configuration,
     JOB_QUEUES: _project_queue,
-    PROPAGATION_POLICIES: _project_configuration,
-    CLUSTER_PROPAGATION_POLICIES: _project_configuration,
+    PROPAGATION_POLICIES: _project_policy,
+    CLUSTER_PROPAGATION_POLICIES: _project_policy,
 }
 RECORDED: tuple[Resource, ...] = tuple(_PROJECTIONS)
 """The kinds that decisions depend on besides the object itself."""

@@ -24,7 +24,6 @@ from federation.planning.federatedobject.placements import placement_of
 from federation.planning.overrides.policymatching import selected_types
 from federation.scheduling.engine import Outcome
 from federation.scheduling.framework.types import ClusterChange
-from federation.scheduling.policyspec import PolicyRef
 from federation.scheduling.snapshot import compare, to_cluster
 from federation.scheduling.whatif.state import CONTEXT, OVERRIDES, PROPAGATION, CompiledState, ObjectChange, ObjectSet
 from federation.scheduling.workloadspreads import SpreadCompiler, SpreadIndex
@@ -98,8 +97,7 @@ def _of_policy(change: ObjectChange, labels: tuple[str, str]) -> Predicate:
 
 def _of_profiles(profiles: set[str], state: CompiledState) -> Predicate:
     def holds(federated: Mapping[str, Any]) -> bool:
-        ref: PolicyRef | None = state.policies.match(federated)
-        policy = state.policies.get(ref) if ref is not None else None
+        policy = state.policies.policy_of(federated)
         return policy is not None and policy.profile in profiles
 
     return holds

@@ -140,7 +140,7 @@ class GuardForecast:
         ref = self.state.policies.match(federated)
         if cause.kind != "SchedulingProfile":
             return ref is not None and (ref.namespace, ref.name) == (cause.namespace, cause.name)
-        policy = self.state.policies.get(ref) if ref is not None else None
+        policy = self.state.policies.policy_of(federated, ref)
         return policy is not None and (policy.profile or "default") == cause.name
 
     def _modes(self, namespace: str) -> "_ClaimModes":

@@ -28,6 +28,7 @@ from federation.api.resources import (
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.overrides.policymatching import Bindings
+from federation.planning.waves.policychanges import without_record
 from federation.scheduling.affinity.index import WorkloadIndex
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.assumedreplicas import AssumeCache
@@ -165,7 +166,8 @@ class CompiledState:
         self.bindings = Bindings()
         for resource in OVERRIDES:
             for policy in objects.list(resource):
-                if problem := self.bindings.put(policy):
+                is_new = before.get(resource, *_name(policy)) is not policy
+                if problem := self.bindings.put(without_record(policy) if is_new else policy):
                     self.problems.append(f"{resource.kind} {policy['metadata']['name']}: {problem}")
         self.engine = Engine(self._plugins(objects, installed))
 
@@ -180,8 +182,7 @@ class CompiledState:
         if is_gone:
             waiters = self.workloads.observe(key_of(federated), None)
             return waiters.to_check | waiters.to_retry
-        ref = self.policies.match(federated)
-        policy = self.policies.get(ref) if ref is not None else None
+        policy = self.policies.policy_of(federated)
         waiters = self.workloads.observe(key_of(federated), to_workload(federated, type_, policy))
         return waiters.to_check | waiters.to_retry
 
@@ -191,7 +192,9 @@ class CompiledState:
             for source in objects.list(resource):
                 namespace, name = _name(source)
                 try:
-                    index.put(compile_policy(source))
+                    # What a plan changes is shown as it is in the end, after all waves.
+                    is_new = before.get(resource, namespace, name) is not source
+                    index.put(compile_policy(without_record(source) if is_new else source))
                 except (SelectorError, ValueError, TypeError) as error:
                     self.problems.append(f"{resource.kind} {name} is not taken over: {error}")
                     if (old := before.get(resource, namespace, name)) is not None and old is not source:

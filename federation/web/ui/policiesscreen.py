@@ -15,6 +15,8 @@ from federation.apimachinery.errors import Forbidden, NotFound
 from federation.apimachinery.nameformats import path_segment
 from federation.apimachinery.naturalorder import natural_key
 from federation.apimachinery.resources import Resource
+from federation.planning.waves.policychanges import record_of
+from federation.planning.waves.waverecord import Phase
 from federation.web.ui.actionscreen import address_of
 from federation.web.ui.exports import Table
 from federation.web.ui.policytext import describe_overrides, describe_propagation, describe_selectors
@@ -84,10 +86,16 @@ def to_row(resource: Resource, policy: Mapping[str, Any]) -> PolicyRow:
         name,
         f"/ui/objects/{address_of(resource, namespace, name)}",
         describe_selectors(spec),
-        describe_overrides(spec) if "Override" in resource.kind else describe_propagation(spec),
+        (describe_overrides(spec) if "Override" in resource.kind else describe_propagation(spec)) + _change(policy),
         count if isinstance(count, int) else 0,
         str(metadata.get("creationTimestamp") or ""),
     )
+
+
+def _change(policy: Mapping[str, Any]) -> str:
+    """Return the state of a change in waves that is not complete, for the end of a sentence."""
+    record = record_of(policy)
+    return "" if record is None or record.phase is Phase.COMPLETE else f"; change {record.revision}: {record.phase}"
 
 
 def sort_rows(rows: Sequence[PolicyRow], sort: str) -> list[PolicyRow]:

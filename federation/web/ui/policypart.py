@@ -8,6 +8,7 @@ import yaml
 
 from federation.apimachinery.errors import ApiError
 from federation.apimachinery.resources import Resource
+from federation.planning.waves.policychanges import ChangeRecord, record_of
 from federation.web import policyobjects
 from federation.web.ui.policiesscreen import RESOURCES, to_row
 from federation.web.ui.screen import PAGE_ROWS, Page
@@ -26,6 +27,8 @@ class PolicyPart:
     hidden: tuple[str, ...]
     has_more: bool
     text: str
+    change: ChangeRecord | None = None
+    """The last change in waves, None without one."""
 
 
 async def read_policy(page: Page, resource: Resource, policy: Mapping[str, Any]) -> PolicyPart | None:
@@ -48,4 +51,5 @@ async def read_policy(page: Page, resource: Resource, policy: Mapping[str, Any])
         tuple(found["hiddenResources"]),
         bool(found["metadata"].get("continue")),
         text[:_YAML_BYTES_MAX],
+        record_of(policy),
     )

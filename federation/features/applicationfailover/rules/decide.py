@@ -22,8 +22,8 @@ from federation.features.applicationfailover.names import (
     REASON_UNHEALTHY,
     REASON_UNHEALTHY_EVERYWHERE,
 )
-from federation.features.applicationfailover.rules.copyhealth import Health, Observed
 from federation.planning.failover.application import ApplicationRecord, ApplicationRules, Eviction, Purge, PurgeMode
+from federation.planning.status.copyhealth import Health, Observed
 
 _SETTLED_S_MAX = 60.0
 """For how long a copy has to be healthy before that counts; a shorter toleration shortens it."""

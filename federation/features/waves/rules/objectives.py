@@ -87,11 +87,11 @@ def judge(objective: Objective, measured: Measured) -> Judgement:
     name = objective.name
     if measured.problem:
         return Judgement(Verdict.NO_DATA, f"{name}: {measured.problem}")
-    everywhere = _sum(measured.new.values())
+    everywhere = sum_of(measured.new.values())
     if everywhere.total < objective.samples_min:
         text = f"{name}: {everywhere.total:.0f} of at least {objective.samples_min} samples"
         return Judgement(Verdict.NO_DATA, text)
-    judged = [_judge_one(objective, "", everywhere, _sum(measured.before.values()), measured.waiting)]
+    judged = [_judge_one(objective, "", everywhere, sum_of(measured.before.values()), measured.waiting)]
     if len(measured.new) > 1:
         judged += [
             _judge_one(objective, cluster, counts, measured.before.get(cluster, Counts()), measured.waiting)
@@ -126,7 +126,7 @@ def _comparisons(objective: Objective, before: Counts, waiting: Mapping[str, Cou
     factor = 1 + objective.increase_max
     if Comparison.BEFORE in objective.compare_with and before.total >= objective.samples_min:
         yield _Limit("before the wave", before.share, factor, before.total)
-    others = _sum(waiting.values())
+    others = sum_of(waiting.values())
     if Comparison.WAITING in objective.compare_with and others.total >= objective.samples_min:
         yield _Limit("in waiting clusters", others.share, factor, others.total)
 
@@ -153,6 +153,7 @@ def _describe(limits: Iterable[_Limit]) -> str:
     )
 
 
-def _sum(counts: Iterable[Counts]) -> Counts:
+def sum_of(counts: Iterable[Counts]) -> Counts:
+    """Return all counts together."""
     known = list(counts)
     return Counts(sum(each.bad for each in known), sum(each.total for each in known))

@@ -9,7 +9,7 @@ Decision: docs/decisions/0141-objectives-name-metrics-not-queries.md
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -45,9 +45,12 @@ class Queries:
     is_part_good: bool = False
 
 
-def build_queries(objective: Objective, source: MetricSource, workload: Workload, window_s: int) -> Queries:
-    """Return the queries of an objective over a window that ends at the time of the query; ValueError."""
-    own = _matchers(source, workload)
+def build_queries(objective: Objective, source: MetricSource, workloads: Sequence[Workload], window_s: int) -> Queries:
+    """Return the queries of an objective over a window that ends at the time of the query; ValueError.
+
+    The workloads are of one namespace, and counted together.
+    """
+    own = _matchers(source, workloads)
     if objective.template:
         template = source.templates.get(objective.template)
         if template is None:
@@ -76,10 +79,14 @@ def _increase(source: MetricSource, metric: str, matchers: str, window_s: int) -
     return f"sum by ({source.cluster_label}) (increase({metric}{{{matchers}}}[{window_s}s]))"
 
 
-def _matchers(source: MetricSource, workload: Workload) -> str:
+def _matchers(source: MetricSource, workloads: Sequence[Workload]) -> str:
+    pods = "|".join(map(_pods, workloads))
+    return f"{source.namespace_label}={_quote(workloads[0].namespace)},{_matcher(source.pod_label, pods)}"
+
+
+def _pods(workload: Workload) -> str:
     pods = re.escape(workload.name[:_NAME_LENGTH_MAX]).replace("\\-", "-")
-    pods += ".*" if len(workload.name) > _NAME_LENGTH_MAX else _POD_NAMES.get(workload.kind, _POD_NAME)
-    return f"{source.namespace_label}={_quote(workload.namespace)},{_matcher(source.pod_label, pods)}"
+    return pods + (".*" if len(workload.name) > _NAME_LENGTH_MAX else _POD_NAMES.get(workload.kind, _POD_NAME))
 
 
 def _written(labels: Mapping[str, str]) -> str:

@@ -28,28 +28,28 @@ PODS = '"web-[bcdfghjklmnpqrstvwxz2456789]{1,10}-[bcdfghjklmnpqrstvwxz2456789]{5
 def test_a_counter_is_counted_per_cluster_with_and_without_its_bad_labels() -> None:
     objective = Objective("e", "main", "http_requests_total", {"path": "/a|/b"}, {"code": '5.."'})
     every = f'namespace="shop",pod=~{PODS},path=~"/a|/b"'
-    assert build_queries(objective, SOURCE, WEB, 60) == Queries(
+    assert build_queries(objective, SOURCE, [WEB], 60) == Queries(
         f"sum by (cluster) (increase(http_requests_total{{{every}}}[60s]))",
         f'sum by (cluster) (increase(http_requests_total{{{every},code=~"5..\\""}}[60s]))',
     )
 
 
 def test_a_histogram_is_counted_up_to_a_boundary() -> None:
-    queries = build_queries(Objective("e", "main", "took_seconds", seconds_max="0.50"), SOURCE, WEB, 60)
+    queries = build_queries(Objective("e", "main", "took_seconds", seconds_max="0.50"), SOURCE, [WEB], 60)
     assert queries.is_part_good
     assert queries.total.startswith("sum by (cluster) (increase(took_seconds_count{")
     assert queries.part.startswith("sum by (cluster) (increase(took_seconds_bucket{")
     assert queries.part.endswith(r',le=~"0\\.50*"}[60s]))')
-    whole = build_queries(Objective("e", "main", "took_seconds", seconds_max="2"), SOURCE, WEB, 60)
+    whole = build_queries(Objective("e", "main", "took_seconds", seconds_max="2"), SOURCE, [WEB], 60)
     assert whole.part.endswith(r',le=~"2(\\.0+)?"}[60s]))')
 
 
 def test_a_template_gets_the_matchers_and_the_window() -> None:
     own = f'namespace="shop",pod=~{PODS}'
-    queries = build_queries(Objective("e", "main", template="jobs"), SOURCE, WEB, 90)
+    queries = build_queries(Objective("e", "main", template="jobs"), SOURCE, [WEB], 90)
     assert queries == Queries(f"t({own})[90s]", f"b({own})[90s]")
     with pytest.raises(ValueError, match="no template other"):
-        build_queries(Objective("e", "main", template="other"), SOURCE, WEB, 90)
+        build_queries(Objective("e", "main", template="other"), SOURCE, [WEB], 90)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_template_gets_the_matchers_and_the_window() -> None:
     ],
 )
 def test_pods_of_other_workloads_are_not_counted(kind: str, name: str, own: str, foreign: str) -> None:
-    query = build_queries(Objective("e", "main", "m"), SOURCE, Workload(kind, "shop", name), 60).total
+    query = build_queries(Objective("e", "main", "m"), SOURCE, [Workload(kind, "shop", name)], 60).total
     found = re.search(r'pod=~("(?:[^"\\]|\\.)*")', query)
     assert found is not None
     pattern = json.loads(found[1])

@@ -8,7 +8,7 @@ import pytest
 from federation.admission.rolloutgates import compile_gate
 from federation.api.federatedtype import FederatedType, PathDefinition, default_type_configs, from_config
 from federation.apimachinery.resources import Resource
-from federation.features.applicationfailover.rules.copyhealth import Health, health_of, waits_for
+from federation.planning.status.copyhealth import Health, health_of, waits_for
 
 TYPES = {each.resource.plural: each for each in map(from_config, default_type_configs())}
 JOBS = Resource("flink.apache.org", "v1", "FlinkDeployment", "flinkdeployments")

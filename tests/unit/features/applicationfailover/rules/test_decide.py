@@ -15,7 +15,6 @@ from federation.features.applicationfailover.names import (
     REASON_UNHEALTHY,
     REASON_UNHEALTHY_EVERYWHERE,
 )
-from federation.features.applicationfailover.rules.copyhealth import UNKNOWN, Health, Observed
 from federation.features.applicationfailover.rules.decide import (
     Evidence,
     Outcome,
@@ -25,6 +24,7 @@ from federation.features.applicationfailover.rules.decide import (
     without_ended_purges,
 )
 from federation.planning.failover.application import NO_RECORD, ApplicationRecord, ApplicationRules, PurgeMode
+from federation.planning.status.copyhealth import UNKNOWN, Health, Observed
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 GOOD = Observed(Health.HEALTHY)

@@ -1,0 +1,168 @@
+"""Read what a change of a policy depends on: its objects, whether they have their version, and how they run."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType, template_problem
+from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
+from federation.apimachinery import conditions
+from federation.apimachinery.jsonobject import parse_object
+from federation.apimachinery.resources import Object
+from federation.features.waves.rules.changeplan import Subject
+from federation.planning.federatedobject import pendingcontrollers
+from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.overrides.entries import plan_override_patch
+from federation.planning.overrides.errors import OverrideError
+from federation.planning.overrides.policymatching import Bindings, subject_of_federated
+from federation.planning.status.copyhealth import Compile, Health, health_of
+from federation.planning.status.delivery import ClusterDelivery, deliveries_of
+from federation.planning.waves.policychanges import identity_of, labels_of
+from federation.runtime.controller import Key
+from federation.runtime.host import Host
+from federation.scheduling.policymatching import PolicyIndex
+from federation.scheduling.policyspec import Policy
+from federation.scheduling.policyusage import PolicyKey, PolicyUsage
+
+_SLICE = 64
+"""Objects that are looked at before the event loop gets a turn."""
+_PROPAGATION = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
+
+
+class Look:
+    """The objects of one policy at one moment. Each is judged at most once."""
+
+    def __init__(self, keys: Mapping[str, Key], read: Callable[[Key], tuple[str, str]]) -> None:
+        self._keys = keys
+        self._read = read
+        self._found: dict[str, tuple[str, str]] = {}
+
+    async def prepare(self, identities: Iterable[str]) -> None:
+        """Judge many objects, and let others run meanwhile."""
+        for number, identity in enumerate(identities, 1):
+            self._judge(identity)
+            if number % _SLICE == 0:
+                await asyncio.sleep(0)
+
+    def obstacle(self, identity: str) -> str:
+        """Return why an object does not have its version yet, "" if it has."""
+        return self._judge(identity)[0]
+
+    def problem(self, identity: str) -> str:
+        """Return why an object is not delivered or not healthy, "" if it is."""
+        return self._judge(identity)[1]
+
+    def _judge(self, identity: str) -> tuple[str, str]:
+        if identity not in self._found:
+            self._found[identity] = self._read(self._keys[identity])
+        return self._found[identity]
+
+
+class Observer:
+    """Reads caches; `cluster` returns the FederatedCluster of a name."""
+
+    def __init__(
+        self,
+        host: Host,
+        usage: PolicyUsage,
+        policies: PolicyIndex,
+        bindings: Bindings,
+        cluster: Callable[[str], Object | None],
+        compile_: Compile,
+    ) -> None:
+        self._objects = host.objects
+        self._members = host.members
+        self._usage = usage
+        self._policies = policies
+        self._bindings = bindings
+        self._cluster = cluster
+        self._compile = compile_
+
+    def look(self, policy: PolicyKey) -> tuple[Sequence[Subject], Look]:
+        """Return the objects that the policy applies to, and a look at them."""
+        subjects, keys = [], {}
+        for found in self._usage.objects_of(policy).values():
+            for namespace, name in found:
+                key = Key(namespace, name)
+                federated = self._objects.get(key)
+                if federated is None or federated["metadata"].get("deletionTimestamp") or template_problem(federated):
+                    continue
+                created = str(federated["metadata"].get("creationTimestamp") or "")
+                subjects.append(Subject(identity_of(federated), labels_of(federated), created))
+                keys[identity_of(federated)] = key
+        return subjects, Look(keys, lambda key: self._read(policy, key))
+
+    def workload_of(self, identity: str) -> tuple[str, str, str] | None:
+        """Return kind, namespace and name of the user's object, None if it is gone."""
+        namespace, _, name = identity.partition("/")
+        federated = self._objects.get(Key(namespace, name))
+        if federated is None:
+            return None
+        template = federated["spec"]["template"]
+        return str(template["kind"]), namespace, str(template["metadata"]["name"])
+
+    def _read(self, policy: PolicyKey, key: Key) -> tuple[str, str]:
+        """Return why the object does not have its version yet, and why it does not run well."""
+        federated = self._objects.get(key)
+        type_ = self._objects.type_of(federated) if federated is not None else None
+        if federated is None or type_ is None:
+            return "", ""
+        if policy.resource in _PROPAGATION:
+            obstacle = _undecided(federated, self._policies.policy_of(federated))
+        else:
+            obstacle = self._without_overrides(federated, type_)
+        if not obstacle and not pendingcontrollers.is_ready_for_dispatch(federated):
+            obstacle = "earlier steps are pending"
+        return obstacle, next(self._problems(federated, type_), "")
+
+    def _without_overrides(self, federated: Object, type_: FederatedType) -> str:
+        try:
+            policies = self._bindings.resolve(subject_of_federated(federated))
+        except OverrideError as error:
+            return str(error)
+        plan = plan_override_patch(federated, type_.controllers, policies, self._cluster)
+        if plan.failures:
+            return plan.failures[0]
+        return "its overrides are those of the other version" if plan.patch is not None else ""
+
+    def _problems(self, federated: Object, type_: FederatedType) -> Iterator[str]:
+        found = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED)
+        if found is not None and found.get("status") == "False":
+            yield str(found.get("message") or "it cannot be scheduled")
+        placed = effective_placement(federated)
+        clusters = {name: cluster for name in placed if (cluster := self._cluster(name)) is not None}
+        template = federated["spec"]["template"]
+        namespace, name = federated["metadata"].get("namespace") or "", template["metadata"]["name"]
+        observed = {
+            cluster: self._members.get_cached(cluster, type_.resource, namespace, name)
+            for cluster in placed
+            if self._members.is_synced(cluster, type_.resource)
+        }
+        for row in deliveries_of(federated, type_, observed, clusters):
+            if row.is_placed and (problem := self._problem_in(row, type_, observed.get(row.cluster))):
+                yield f"{row.cluster}: {problem}"
+
+    def _problem_in(self, row: ClusterDelivery, type_: FederatedType, live: Object | None) -> str:
+        if row.applied != "yes" or live is None:
+            return row.message or "it does not have the latest version yet"
+        if row.rollout is not None:
+            return row.rollout.problem
+        seen = health_of(type_, live, self._compile, lambda: False)
+        return seen.reason if seen.health is Health.UNHEALTHY else ""
+
+
+def _undecided(federated: Mapping[str, Any], policy: Policy | None) -> str:
+    """Return why the last decision did not follow a version of its propagation policy, "" if it did or never will."""
+    annotations = federated["metadata"].get("annotations") or {}
+    if policy is None or not policy.follows_content or policy.is_sticky or annotations.get(names.NO_SCHEDULING):
+        return ""
+    if annotations.get(names.SCHEDULING_DEFERRED_REASONS):
+        return ""
+    triggers = parse_object(annotations.get(names.SCHEDULING_TRIGGERS) or "") or {}
+    if triggers.get("policyContentHash") == policy.content_hash and triggers.get("policyName") == policy.ref.name:
+        return ""
+    found = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED)
+    if found is not None and found.get("status") == "False":
+        return str(found.get("message") or "it cannot be scheduled")
+    return "it is not decided with this version yet"

@@ -1,0 +1,102 @@
+"""Attack: a tenant forges which version of a policy objects have, or holds the change of objects that are not his."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.tenants import MERGE, OURS, Tenants, tenants
+from tests.support.world import World, a_world
+
+from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
+from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.planning.waves.policychanges import SPEC_BYTES_MAX
+from federation.simulator.controllers.names import SIMULATOR_READY
+
+RULES: Object = {"waves": [{"name": "few", "objects": 1}]}
+FORGED: Object = {
+    "revision": 9,
+    "state": "RolledBack",
+    "content": "0" * 32,
+    "earlier": {"spec": {"schedulingMode": "Duplicate", "placement": [{"cluster": "west"}]}},
+}
+
+
+@pytest.fixture
+async def host(tmp_path: Path) -> AsyncIterator[Tenants]:
+    async with tenants(tmp_path) as served:
+        yield served
+
+
+async def test_no_user_of_a_namespace_writes_the_record_of_a_change(host: Tenants) -> None:
+    editor, path = await host.client("editor"), f"{OURS}/namespaces/default/propagationpolicies"
+    policy = a_policy({"east": 1}, changeRollout=RULES)
+    answer = await editor.post(path, json={**policy, "status": {"changeRollout": FORGED}})
+    assert answer.status_code == 201, answer.text
+    assert "changeRollout" not in (answer.json().get("status") or {})
+    name, forged = policy["metadata"]["name"], {"status": {"changeRollout": FORGED}}
+    answer = await editor.patch(f"{path}/{name}", json=forged, headers=MERGE)
+    assert "changeRollout" not in (answer.json().get("status") or {})
+    answer = await editor.patch(f"{path}/{name}/status", json=forged, headers=MERGE)
+    assert answer.status_code == 403, answer.text
+
+
+async def test_a_policy_that_is_kept_twice_is_limited_and_a_change_with_its_first_rules_warns(host: Tenants) -> None:
+    editor, path = await host.client("editor"), f"{OURS}/namespaces/default/propagationpolicies"
+    labels = {f"label-{number}": "x" * 60 for number in range(SPEC_BYTES_MAX // 60)}
+    large = a_policy({"east": 1}, changeRollout=RULES, clusterSelector=labels)
+    answer = await editor.post(path, json=large)
+    assert answer.status_code == 422, answer.text
+    assert "spec.changeRollout" in answer.text
+    assert (await editor.post(path, json=a_policy({"east": 1}))).status_code == 201
+    change = {"spec": {"schedulingMode": "Duplicate", "changeRollout": RULES}}
+    answer = await editor.patch(f"{path}/divide", json=change, headers=MERGE)
+    assert "this change reaches all objects at once" in answer.headers["warning"]
+
+
+async def test_an_objective_of_a_change_names_a_source_of_the_administrator(host: Tenants) -> None:
+    editor, path = await host.client("editor"), f"{OURS}/namespaces/default/propagationpolicies"
+    objective = {"name": "e", "source": "http", "errors": {"metric": "m", "bad": {"code": "5.."}}}
+    rules = {"waves": [{"name": "few", "gate": {"objectives": [objective]}}]}
+    answer = await editor.post(path, json=a_policy({"east": 1}, changeRollout=rules))
+    assert answer.status_code == 422, answer.text
+    assert "spec.changeRollout.waves[0].gate.objectives[0].source" in answer.text
+
+
+async def test_broken_objects_and_policies_of_a_tenant_hold_nobody_else() -> None:
+    """A tenant's broken workload is in a wave of a cluster-wide policy; his own policy waits for ever."""
+    async with a_world(members=("east", "west")) as world:
+        cluster_wide = a_policy({"east": 1}, changeRollout={"waves": [{"name": "half", "objects": 2}]})
+        cluster_wide |= {"kind": "ClusterPropagationPolicy", "metadata": {"name": "all"}}
+        await world.create(CLUSTER_PROPAGATION_POLICIES, cluster_wide)
+        for name in ("web-1", "web-2", "broken", "own"):
+            await world.create(DEPLOYMENTS, _broken(name) if name == "broken" else a_deployment(name, 1))
+        await world.until_replicas("broken", {"east": 1})
+        own = a_policy({"east": 1}, name="own", changeRollout={"waves": [{"name": "never", "pause": True}]})
+        own["spec"]["resourceSelectors"][0]["name"] = "own"
+        await world.create(PROPAGATION_POLICIES, own)
+        await world.settle()
+        to_west: Any = {"spec": {"placement": [{"cluster": "west", "preferences": {"weight": 1}}]}}
+        movable = {"replicaRescheduling": {"avoidDisruption": False}, "rescheduleWhen": {"policyContentChanged": True}}
+        to_west["spec"]["reschedulePolicy"] = movable
+        await world.merge(PROPAGATION_POLICIES, "own", to_west)
+        await world.merge(CLUSTER_PROPAGATION_POLICIES, "all", to_west, namespace="")
+        await world.until_equal(lambda: _states(world), {"all": "Complete 1", "own": "Progressing 1"})
+        assert await world.replicas("web-1") == await world.replicas("broken") == {"west": 1}
+        assert await world.replicas("own") == {"east": 1}
+
+
+async def _states(world: World) -> dict[str, str]:
+    found = {}
+    for resource, name in ((CLUSTER_PROPAGATION_POLICIES, "all"), (PROPAGATION_POLICIES, "own")):
+        policy = await world.find(resource, name, "default" if resource.namespaced else "")
+        record = ((policy or {}).get("status") or {}).get("changeRollout") or {}
+        found[name] = f"{record.get('state')} {record.get('revision')}"
+    return found
+
+
+def _broken(name: str) -> Object:
+    made = a_deployment(name, 1)
+    made["spec"]["template"]["metadata"]["annotations"] = {SIMULATOR_READY: "false"}
+    return made
