@@ -91,8 +91,19 @@ class ManualClock:
 
 async def _run_ready_tasks() -> None:
     # A woken task usually wakes others. Twenty rounds let such chains finish at the same virtual time.
+    loop = asyncio.get_running_loop()
     for _ in range(20):
         await asyncio.sleep(0)
+        if _is_idle(loop):
+            return
+
+
+def _is_idle(loop: asyncio.AbstractEventLoop) -> bool:
+    """Return whether no task can go on before time does. False if unknown: threads and sockets can wake one, too."""
+    ready = getattr(loop, "_ready", None)
+    if ready is None or ready or getattr(loop, "_default_executor", None) is not None:
+        return False
+    return len(loop._selector.get_map()) == 1  # type: ignore[attr-defined]  # the loop's own pipe
 
 
 def to_rfc3339(moment: datetime) -> str:
