@@ -83,6 +83,10 @@ class _Commands(CommandTable):
                 "Show what a change of a repository would do, as one comment for its review.",
             ),
             "replay": ("federation.cli.replay.command", "Decide recorded decisions again, also in another world."),
+            "twin": (
+                "federation.cli.twin.command",
+                "Rehearse on a copy of the fleet, in this process and on a virtual clock.",
+            ),
             "diff": ("federation.cli.rendered", "Show how an object in the members differs from what is wanted."),
             "render": ("federation.cli.rendered", "Print the manifest that is applied in a cluster."),
             "queue": ("", "List queues, or the jobs that wait in one and when they may start."),

@@ -22,6 +22,7 @@ PAGES = (
     "migration-karmada.md",
     "operators.md",
     "replay.md",
+    "twin.md",
 )
 READS = (
     *("kubectl get", "kubectl --kubeconfig faq-demo/members/member-1.kubeconfig get", "kubectl logs"),

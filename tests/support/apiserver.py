@@ -42,6 +42,7 @@ from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.assembly import protect_federated_objects
 from federation.features.catalogue import feature_screens, spread_compiler
 from federation.hosting.roles import HOST_RBAC
+from federation.journal.memoryjournal import MemoryJournal
 from federation.plans.planner import Planners
 from federation.scheduling.framework.registry import load_plugins
 from federation.web import application
@@ -53,7 +54,6 @@ from federation.web.ui import uiapp
 from federation.web.ui.oidclogin import OIDCLogin
 from federation.web.ui.oidcoptions import OIDCLoginOptions
 from federation.web.view import View
-from tests.support.memoryjournal import MemoryJournal
 
 T = TypeVar("T")
 _START_S_MAX = 30.0

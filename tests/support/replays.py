@@ -1,12 +1,12 @@
 """Replays of recorded decisions: every world ends with one, and each decision must come out as it did."""
 
 from federation.features.catalogue import spread_compiler
+from federation.journal.memoryjournal import MemoryJournal
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from federation.scheduling.replay.comparison import Comparison
 from federation.scheduling.replay.logentries import read
 from federation.scheduling.replay.otherworld import Changes, redecide_elsewhere
 from federation.scheduling.replay.redecide import Verdict, redecide
-from tests.support.memoryjournal import MemoryJournal
 
 _FOREVER_US = 2**62
 

@@ -25,6 +25,7 @@ from federation.controllers.override.controller import OverrideController
 from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions
 from federation.features.catalogue import spread_compiler
 from federation.journal.decisions import DecisionFilter, DecisionRecord
+from federation.journal.memoryjournal import MemoryJournal
 from federation.plans.plugincalls import RemoteCaller
 from federation.runtime.events import EventRecorder
 from federation.runtime.federatedtypes import FederatedTypes
@@ -32,7 +33,6 @@ from federation.runtime.host import Host
 from federation.runtime.informers import Informers
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
-from tests.support.memoryjournal import MemoryJournal
 from tests.support.preparedstores import a_host_store
 from tests.support.wiredhost import wire_host
 

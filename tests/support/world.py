@@ -45,6 +45,7 @@ from federation.client.retryingwebhookclient import WebhookTransport
 from federation.controllers.federate.controller import first_finalizers, host_effects
 from federation.featureapi.surroundings import GateTransport
 from federation.features.types.shippedtypes import ensure_types
+from federation.journal.memoryjournal import MemoryJournal
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from federation.settings import Settings
@@ -53,7 +54,6 @@ from federation.wiring import Wiring
 from tests.support.deletions import HostStore, objection
 from tests.support.faults import SkewedClock, StoreCopy, copy_of, restored
 from tests.support.lines import Cable, HostLine
-from tests.support.memoryjournal import MemoryJournal
 from tests.support.reconciles import failed_reconciles
 from tests.support.worldmember import Member, find, raise_failures
 

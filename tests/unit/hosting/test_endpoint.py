@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 from tests.support.apiserver import Parts, api_server
-from tests.support.memoryjournal import MemoryJournal
 
 from federation.api import names
 from federation.api.crds import crd_manifests
@@ -25,6 +24,7 @@ from federation.hosting.hostkinds import HostKinds
 from federation.hosting.manifests import USER
 from federation.hosting.pluginreviews import HostAdmission
 from federation.hosting.webhookconfigurations import HOLD, MUTATE, VALIDATE
+from federation.journal.memoryjournal import MemoryJournal
 from federation.web import application
 
 pytestmark = pytest.mark.xdist_group("hosting")

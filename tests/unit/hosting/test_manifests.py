@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.memoryjournal import MemoryJournal
 
 from federation.api import names
 from federation.apimachinery.clock import ManualClock
@@ -15,6 +14,7 @@ from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool
 from federation.hosting.manifests import USER, account_rules, host_manifests
 from federation.hosting.roles import HOST_RBAC
+from federation.journal.memoryjournal import MemoryJournal
 from federation.settings import Settings
 from federation.wiring import Wiring
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine, event, func, select, update
-from tests.support.memoryjournal import MemoryJournal
 
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.errors import StoreUnavailable
@@ -17,6 +16,7 @@ from federation.apiserver.store.database import Database
 from federation.apiserver.store.databases import open_database
 from federation.apiserver.store.options import StoreOptions
 from federation.journal.decisions import DecisionFilter, DecisionRecord, Journal, JournalOptions
+from federation.journal.memoryjournal import MemoryJournal
 from federation.journal.sqljournal import SQLJournal, decision
 
 START = datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)

@@ -1,0 +1,1 @@
+"""`fedctl twin`: rehearse on a copy of the fleet."""
