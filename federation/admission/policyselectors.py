@@ -5,7 +5,8 @@ every object of a kind in the namespace, so their author needs the verb `update`
 names the policy in a label needs no such check: the author of the label may update the object.
 
 Warnings name nothing that the requester may not read: policies that compete are named to users who may get them. Names
-of clusters are no secret from authors of policies, because decisions about their objects list all clusters.
+of clusters are no secret from authors of policies, because decisions about their objects list all clusters: in the
+namespaces of a project, those of the project.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ from federation.api.resources import (
     FEDERATED_CLUSTERS,
     FEDERATED_TYPE_CONFIGS,
     OVERRIDE_POLICIES,
+    PROJECTS,
     PROPAGATION_POLICIES,
 )
 from federation.apimachinery.effect import EffectOf
@@ -37,6 +39,7 @@ from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
 from federation.planning.failover.application import compile_application
 from federation.planning.failover.handover import rule_problems
 from federation.planning.overrides.budget import patches_problem, rollout_problem
+from federation.planning.projects.projectindex import ProjectIndex
 from federation.planning.typederivation import can_be_derived
 from federation.planning.waves.metricsources import NO_SOURCES, Sources
 from federation.planning.waves.policychanges import FIELD as CHANGE_FIELD
@@ -160,6 +163,9 @@ class PolicyAdmission:
         if named_clusters(policy) or (policy.get("spec") or {}).get("rollout"):
             found = (item["metadata"] for item in await self._list(FEDERATED_CLUSTERS, ""))
             clusters = {metadata["name"]: metadata.get("labels") or {} for metadata in found}
+            project = ProjectIndex(await self._list(PROJECTS, "")).of(request.namespace) if request.namespace else None
+            if project is not None:
+                clusters = {name: labels for name, labels in clusters.items() if project.has(name, labels)}
         if has_selectors:
             configs = parse_configs(await self._list(FEDERATED_TYPE_CONFIGS, ""))
         if has_selectors and request.resource in (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES):

@@ -38,6 +38,7 @@ FEDERATED_RESOURCE_QUOTAS = _ours("FederatedResourceQuota", "federatedresourcequ
 JOB_QUEUES = _ours("JobQueue", "jobqueues")
 CLUSTER_JOB_QUEUES = _ours("ClusterJobQueue", "clusterjobqueues", namespaced=False)
 CAPACITY_FLAVORS = _ours("CapacityFlavor", "capacityflavors", namespaced=False)
+PROJECTS = _ours("Project", "projects", namespaced=False)
 CLUSTER_PROPAGATED_VERSIONS = _ours("ClusterPropagatedVersion", "clusterpropagatedversions", namespaced=False)
 FEDERATED_ROLLOUTS = _ours("FederatedRollout", "federatedrollouts")
 CRON_AUTOSCALERS = _ours("CronFederatedHPA", "cronfederatedhpas")

@@ -15,7 +15,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from federation.apimachinery.errors import PluginError
-from federation.scheduling.framework.admittedclusters import within_admitted
+from federation.scheduling.framework.admittedclusters import within_admitted, within_project
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.cycle import (
     FilterResult,
@@ -52,7 +52,7 @@ from federation.scheduling.snapshot import Snapshot
 Placements = Mapping[str, int | None]
 """Cluster → replicas; None where the object keeps the replicas of its template."""
 
-_FRAMEWORKS_MAX = 64
+_FRAMEWORKS_MAX = 256
 _REASONS_MAX = 10
 """Distinct reasons in the one-line summary; the explanation has all of them."""
 
@@ -119,7 +119,7 @@ class Engine:
     def __init__(self, registry: PluginRegistry, *, monotonic: Callable[[], float] | None = None) -> None:
         self._registry = registry
         self._instrument = SchedulerMetrics(monotonic)
-        self._frameworks: dict[int, tuple[Profile, Framework]] = {}
+        self._frameworks: dict[tuple[int, str], tuple[Profile, Framework]] = {}
 
     @property
     def registry(self) -> PluginRegistry:
@@ -131,15 +131,18 @@ class Engine:
         self._registry = registry
         self._frameworks.clear()
 
-    def framework(self, profile: Profile) -> Framework:
-        """Return the profile's framework, created once; PluginError when the profile cannot work."""
-        known = self._frameworks.get(id(profile))
+    def framework(self, profile: Profile, project: str = "") -> Framework:
+        """Return the profile's framework, created once; PluginError when the profile cannot work.
+
+        Each project has its own, because a framework keeps results about the clusters of one snapshot after the other.
+        """
+        known = self._frameworks.get((id(profile), project))
         if known is not None and known[0] is profile:
             return known[1]
         framework = Framework(profile, self._registry, self._instrument)
         if len(self._frameworks) >= _FRAMEWORKS_MAX:
             del self._frameworks[next(iter(self._frameworks))]
-        self._frameworks[id(profile)] = (profile, framework)
+        self._frameworks[id(profile), project] = (profile, framework)
         return framework
 
     def decide(self, unit: SchedulingUnit, snapshot: Snapshot, profile: Profile, *, now: datetime) -> Decision:
@@ -176,13 +179,13 @@ class Engine:
         if unit.sticky and unit.current:
             return _keep_sticky(results)
         try:
-            framework = self.framework(profile)
+            framework = self.framework(profile, results.snapshot.project)
         except PluginError as error:
             return results.end(Outcome.PLUGIN_FAILED, f"profile {profile.name}: {error}")
         filtered = yield from framework.run_filters(cycle)
         if unit.relations:
             filtered = within_relations(unit, filtered, cycle.state)
-        filtered = within_admitted(unit, filtered)
+        filtered = within_project(results.snapshot.left, within_admitted(unit, filtered))
         waits = ""
         if unit.is_gang:
             filtered, waits = within_room(unit, filtered, results.snapshot.by_name, cycle.state)

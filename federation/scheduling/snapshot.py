@@ -38,12 +38,20 @@ from federation.scheduling.framework.types import (
 class Snapshot:
     """Joined clusters by name. `generation` changes with every change except of resources, which change constantly.
 
-    `lasting` caches values that do not depend on resources; snapshots of one generation share it.
+    `lasting` caches values that do not depend on resources; snapshots of one generation share it. Within a `project`
+    it has the project's clusters, and `left`: those that left the project and still have the object, with the reasons.
     """
 
     generation: int
     clusters: tuple[Cluster, ...]
     lasting: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    project: str = ""
+    left: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """A key of what the snapshot leaves out."""
+        return self.project, *self.left
 
     @cached_property
     def content_hash(self) -> str:

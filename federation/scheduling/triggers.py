@@ -54,7 +54,7 @@ _SPREAD = "workloadSpreadHash"
 _ENDED = "tolerationsEnded"
 """Clusters whose taints the object tolerates no longer, among those that it is in or has left for that reason."""
 _AVOIDED = "clustersAvoided"
-"""Clusters that the object leaves or has left because it was unhealthy there."""
+"""Clusters that the object leaves or has left because it was unhealthy there, or that it leaves with its project."""
 _PARTNERS = "partnersAway"
 """Clusters of the object that the workloads which it must be together with have left. An object that has left them,
 too, has none: that they are fewer is no change."""
@@ -162,7 +162,7 @@ class TriggerSource:
         after["schedulingAnnotationsHash"] = _annotations_hash(triggers.annotations)
         if triggers.ended_tolerations:
             after[_ENDED] = list(triggers.ended_tolerations)
-        if avoided := avoided_clusters({"metadata": {"annotations": triggers.annotations}}):
+        if avoided := {*avoided_clusters({"metadata": {"annotations": triggers.annotations}}), *snapshot.left}:
             after[_AVOIDED] = sorted(avoided)
         if triggers.partners_away:
             after[_PARTNERS] = list(triggers.partners_away)

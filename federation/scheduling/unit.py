@@ -87,6 +87,8 @@ def build_unit(
     desired = federated_type.replicas(template)
     fields |= _pods(template, federated_type, fields.pop("gang"), desired, counts_cpu_and_memory=counts_cpu_and_memory)
     fields |= _undivided(federated_type, fields)
+    if snapshot.left:
+        fields["sticky"] = False  # who wrote the policy cannot keep a cluster that his project lost
     return SchedulingUnit(
         gvk=GroupVersionKind(resource.group, resource.version, resource.kind),
         plural=resource.plural,
@@ -100,7 +102,7 @@ def build_unit(
         assumed={} if assumed is None else assumed,
         current=current_clusters(federated, federated_type),
         ended_tolerations=ended or {},
-        avoided=avoided_clusters(federated),
+        avoided={**avoided_clusters(federated), **snapshot.left},
         avoid_disruption=policy.avoid_disruption,
         auto_migration=_auto_migration(policy, annotations, desired),
         custom_migration=_custom_migration(annotations),

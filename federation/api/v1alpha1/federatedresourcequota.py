@@ -28,12 +28,13 @@ _LIMIT = Field(
         ]
     },
 )
+Limits = Annotated[dict[str, QuantityText], _LIMIT]
 
 
 class FederatedResourceQuotaSpec(Model):
     """The limits."""
 
-    overall: Annotated[dict[str, QuantityText], _LIMIT]
+    overall: Limits
     """The most that all replicas in all clusters may request together, by resource; pods are counted."""
 
 

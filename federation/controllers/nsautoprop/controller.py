@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from federation.api import names
-from federation.api.resources import FEDERATED_CLUSTERS
+from federation.api.resources import FEDERATED_CLUSTERS, PROJECTS
 from federation.apimachinery import conditions
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import NAMESPACES, Object
 from federation.controllers.nsautoprop.reconcile import WRITER, Reconciler
 from federation.planning.federatedobject import namespaces, pendingcontrollers
+from federation.planning.projects.projectindex import ProjectIndex
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.host import Host
 from federation.runtime.subscription import Triggers
@@ -57,7 +58,11 @@ class NamespaceController:
         chosen = options or NamespaceOptions()
         self._objects = host.objects
         self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
-        reconciler = Reconciler(host.objects, clusters=self._clusters.list, exclude=chosen.pattern())
+        self._projects = host.informers.for_resource(PROJECTS)
+        self._index = ProjectIndex()
+        reconciler = Reconciler(
+            host.objects, clusters=self._clusters.list, exclude=chosen.pattern(), projects=self._index
+        )
         self.controller: Controller[Key] = Controller(
             "nsautoprop",
             reconciler.reconcile,
@@ -70,8 +75,9 @@ class NamespaceController:
     async def run(self) -> None:
         """Subscribe, and start the workers once all caches are synced."""
         self._clusters.add_handler(self._on_cluster)
+        self._projects.add_handler(self._on_project)
         self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER)
-        await asyncio.gather(self._objects.wait_synced(), self._clusters.wait_synced())
+        await asyncio.gather(self._objects.wait_synced(), self._clusters.wait_synced(), self._projects.wait_synced())
         await self.controller.run()
 
     def _on_federated(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
@@ -79,12 +85,23 @@ class NamespaceController:
             self.controller.enqueue(key_of(new))
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
-        if _is_target(old) != _is_target(new):
-            for key in self._namespaces():
-                self.controller.enqueue(key)
+        if _is_target(old) != _is_target(new) or (len(self._index) and _labels(old) != _labels(new)):
+            self._enqueue_all()
+
+    def _on_project(self, old: Object | None, new: Object | None) -> None:
+        if self._index.put(new) if new is not None else self._index.remove((old or {})["metadata"]["name"]):
+            self._enqueue_all()
+
+    def _enqueue_all(self) -> None:
+        for key in self._namespaces():
+            self.controller.enqueue(key)
 
     def _namespaces(self) -> Iterator[Key]:
         return map(key_of, self._objects.of_kind(NAMESPACES.api_version, NAMESPACES.kind))
+
+
+def _labels(cluster: Object | None) -> object:
+    return None if cluster is None else cluster["metadata"].get("labels")
 
 
 def _is_target(cluster: Object | None) -> bool:

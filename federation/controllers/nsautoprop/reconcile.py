@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from federation.api import names
 from federation.apimachinery.resources import Object
 from federation.planning.federatedobject import namespaces, pendingcontrollers
+from federation.planning.projects.projectindex import ProjectIndex
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.federatedobjects import FederatedObjects
 
@@ -21,10 +22,12 @@ class Reconciler:
         *,
         clusters: Callable[[], Sequence[Object]],
         exclude: re.Pattern[str] | None = None,
+        projects: ProjectIndex,
     ) -> None:
         self._objects = objects
         self._clusters = clusters
         self._exclude = exclude
+        self._projects = projects
 
     async def reconcile(self, key: Key) -> Result:
         """Place the namespace when the controller may act, and leave `pending-controllers`."""
@@ -37,7 +40,7 @@ class Reconciler:
         ):
             self._objects.defer(key, writer=WRITER)
             return DONE
-        patch = namespaces.plan_namespace(federated, self._clusters(), type_.controllers, self._exclude)
+        patch = namespaces.plan_namespace(federated, self._clusters(), type_.controllers, self._exclude, self._projects)
         if patch is not None:
             await self._objects.patch(key, federated, patch, writer=WRITER)
         return DONE

@@ -17,6 +17,7 @@ from federation.api.resources import (
     FEDERATED_ROLLOUTS,
     JOB_QUEUES,
     PLACEMENT_HOLDS,
+    PROJECTS,
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
     SCHEDULING_PROFILES,
@@ -189,6 +190,7 @@ class ScheduleController:
             WORKLOAD_SPREADS: handlers.on_spread,
             FEDERATED_RESOURCE_QUOTAS: self._quotas.on_quota,
             JOB_QUEUES: handlers.on_queue,
+            PROJECTS: handlers.on_project,
         }
 
     def _retry(self, key: Key) -> None:

@@ -155,7 +155,8 @@ class EventHandlers:
         kinds = {(str(each.get("apiVersion")), str(each.get("kind"))) for each in selectors}
         # An event of a namespace must not name cluster-wide policies, which its readers may not be allowed to read.
         same_scope = self._list_policies(policy["metadata"].get("namespace", ""))
-        return reference_warnings(policy, self._cache.clusters.labels(), kinds, same_scope)
+        labels = self._cache.scoped.labels(policy["metadata"].get("namespace", ""))
+        return reference_warnings(policy, labels, kinds, same_scope)
 
     def _affected_by_policy(self, ref: PolicyRef, *versions: Policy | None) -> Iterable[Key]:
         """Return the objects that had the policy, that name it, and those of the types that it selects."""
@@ -205,6 +206,12 @@ class EventHandlers:
         elif not self._cache.queues.put(namespace, name):
             return
         self.retry(map(key_of, self._objects.list_namespace(namespace)))
+
+    def on_project(self, old: Object | None, new: Object | None) -> None:
+        """Handle an event of a Project: its clusters are all that exist for the objects of its namespaces."""
+        projects = self._cache.scoped.projects
+        changed = projects.put(new) if new is not None else projects.remove((old or {})["metadata"]["name"])
+        self.retry(key_of(each) for namespace in changed for each in self._objects.list_namespace(namespace))
 
     def on_plugin(self, name: str, decisive_hash: str, fields: frozenset[str]) -> None:
         """Handle a change of a webhook plugin: retry the objects that it takes part in, and unschedulable ones."""

@@ -260,7 +260,7 @@ class Failover:
     ) -> Eased:
         """Limit what leaves lost and drained clusters."""
         now = self._clock.now()
-        stays = self._stays(context, due, leaving, now)
+        stays = self._stays(context, due, leaving, decision.snapshot.left, now)
         granted, stays = self._granted(context, decision, before, leaving, stays, due.policy.priority)
         evicted = eviction.evict(
             before,
@@ -289,12 +289,15 @@ class Failover:
             requeue_after_s=max(0.0, (min(times) - now).total_seconds()) if times else None,
         )
 
-    def _stays(self, context: AttemptContext, due: Due, leaving: Sequence[str], now: datetime) -> dict[str, Stay]:
+    def _stays(
+        self, context: AttemptContext, due: Due, leaving: Sequence[str], outside: Collection[str], now: datetime
+    ) -> dict[str, Stay]:
         """Return why replicas stay in the clusters that they may not leave now, whatever the rate."""
         rules, halt = due.policy.failover, self._clusters.halt()
         tolerance = self._tolerance(context.federated, rules)
         finished = evidence_by_cluster(context.federated)
         # The policy says that an unhealthy workload leaves, and its cluster is ready, so that no copy of it is unknown.
+        # Nor does a policy keep what has to leave a cluster that left its project.
         avoided = [name for name in leaving if name not in self._clusters.by_name]
         found = {
             name: _FINISHED
@@ -305,10 +308,9 @@ class Failover:
             for name in leaving
         }
         for name in leaving:
-            if name in avoided:
-                continue
-            evicting = self._clusters.by_name[name]
-            if found[name] is None and evicting.is_drained and evicting.is_ready:
+            evicting = self._clusters.by_name.get(name)
+            is_emptied = name in outside if evicting is None else evicting.is_drained and evicting.is_ready
+            if found[name] is None and is_emptied:
                 found[name] = self._disruption(context, due)
         stays = {name: stay for name, stay in found.items() if stay is not None}
         if any(stay.reason in (StayReason.HALTED, StayReason.BUDGET) for stay in stays.values()):
@@ -364,7 +366,8 @@ class Failover:
         found = dict(stays)
         if not eviction.is_divided(before, after) and not after.keys() - before.keys():
             # Nothing would replace an unhealthy copy, which may recover.
-            found |= {name: _NO_ROOM for name in leaving if name in decision.unit.avoided and name not in found}
+            unhealthy = decision.unit.avoided.keys() - decision.snapshot.left.keys()
+            found |= {name: _NO_ROOM for name in leaving if name in unhealthy and name not in found}
         free = [name for name in leaving if name not in found]
         wanted = eviction.movable(before, after, free, decision.waiting, decision.unit.desired_replicas or 0)
         is_whole = not eviction.is_divided(before, after)

@@ -128,7 +128,8 @@ class Guard:
         past, attempt = requested_undo(context.federated), context.attempt
         if past is None or attempt.policy is None:
             return None
-        existing = [cluster.name for cluster in snapshot.clusters if not cluster.is_terminating]
+        left = snapshot.left
+        existing = [each.name for each in snapshot.clusters if not each.is_terminating and each.name not in left]
         problem = undo_problem(past, existing, self._clock.now())
         if not problem and not self._cache.annotation_policy.allows(context.key.namespace):
             problem = "annotations may not override policies in this namespace"

@@ -15,6 +15,7 @@ from federation.scheduling.jobqueues import QueueIndex
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import PolicyRef
 from federation.scheduling.profiles import Profiles
+from federation.scheduling.projectsnapshots import ProjectSnapshots
 from federation.scheduling.quotas import QuotaLedger
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
@@ -34,6 +35,7 @@ class InputCache:
     ) -> None:
         self.annotation_policy = annotation_policy or AnnotationPolicy()
         self.clusters = ClusterCache()
+        self.scoped = ProjectSnapshots(self.clusters)
         self.assume_cache = AssumeCache(assumed_s)
         self.policies = PolicyIndex()
         self.profiles = Profiles()

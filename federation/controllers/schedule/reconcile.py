@@ -97,7 +97,7 @@ class Reconciler:
         context = self._decider.start(key, draft)
         if context is None or context.attempt.problem:
             return None
-        snapshot = self._cache.clusters.snapshot()
+        snapshot = self._cache.scoped.of(draft)
         due = self._decider.assess(context, snapshot, is_plugin_back=False)
         if not isinstance(due, Due) or due.ignored_annotations or not self._decider.is_local(due):
             return None
@@ -123,7 +123,7 @@ class Reconciler:
             self._objects.defer(key, writer=WRITER)
             return DONE
         self._reporter.invalid_migration(context.subject, context.attempt.problem)
-        snapshot = self._cache.clusters.snapshot()
+        snapshot = self._cache.scoped.of(federated)
         is_plugin_back = self._requeueing.is_plugin_back(context)
         returns = self._failover.returns(context.federated, context.attempt.policy)
         homes = frozenset(name for name, count in returns.allowed.items() if count)

@@ -137,7 +137,7 @@ class Requeueing:
 
     def _after_changes(self, objects: UnschedulableObjects, key: Key, hint: QueueingHint, snapshot: Snapshot) -> Result:
         # Changes during the decision found no record of it yet, and have not enqueued the object.
-        happened = changes(snapshot, self._cache.clusters.snapshot())
+        happened = changes(snapshot, self._cache.scoped.newest(snapshot))
         matching = [change for name, change in happened if hint.matches(name, change)]
         if matching:
             objects.mark_retry((key,))

@@ -1,4 +1,6 @@
-"""Plan the placement of namespaces, which go to every member cluster (docs/reference/federation.md). Pure.
+"""Plan the placement of namespaces, which go to every member cluster of their project. Pure.
+
+Reference: docs/reference/federation.md.
 
 Workloads can exist only where their namespace does. A namespace that exists in a member is adopted, and adopted
 namespaces are never deleted.
@@ -18,6 +20,7 @@ from federation.planning.federatedobject.placements import (
     with_annotations,
     with_placement,
 )
+from federation.planning.projects.projectindex import Project, ProjectIndex, namespace_of
 
 _NEVER_SYNCED = frozenset({"kube-system", "kube-public", "kube-node-lease", "default", names.SYSTEM_NAMESPACE})
 """Namespaces that every cluster has by itself."""
@@ -55,19 +58,27 @@ def is_excluded(federated: Mapping[str, Any], exclude: re.Pattern[str] | None) -
     )
 
 
-def target_clusters(federated: Mapping[str, Any], clusters: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the clusters for the namespace, sorted: all joined ones, and those that have it.
+def target_clusters(
+    federated: Mapping[str, Any], clusters: Sequence[Mapping[str, Any]], projects: ProjectIndex | None = None
+) -> list[str]:
+    """Return the clusters for the namespace, sorted: all joined ones of its project, and those that have it.
 
     Clusters that are being deleted are not included. A cluster that joined once stays even if its condition is no
     longer True: an unreachable cluster loses nothing.
     """
     placed = placement_of(federated, names.NSAUTOPROP_CONTROLLER)
+    project = projects.of(namespace_of(federated)) if projects is not None else None
     return sorted(
         str(cluster["metadata"]["name"])
         for cluster in clusters
         if not cluster["metadata"].get("deletionTimestamp")
-        and (cluster["metadata"]["name"] in placed or _has_joined(cluster))
+        and (cluster["metadata"]["name"] in placed or (_has_joined(cluster) and _is_in(project, cluster)))
     )
+
+
+def _is_in(project: Project | None, cluster: Mapping[str, Any]) -> bool:
+    metadata = cluster["metadata"]
+    return project is None or project.has(metadata["name"], metadata.get("labels") or {})
 
 
 def _has_joined(cluster: Mapping[str, Any]) -> bool:
@@ -79,6 +90,7 @@ def plan_namespace(
     clusters: Sequence[Mapping[str, Any]],
     stages: Sequence[Sequence[str]],
     exclude: re.Pattern[str] | None = None,
+    projects: ProjectIndex | None = None,
 ) -> Part | None:
     """Return the merge patch that places the namespace and advances the pipeline, None when nothing changes.
 
@@ -89,7 +101,7 @@ def plan_namespace(
     adoption: dict[str, str | None] = {}
     if not is_excluded(federated, exclude):
         adoption |= _ADOPT_ANNOTATIONS
-        wanted = target_clusters(federated, clusters)
+        wanted = target_clusters(federated, clusters, projects)
         if set(wanted) != set(placement_of(federated, names.NSAUTOPROP_CONTROLLER)):
             placement = with_placement(federated, names.NSAUTOPROP_CONTROLLER, wanted, records_departed=False)
     annotations = with_annotations(federated, adoption)

@@ -1,14 +1,16 @@
-"""The step after the filters for objects of a JobQueue: only the clusters that their admission names stay feasible.
+"""The steps after the filters for objects of a JobQueue and of a project: only clusters that are theirs stay feasible.
 
-This is no plugin, because no profile may switch it off: room in other clusters is kept for other objects
-(docs/reference/queues.md).
+They are no plugins, because no profile may switch them off: room in other clusters is kept for other objects
+(docs/reference/queues.md), and a cluster that left a project is not the tenant's any more (docs/reference/projects.md).
 """
+
+from collections.abc import Mapping
 
 from federation.scheduling.framework.cycle import FilterResult
 from federation.scheduling.framework.types import Code, SchedulingUnit, Status
 
-STEP = "JobQueue"
-"""The name of this step in explanations and rejections."""
+STEP, PROJECT_STEP = "JobQueue", "Project"
+"""The names of these steps in explanations and rejections."""
 _REJECTION = Status(Code.UNSCHEDULABLE, ("cluster(s) were not offered by its JobQueue",), STEP)
 
 
@@ -17,3 +19,11 @@ def within_admitted(unit: SchedulingUnit, filtered: FilterResult) -> FilterResul
     if unit.admitted_to is None:
         return filtered
     return filtered.without({name: _REJECTION for name in filtered.feasible.names if name not in unit.admitted_to})
+
+
+def within_project(left: Mapping[str, str], filtered: FilterResult) -> FilterResult:
+    """Return the filter result without the clusters that left the unit's project, by name with the reasons."""
+    if not left:
+        return filtered
+    rejected = {name: left[name] for name in filtered.feasible.names if name in left}
+    return filtered.without({name: Status(Code.UNSCHEDULABLE, (why,), PROJECT_STEP) for name, why in rejected.items()})

@@ -298,7 +298,7 @@ class SchedulingUnit:
     tolerations: tuple[Toleration, ...] = ()
     ended_tolerations: Mapping[str, Taint] = field(default_factory=dict)
     avoided: Mapping[str, str] = field(default_factory=dict)
-    """Clusters that the unit leaves or has left because it was unhealthy there, with the reasons."""
+    """Clusters that the unit leaves or has left because it is unhealthy there or they left its project, and why."""
     max_clusters: int | None = None
     admitted_to: frozenset[str] | None = None
     min_replicas: Mapping[str, int] = field(default_factory=dict)

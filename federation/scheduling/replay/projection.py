@@ -17,6 +17,7 @@ from federation.api.resources import (
     FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_TYPE_CONFIGS,
     JOB_QUEUES,
+    PROJECTS,
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
     SCHEDULING_PROFILES,
@@ -171,6 +172,12 @@ def _project_metadata(source: Mapping[str, Any]) -> Object:
     return kept
 
 
+def _project_project(source: Mapping[str, Any]) -> Object:
+    spec = {key: value for key, value in (source.get("spec") or {}).items() if key in ("clusters", "namespaces")}
+    made = {"creationTimestamp": source["metadata"].get("creationTimestamp")}  # the older one has a namespace
+    return {"spec": spec, "metadata": {**_project_metadata(source), **made}}
+
+
 _PROJECTIONS: Mapping[Resource, Callable[[Mapping[str, Any]], Object | None]] = {
     FEDERATED_TYPE_CONFIGS: _project_configuration,
     FEDERATED_CLUSTERS: _project_cluster,
@@ -180,6 +187,7 @@ _PROJECTIONS: Mapping[Resource, Callable[[Mapping[str, Any]], Object | None]] = 
     WORKLOAD_SPREADS: _project_configuration,
     FEDERATED_RESOURCE_QUOTAS: _project_configuration,
     JOB_QUEUES: _project_queue,
+    PROJECTS: _project_project,
     PROPAGATION_POLICIES: _project_policy,
     CLUSTER_PROPAGATION_POLICIES: _project_policy,
 }

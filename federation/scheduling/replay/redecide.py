@@ -140,13 +140,14 @@ def decide_again(
     type_ = world.type_of(projected["template"])
     if type_ is None:
         return NO_ATTEMPT
-    attempt = start_attempt(to_federated(projected, current, type_), type_, world.policies)
+    federated = to_federated(projected, current, type_)
+    attempt = start_attempt(federated, type_, world.policies)
     if attempt is None:
         return NO_ATTEMPT
     due = assess(
         attempt,
         world,
-        world.clusters.snapshot(),
+        world.scoped.of(federated),
         now=from_us(entry.at_us),
         is_unschedulable=entry.is_unschedulable,
         can_place_more=entry.can_place_more,
@@ -164,7 +165,7 @@ def decide_again(
 
 def _decide(attempt: SchedulingAttempt, due: Due, world: ReplayWorld, entry: Decided) -> Exchange[Decision]:
     """Decide as the schedule controller does."""
-    run = world.engine.run(due.unit, world.clusters.snapshot(), due.profile, now=from_us(entry.at_us))
+    run = world.engine.run(due.unit, world.scoped.of(attempt.federated), due.profile, now=from_us(entry.at_us))
     decision = yield from run
     decision = with_added_only(decision) if due.quiet.only_adds else decision
     return with_divided_kind(decision, attempt, due)

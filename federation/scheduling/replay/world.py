@@ -14,6 +14,7 @@ from federation.api.resources import (
     FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_TYPE_CONFIGS,
     JOB_QUEUES,
+    PROJECTS,
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
     SCHEDULING_PROFILES,
@@ -32,6 +33,7 @@ from federation.scheduling.occasions import UnitOptions
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import PolicyRef, compile_policy
 from federation.scheduling.profiles import Profiles
+from federation.scheduling.projectsnapshots import ProjectSnapshots
 from federation.scheduling.quotas import QuotaLedger
 from federation.scheduling.replay.logentries import AssumedChange, ClusterPlaces, Header, WorldChange, restored
 from federation.scheduling.replay.projection import RESOURCE_OF
@@ -52,6 +54,7 @@ class ReplayWorld:
         self.annotation_policy = AnnotationPolicy(is_allowed=header.allows_annotations)
         self.triggers = TriggerSource(as_kubeadmiral=header.as_kubeadmiral)
         self.clusters = ClusterCache()
+        self.scoped = ProjectSnapshots(self.clusters)
         self.policies = PolicyIndex()
         self.profiles = Profiles()
         self.spreads = SpreadIndex(spreads)
@@ -161,6 +164,8 @@ class ReplayWorld:
             self.quotas.remove(namespace, name) if obj is None else self.quotas.put(obj)
         elif resource == JOB_QUEUES:
             self.queues.remove(namespace, name) if obj is None else self.queues.put(namespace, name)
+        elif resource == PROJECTS:
+            self.scoped.projects.remove(name) if obj is None else self.scoped.projects.put(obj)
 
     def _put_policy(self, ref: PolicyRef, obj: Object | None) -> None:
         if obj is None:

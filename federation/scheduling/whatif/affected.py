@@ -14,6 +14,7 @@ from federation.api.resources import (
     FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_TYPE_CONFIGS,
     JOB_QUEUES,
+    PROJECTS,
     SCHEDULING_PROFILES,
     WORKLOAD_SPREADS,
 )
@@ -22,6 +23,7 @@ from federation.apimachinery.resources import NAMESPACES, Object
 from federation.planning.federatedobject.objectindex import policies_named
 from federation.planning.federatedobject.placements import placement_of
 from federation.planning.overrides.policymatching import selected_types
+from federation.planning.projects.projectindex import compile_project, namespace_of
 from federation.scheduling.engine import Outcome
 from federation.scheduling.framework.types import ClusterChange
 from federation.scheduling.snapshot import compare, to_cluster
@@ -55,6 +57,11 @@ def _predicate(change: ObjectChange, state: CompiledState) -> Predicate:
         return _everything if _affects_all(change) else is_unschedulable
     if change.resource in (FEDERATED_RESOURCE_QUOTAS, JOB_QUEUES):
         return lambda federated: federated["metadata"].get("namespace") == change.namespace
+    if change.resource == PROJECTS:
+        namespaces = {
+            name for each in (change.before, change.after) if each for name in compile_project(each).namespaces
+        }
+        return lambda federated: namespace_of(federated) in namespaces
     if change.resource == NAMESPACES:
         return lambda federated: federated["metadata"].get("namespace") == change.name
     if change.resource in PROPAGATION:

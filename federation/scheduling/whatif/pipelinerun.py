@@ -98,7 +98,9 @@ def resume_pipeline(run: PipelineRun, state: CompiledState, *, now: Any) -> Exch
                 patch = _override(run, state)
             elif controller == names.NSAUTOPROP_CONTROLLER:
                 clusters = list(state.cluster_objects.values())
-                patch = namespaces.plan_namespace(run.federated, clusters, type_.controllers)
+                patch = namespaces.plan_namespace(
+                    run.federated, clusters, type_.controllers, projects=state.scoped.projects
+                )
             else:
                 patch = _skip_unknown(run, controller)
             has_written = run.apply(patch) or has_written
@@ -115,7 +117,7 @@ def _schedule(run: PipelineRun, state: CompiledState, now: Any) -> Exchange[Obje
     run.add_problem(attempt.problem)
     if isinstance(run.assessment, Unschedulable) or (run.decision and not run.decision.is_success):
         return unchanged_patch(attempt, Unschedulable("", ""))
-    snapshot = state.clusters.snapshot()
+    snapshot = state.scoped.of(run.federated)
     assumed = state.assume_cache.snapshot(_AT_ONCE_S)
     can_place_more = run.decision is None and attempt.has_unplaced_replicas()
     assessment = assess(

@@ -20,6 +20,7 @@ from federation.api.resources import (
     FEDERATED_TYPE_CONFIGS,
     JOB_QUEUES,
     OVERRIDE_POLICIES,
+    PROJECTS,
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
     SCHEDULING_PROFILES,
@@ -38,6 +39,7 @@ from federation.scheduling.jobqueues import QueueIndex
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.profiles import Profiles
+from federation.scheduling.projectsnapshots import ProjectSnapshots
 from federation.scheduling.quotas import QuotaLedger, charge_of, key_in
 from federation.scheduling.relatedworkloads import key_of, to_workload
 from federation.scheduling.snapshot import ClusterCache
@@ -61,6 +63,7 @@ CONTEXT = (
     WORKLOAD_SPREADS,
     FEDERATED_RESOURCE_QUOTAS,
     JOB_QUEUES,
+    PROJECTS,
 )
 """Every kind that decisions about a federated object depend on, besides the object itself."""
 
@@ -141,6 +144,9 @@ class CompiledState:
         self.clusters = ClusterCache()
         for cluster in self.cluster_objects.values():
             self.clusters.update(cluster)
+        self.scoped = ProjectSnapshots(self.clusters)
+        for project in objects.list(PROJECTS):
+            self.scoped.projects.put(project)
         self.policies = self._policies(objects, before)
         self.profiles = Profiles()
         for profile in objects.list(SCHEDULING_PROFILES):

@@ -444,9 +444,9 @@ def test_decide_raises_for_a_remote_plugin() -> None:
 
 def test_many_profiles_do_not_pile_up() -> None:
     engine = engine_with()
-    for index in range(70):
+    for index in range(260):
         assert decide(engine, Profile(name=f"p{index}")).is_success
-    assert len(engine._frameworks) == 64
+    assert len(engine._frameworks) == 256
 
 
 def test_durations_are_measured_when_there_is_a_clock() -> None:

@@ -1,0 +1,1 @@
+"""Projects: which clusters the objects of a namespace may be in (docs/reference/projects.md). Pure."""

@@ -1,0 +1,145 @@
+"""Attack: a tenant, or somebody who may write Projects, wants more than he was given."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.scenarios.test_projects import a_project
+from tests.support.tenants import MERGE, OURS, RBAC, Tenants, rule, tenants
+from tests.support.world import World, a_world
+
+from federation.api.resources import FEDERATED_RESOURCE_QUOTAS, PROJECTS
+from federation.apimachinery import conditions
+from federation.apimachinery.resources import CLUSTER_ROLES, NAMESPACES, ROLE_BINDINGS, Object
+
+GROUP = "rbac.authorization.k8s.io"
+ALICE = {"kind": "User", "name": "alice"}
+GIVER = (
+    rule("*", "projects,federatedresourcequotas"),
+    rule("get,list,watch", "federatedclusters"),
+    rule("create,patch,get", "namespaces", ""),
+    rule("create,patch", "rolebindings,clusterroles,clusterrolebindings", GROUP),
+)
+"""All that it takes to write what a Project makes, and no role in any namespace."""
+
+
+class Host:
+    """A running federation, and clients of its users."""
+
+    def __init__(self, world: World, served: Tenants) -> None:
+        self.world = world
+        self.served = served
+
+    async def post(self, project: Object, user: str, *groups: str) -> httpx.Response:
+        return await (await self.served.client(user, *groups)).post(f"{OURS}/projects", json=project)
+
+    async def ready(self, name: str = "shop") -> tuple[str, str]:
+        """Return reason and message of the condition of a Project that was looked at."""
+
+        async def look() -> Any:
+            project = await self.world.user.get(PROJECTS, name, "")
+            return conditions.find((project.get("status") or {}).get("conditions"), "Ready")
+
+        found = await self.world.until(look)
+        return found["reason"], found["message"]
+
+
+@pytest.fixture
+async def host(tmp_path: Path) -> AsyncIterator[Host]:
+    async with a_world() as world, tenants(tmp_path, world.registry) as served:
+        yield Host(world, served)
+
+
+def with_members(role: str = "edit", **more: Any) -> Object:
+    members = [{"role": role, "subjects": [ALICE]}]
+    return a_project("east", "north", namespaces=("shop", "shop-test"), members=members, **more)
+
+
+@pytest.mark.slow("a world and its API server")
+async def test_nobody_gives_through_a_project_what_he_does_not_have(host: Host) -> None:
+    """One world for all attempts: without rights, with rights to write but none to give, and with all of them."""
+    await host.served.grant("nobody", rule("*", "projects"), namespace="")
+    answer = await host.post(with_members(quota={"perNamespace": {"cpu": "4"}}), "nobody")
+    assert answer.status_code == 403, answer.text
+    for lacking in ("get federatedclusters", "create namespaces", 'patch namespaces "shop"'):
+        assert lacking in answer.json()["message"]
+
+    await host.served.grant("giver", *GIVER, namespace="")
+    answer = await host.post(with_members(), "giver")
+    assert answer.status_code == 403, answer.text
+    assert "attempting to grant RBAC permissions not currently held" in answer.json()["message"]
+    assert [item["metadata"]["name"] for item in (await host.world.user.list(PROJECTS)).items] == []
+
+    # Who holds `edit` everywhere gives `edit`, and not `admin`.
+    await host.served.bind("giver", "edit", namespace="")
+    assert (await host.post(with_members("admin"), "giver")).status_code == 403
+    answer = await host.post(with_members(quota={"perNamespace": {"cpu": "4"}}), "giver")
+    assert answer.status_code == 201, answer.text
+    assert await host.ready() == ("Applied", "all of it is in force")
+    binding = await host.world.user.get(ROLE_BINDINGS, "project-shop-edit", "shop-test")
+    assert (binding["roleRef"]["name"], binding["subjects"]) == ("edit", [{"apiGroup": GROUP, **ALICE}])
+    quota = await host.world.user.get(FEDERATED_RESOURCE_QUOTAS, "project-shop", "shop")
+    assert quota["spec"] == {"overall": {"cpu": "4"}}
+    shown = (await host.world.user.get(CLUSTER_ROLES, "federation:project:shop", ""))["rules"]
+    assert [each["resourceNames"] for each in shown] == [["shop"], ["east", "north"]]
+
+    # A right that the giver loses is not given again, and the Project says so.
+    await host.world.user.delete(ROLE_BINDINGS, "project-shop-edit", "shop")
+    root = await host.served.root()
+    assert (await root.delete(f"{RBAC}/clusterrolebindings/giver-edit")).status_code == 200
+    await host.world.pass_time(310)
+    reason, message = await host.ready()
+    assert reason == "Forbidden"
+    assert "not currently held" in message
+    assert await host.world.find(ROLE_BINDINGS, "project-shop-edit", "shop") is None
+
+
+@pytest.mark.slow("a world and its API server")
+async def test_a_namespace_is_in_one_project_and_no_tenant_moves_it(host: Host) -> None:
+    root = ("root", "system:masters")
+    assert (await host.post(with_members("admin"), *root)).status_code == 201
+    assert (await host.ready())[0] == "Applied"
+    second = a_project("west", name="other", namespaces=("shop",))
+    answer = await host.post(second, *root)
+    assert answer.status_code == 422
+    assert "the namespace belongs to project shop" in answer.json()["message"]
+
+    # Who may not read projects learns no name of another one.
+    await host.served.grant("giver", rule("create", "projects"), namespace="")
+    answer = await host.post(second, "giver")
+    assert "the namespace belongs to another project" in answer.json()["message"]
+
+    # An administrator of the namespace changes labels and ownership of what he may write: it changes nothing.
+    await host.served.until(lambda: ("shop", "project-shop-admin") in host.served.parts.authorizer._bindings)
+    alice = await host.served.client("alice", **MERGE)
+    assert (await alice.patch(f"{OURS}/projects/shop", json={"spec": {"namespaces": ["x"]}})).status_code == 403
+    moved = {"metadata": {"labels": {"federation.kubeadmiral.io/project": "other"}}}
+    assert (await alice.patch("/api/v1/namespaces/shop", json=moved)).status_code == 403
+    taken = await alice.patch(f"{RBAC}/namespaces/shop/rolebindings/project-shop-admin", json={"subjects": []})
+    assert taken.status_code == 200
+    await host.world.pass_time(310)
+    binding = await host.world.user.get(ROLE_BINDINGS, "project-shop-admin", "shop")
+    assert binding["subjects"] == [{"apiGroup": GROUP, **ALICE}]
+
+    # The system's namespaces are nobody's.
+    answer = await host.post(a_project("east", name="third", namespaces=("kube-system",)), *root)
+    assert answer.status_code == 422, answer.text
+
+
+@pytest.mark.slow("a world and its API server")
+async def test_a_deleted_project_leaves_namespaces_and_takes_its_rights(host: Host) -> None:
+    root = await host.served.root()
+    await host.post(with_members(), "root", "system:masters")
+    await host.ready()
+    smaller = {"spec": {"namespaces": ["shop"]}}
+    assert (await root.patch(f"{OURS}/projects/shop", json=smaller, headers=MERGE)).status_code == 200
+    await host.world.until_gone(ROLE_BINDINGS, "project-shop-edit", "shop-test")
+    assert (await root.delete(f"{OURS}/projects/shop")).status_code == 200
+    await host.world.until_gone(ROLE_BINDINGS, "project-shop-edit", "shop")
+    await host.world.until_gone(CLUSTER_ROLES, "federation:project:shop", "")
+    for name in ("shop", "shop-test"):
+        namespace = await host.world.user.get(NAMESPACES, name, "")
+        assert "federation.kubeadmiral.io/project" not in namespace["metadata"].get("labels", {})
+        assert "deletionTimestamp" not in namespace["metadata"]
