@@ -32,6 +32,8 @@ from federation.client.streams import MemberSocket
 from federation.client.watchdecoder import LineSplitter, to_event
 
 _JSON = "application/json"
+_MERGED_REVISION_LENGTH_MAX = 65_536
+"""Of a list that the host merges from 1,000 members."""
 
 
 class HTTPTransport:
@@ -153,7 +155,7 @@ class HTTPTransport:
         metadata = found.get("metadata")
         if metadata and not isinstance(metadata.get("continue"), str | None):
             raise ClusterError(f"{self._server} answered a list request with an invalid continue token")
-        if metadata and len(str(metadata.get("resourceVersion"))) > REVISION_LENGTH_MAX:
+        if metadata and not _is_revision(str(metadata.get("resourceVersion"))):
             raise ClusterError(f"{self._server} answered a list request with an invalid resourceVersion")
         return found
 
@@ -199,6 +201,11 @@ def _reviewer(request: Request) -> str:
     """Return the user to impersonate, "" for nobody."""
     name = str((request.user or {}).get("username", ""))
     return name if name in names.REVIEWERS else ""
+
+
+def _is_revision(text: str) -> bool:
+    """Return whether a list may have this revision: a number, or a text that the host makes of those of all members."""
+    return len(text) <= (REVISION_LENGTH_MAX if text.isdecimal() else _MERGED_REVISION_LENGTH_MAX)
 
 
 def _typed(item: Any, resource: Resource) -> Any:

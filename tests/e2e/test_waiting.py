@@ -238,3 +238,10 @@ def test_nothing_waits_successfully_for_pods_that_are_never_ready(user: User, ki
         "rollout", "status", f"{kind.lower()}/{kind.lower()}", "--timeout=1s", "-n", user.namespace
     )
     assert done.returncode != 0
+    ours = fedctl(
+        *("rollout", "status", f"{kind.lower()}/{kind.lower()}", "-n", user.namespace),
+        check=False,
+        KUBECONFIG=str(user.fed.kubectl.kubeconfig),
+    )
+    assert ours.returncode == 1
+    assert "runs and is not ready" in ours.stdout.replace("\n", " "), ours.stdout

@@ -31,7 +31,7 @@ PUBLIC = {
 }
 """Files in the cache folder, and the namespace of objects that name none."""
 FOLDER = Path(os.environ.get("FEDERATION_OPERATORS") or Path("~/.cache/federation/operators").expanduser())
-WAIT_S = 120.0
+WAIT_S = 600.0
 INJECTED = ("get", "validatingwebhookconfiguration", "injected", "-o")
 
 
@@ -71,8 +71,8 @@ def is_running(fed: RealFederation, objects: Sequence[Mapping[str, Any]]) -> Non
             continue
         kind, name, namespace = obj["kind"].lower(), obj["metadata"]["name"], obj["metadata"]["namespace"]
         for member in fed.members:
-            fed.member(member)("rollout", "status", f"{kind}/{name}", "-n", namespace, "--timeout=60s", timeout_s=70)
-        fed.kubectl("rollout", "status", f"{kind}/{name}", "-n", namespace, "--timeout=60s", timeout_s=70)
+            fed.member(member)("rollout", "status", f"{kind}/{name}", "-n", namespace, "--timeout=300s", timeout_s=310)
+        fed.kubectl("rollout", "status", f"{kind}/{name}", "-n", namespace, "--timeout=300s", timeout_s=310)
 
 
 def update_credentials(fed: RealFederation) -> None:
@@ -195,10 +195,10 @@ def test_a_public_operator_is_installed_in_every_member(fed: RealFederation, pro
             continue
         manifest = tmp_path / "part.yaml"
         manifest.write_text("\n---\n".join(map(json.dumps, part)))
-        fed.kubectl("apply", "--server-side", "-f", str(manifest), timeout_s=180)
+        fed.kubectl("apply", "--server-side", "-f", str(manifest), timeout_s=WAIT_S)
         definitions = [f"crd/{obj['metadata']['name']}" for obj in part if obj["kind"] == "CustomResourceDefinition"]
         if definitions:
-            fed.kubectl("wait", "--for=condition=Established", *definitions, "--timeout=60s", timeout_s=70)
+            fed.kubectl("wait", "--for=condition=Established", *definitions, "--timeout=300s", timeout_s=310)
         if definitions and kinds:
             configs = [f"ftc/{resource}" for resource in derived(first, kinds)]
             eventually(
