@@ -48,7 +48,7 @@ class ChangeWave(Model):
     pause: bool = False
     """Whether the wave starts only after approval."""
     pause_after: bool = False
-    """Whether the next wave starts only after approval, once the gate of this one has held."""
+    """Whether the wave after it starts only after approval, also if that is the last one, remaining."""
     timeout_seconds: Annotated[int, Field(ge=1, le=604_800, json_schema_extra={"format": "int32"})] = 600
     """How long the gate may take until it holds. After that the change has failed."""
 

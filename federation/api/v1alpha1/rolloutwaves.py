@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from federation.api.v1alpha1.base import Model
+from federation.api.v1alpha1.base import LABEL_KEY, Model
 
 ClusterName = Annotated[str, Field(min_length=1, max_length=253)]
 WaveName = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
@@ -148,12 +148,19 @@ class RolloutWave(Model):
     """Labels that the clusters of the wave must carry. Absent matches every cluster."""
     clusters: Annotated[list[ClusterName] | None, Field(max_length=1000)] = None
     """The names of the clusters of the wave. Absent matches every cluster."""
+    clusters_at_a_time: Annotated[
+        int | None, Field(alias="clustersAtATime", ge=1, le=1000, json_schema_extra={"format": "int32"})
+    ] = None
+    """The most clusters of the wave that change at a time; the next one starts when the gate holds in one of them, its
+    request, objectives and soak aside. Absent changes all of them at once."""
     gate: RolloutGate = RolloutGate()
     """The conditions that must hold before the next wave starts."""
     name: WaveName
     """The name of the wave, unique in the list."""
     pause: bool = False
     """Whether the wave starts only after approval."""
+    pause_after: bool = False
+    """Whether the wave after it starts only after approval, also if that is the last one, remaining."""
     share: Annotated[int, Field(ge=1, le=100, json_schema_extra={"format": "int32"})] = 100
     """The percentage of the clusters that the wave takes, rounded up, in the order of their names. It counts the
     clusters that the change reaches, that match the wave, and that are in no earlier wave. The others are left to
@@ -162,6 +169,16 @@ class RolloutWave(Model):
     """How long the gate may take until it holds. After that the rollout has failed."""
     when_empty: WhenEmpty = WhenEmpty.HOLD
     """The behaviour if none of its clusters has the workload, and the wave has a gate or a pause."""
+
+
+class OrderedLabel(Model):
+    """A label of clusters by which they change."""
+
+    label: Annotated[str, Field(max_length=317, pattern=LABEL_KEY)]
+    """The key of the label, such as one with a class, a region or a price. Clusters without it change last."""
+    values: Annotated[list[Annotated[str, Field(max_length=63)]] | None, Field(max_length=100)] = None
+    """Its values in the order in which their clusters change; clusters with other ones change last. Absent orders
+    by numbers, smallest first, and then by text."""
 
 
 class Rollout(Model):
@@ -184,6 +201,11 @@ class Rollout(Model):
         }
     )
 
+    order: Annotated[
+        list[OrderedLabel] | None, Field(max_length=8, json_schema_extra={"x-kubernetes-list-type": "atomic"})
+    ] = None
+    """The order of clusters: in which waves take their share, and in which clusters of a wave change if budgets or
+    clustersAtATime hold some. Clusters that are equal in all of it are ordered by name. Absent orders all by name."""
     on_failure: OnFailure = OnFailure.PAUSE
     """The behaviour when a gate fails, does not hold in time, or the rollout is aborted."""
     waves: Annotated[

@@ -4,7 +4,7 @@ Reference: docs/reference/policy-changes.md.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from federation.planning.waves.policychanges import FIELD, ChangeRecord, ChangeWave
@@ -18,7 +18,7 @@ _TIMEOUT_S = 600.0
 class ObjectWave:
     """Objects that get a change together: at most `objects` that match the labels, None for all of them.
 
-    `pauses_before` and `pauses_after`: it waits for approval before it starts, or once its gate has held.
+    `is_paused`: it waits for approval before it starts.
     """
 
     name: str
@@ -27,8 +27,7 @@ class ObjectWave:
     is_health_required: bool = True
     soak_s: float = 0.0
     objectives: tuple[Objective, ...] = ()
-    pauses_before: bool = False
-    pauses_after: bool = False
+    is_paused: bool = False
     timeout_s: float = _TIMEOUT_S
 
 
@@ -59,8 +58,12 @@ def find_change_rules(policy: Mapping[str, Any]) -> ChangeRules | None:
         return None
     approved = entry.get("approvedWave") or {}
     try:
+        waves = [*map(_wave, entry["waves"]), ObjectWave(REMAINING)]
+        for index, wave in enumerate(entry["waves"], 1):
+            if wave.get("pauseAfter"):
+                waves[index] = replace(waves[index], is_paused=True)
         return ChangeRules(
-            (*map(_wave, entry["waves"]), ObjectWave(REMAINING)),
+            tuple(waves),
             entry.get("onFailure") != "Pause",
             Wishes(
                 bool(entry.get("paused")),
@@ -79,7 +82,7 @@ def current_wave(record: ChangeRecord) -> ChangeWave | None:
 
 
 def waiting_wave(record: ChangeRecord, rules: ChangeRules) -> str | None:
-    """Return the wave that an approval lets start, or lets the next one start after it; None if none waits."""
+    """Return the wave that an approval lets start, or lets end after a failure; None if none waits."""
     current = current_wave(record)
     if current is None or record.phase not in (Phase.PROGRESSING, Phase.STOPPED):
         return None
@@ -87,8 +90,7 @@ def waiting_wave(record: ChangeRecord, rules: ChangeRules) -> str | None:
         order = [wave.name for wave in record.waves]
         following = order[order.index(current.name) + bool(current.bound) :]
         return following[0] if following else current.name
-    rule = rule_of(rules, current.name)
-    is_waiting = (rule.pauses_before and not current.bound) or (rule.pauses_after and current.held_since is not None)
+    is_waiting = rule_of(rules, current.name).is_paused and not current.bound
     return current.name if is_waiting and not is_approved(record, rules, current.name) else None
 
 
@@ -115,6 +117,5 @@ def _wave(entry: Mapping[str, Any]) -> ObjectWave:
         float(gate.get("soakSeconds") or 0),
         to_objectives(gate),
         bool(entry.get("pause")),
-        bool(entry.get("pauseAfter")),
         float(entry.get("timeoutSeconds") or _TIMEOUT_S),
     )

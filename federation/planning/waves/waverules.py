@@ -7,10 +7,12 @@ and `features/waves`, which decides by them, needs no policies.
 Reference: docs/reference/rollout.md.
 """
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
+from math import inf
 from typing import Any
 
 import msgspec
@@ -23,6 +25,7 @@ REMAINING = "remaining"
 """The last wave, which takes all clusters that no other wave takes."""
 _TIMEOUT_S = 600.0
 _BROKEN_S = 180.0
+_NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{1,18})?")
 _KINDS = frozenset(
     [("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet")]
     + [(KRUISE_GROUP, kind) for kind in ("CloneSet", "StatefulSet")]
@@ -100,6 +103,8 @@ class Wave:
     timeout_s: float = _TIMEOUT_S
     takes_first: bool = False
     broken_s: float = _BROKEN_S
+    at_a_time: int | None = None
+    """The most clusters that change at a time, None for all."""
 
     def limit_s(self, *, is_broken: bool) -> float:
         """Return how long the gate may take in a cluster, with pods that crash or cannot start or without."""
@@ -122,11 +127,29 @@ class Wave:
         return not self.gate.is_open and not any(self.matches(name, labels) for name, labels in present.items())
 
     def first_of(self, clusters: Sequence[str]) -> Sequence[str]:
-        """Return the clusters of later waves that a wave without any takes: its share, or as many as it names."""
+        """Return those of the clusters of later waves that one without any takes: its share, or as many as it names."""
         if not self.takes_first:
             return ()
         count = -(-len(clusters) * self.share // 100) if self.share < 100 else len(self.clusters or "1")
-        return sorted(clusters)[:count]
+        return clusters[:count]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedLabel:
+    """A label by which clusters change: those with the first of `values` first, or by number or text without any."""
+
+    label: str
+    values: tuple[str, ...] = ()
+
+    def key(self, labels: Mapping[str, str]) -> tuple[int, float, str]:
+        """Return the sort key of a cluster. One without the label, or with a value that is not listed, is last."""
+        value = labels.get(self.label)
+        if value is None or (self.values and value not in self.values):
+            return len(self.values) + 1, 0.0, ""
+        if self.values:
+            return self.values.index(value), 0.0, ""
+        number = float(value) if _NUMBER.fullmatch(value) else inf
+        return 0, number, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +159,11 @@ class Rules:
     policy: str
     waves: tuple[Wave, ...]
     rolls_back: bool = False
+    order: tuple[OrderedLabel, ...] = ()
+
+    def sort(self, clusters: Mapping[str, Mapping[str, str]]) -> list[str]:
+        """Return the clusters, given with their labels, in the order in which they change."""
+        return sorted(clusters, key=lambda name: (*(each.key(clusters[name]) for each in self.order), name))
 
 
 class _Stored(msgspec.Struct):
@@ -194,10 +222,10 @@ def divide_into_waves(
     """Return the waves in order with their clusters.
 
     `clusters` are the labels of the clusters that the change reaches, `present` of all that have the workload. A wave
-    takes its share of the clusters that match it and are in no earlier wave, by name. One without clusters is left out,
-    unless it holds later waves.
+    takes its share of the clusters that match it and are in no earlier wave, in their order. One without clusters is
+    left out, unless it holds later waves.
     """
-    left, waves = sorted(clusters), []
+    left, waves = rules.sort(clusters), []
     for wave in rules.waves:
         matched = [name for name in left if wave.matches(name, clusters[name])]
         taken = matched[: -(-len(matched) * wave.share // 100)]
@@ -221,8 +249,15 @@ def _parse(text: str) -> Rules | None:
 
 def compile_rules(policy: str, rollout: Mapping[str, Any]) -> Rules:
     """Return the compiled rules; ValueError, TypeError or KeyError if they are malformed."""
-    waves = tuple(map(_wave, rollout.get("waves") or ()))
-    return Rules(policy, (*waves, Wave(REMAINING)), rollout.get("onFailure") == "RollBack")
+    entries = rollout.get("waves") or ()
+    waves = [*map(_wave, entries), Wave(REMAINING)]
+    for index, entry in enumerate(entries, 1):
+        if entry.get("pauseAfter"):
+            waves[index] = replace(waves[index], is_paused=True)
+    order = tuple(
+        OrderedLabel(str(each["label"]), tuple(each.get("values") or ())) for each in rollout.get("order") or ()
+    )
+    return Rules(policy, tuple(waves), rollout.get("onFailure") == "RollBack", order)
 
 
 def _wave(entry: Mapping[str, Any]) -> Wave:
@@ -237,6 +272,7 @@ def _wave(entry: Mapping[str, Any]) -> Wave:
         float(entry.get("timeoutSeconds") or _TIMEOUT_S),
         entry.get("whenEmpty") == "TakeFirst",
         float(entry.get("brokenSeconds") or _BROKEN_S),
+        entry.get("clustersAtATime"),
     )
 
 

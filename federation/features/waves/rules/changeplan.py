@@ -168,7 +168,7 @@ def _progress(
         if not current.bound:
             if rules.wishes.is_paused:
                 return record, "paused by a user", None
-            if rule.pauses_before and not is_approved(record, rules, current.name):
+            if rule.is_paused and not is_approved(record, rules, current.name):
                 return record, f"wave {current.name} waits for approval", None
             record = _start(policy, record, rule, subjects, seen, now)
             if record.waves[-1].bound == ALL_BELOW:
@@ -254,8 +254,6 @@ def _judge(
         left_s = (soaked_at - now).total_seconds()
         text = f"wave {rule.name} soaks until {to_rfc3339(soaked_at)}"
         return record, text, min(left_s, _POLL_S) if rule.objectives else left_s
-    if rule.pauses_after and not is_approved(record, rules, rule.name):
-        return record, f"wave {rule.name} is complete, and the next one waits for approval", None
     return with_wave(record, replace(wave, held_since=held_since, is_done=True)), "", None
 
 

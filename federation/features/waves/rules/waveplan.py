@@ -270,7 +270,7 @@ def _progress(
         wave = by_name.get(current.name, Wave(current.name))
         following = following_wave(record, current.name)
         if following is not None:
-            record = _fill(record, wave, observed)
+            record = _fill(record, wave, rules, observed)
             if clusters_of_wave(record, current.name):
                 continue
             is_holding = current.name in by_name and wave.holds_empty({})
@@ -288,7 +288,7 @@ def _progress(
             continue
         held.clear()
         if not control.is_paused:
-            record = _start_clusters(record, current.name, observed, held, budgets, now)
+            record = _start_clusters(record, wave, rules, observed, held, budgets, now)
         problems = [
             (name, held[name].message if name in held else why, failed)
             for name, why, failed in _problems(record, observed, current.name)
@@ -327,9 +327,10 @@ def _progress(
     return _complete(record), "", False, None
 
 
-def _fill(record: Record, wave: Wave, observed: Mapping[str, Observed]) -> Record:
+def _fill(record: Record, wave: Wave, rules: Rules, observed: Mapping[str, Observed]) -> Record:
     """Return the record with clusters of later waves in one that has lost its own, or never had any."""
-    later = [name for name, each in sorted(record.clusters.items()) if each.wave and each.started_at is None]
+    free = [name for name, each in record.clusters.items() if each.wave and each.started_at is None]
+    later = rules.sort({name: observed[name].labels for name in free})
     matched = [name for name in later if wave.matches(name, observed[name].labels)]
     taken = matched[: -(-len(matched) * wave.share // 100)] or wave.first_of(later)
     moved = {name: replace(record.clusters[name], wave=wave.name) for name in taken}
@@ -347,17 +348,22 @@ def _describe_empty(wave: Wave, record: Record, following: str) -> str:
 
 def _start_clusters(
     record: Record,
-    wave: str,
+    wave: Wave,
+    rules: Rules,
     observed: Mapping[str, Observed],
     held: dict[str, Blocked],
     budgets: WaveBudgets,
     now: datetime,
 ) -> Record:
-    """Return the record after the start of the wave's clusters that no budget or freeze holds; others go to `held`."""
+    """Return the record after the start of the wave's clusters that no budget or freeze holds; others go to `held`.
+
+    No more than `wave.at_a_time` of them change at a time: those that have started, and whose gate does not hold.
+    """
     clusters = dict(record.clusters)
+    unsettled = {name for name, _, _ in _problems(record, observed, wave.name) if clusters[name].started_at is not None}
     for name in disrupted_clusters(record, observed):
         budgets.take(name)
-    for name in clusters_of_wave(record, wave):
+    for name in rules.sort({name: observed[name].labels for name in clusters_of_wave(record, wave.name)}):
         cluster, seen = clusters[name], observed[name]
         if (frozen := budgets.frozen.get(name)) is not None and seen.live != cluster.target:
             # Nothing is delivered there now: what has started before the freeze starts again after it.
@@ -371,7 +377,11 @@ def _start_clusters(
         if not is_repair and (blocked := budgets.find_blocked(name)) is not None:
             held[name] = blocked
             continue
+        if wave.at_a_time is not None and len(unsettled) >= wave.at_a_time and seen.live != cluster.target:
+            held[name] = Blocked("", f"at most {wave.at_a_time} clusters of wave {wave.name} change at a time", None)
+            continue
         budgets.take(name)
+        unsettled.add(name)
         clusters[name] = replace(cluster, is_changed=True, started_at=now)
     return replace(record, clusters=clusters)
 
@@ -403,7 +413,8 @@ def _continue_stopped(
         passed = record
         if current.started_at is not None:
             # A user lets the rollout go on: budgets do not hold the rest of the wave that failed.
-            passed = _start_clusters(record, current.name, observed, {}, WaveBudgets((), (), now), now)
+            started = Wave(current.name)
+            passed = _start_clusters(record, started, rules, observed, {}, WaveBudgets((), (), now), now)
             passed = _with_wave(passed, replace(current, is_done=True))
         return _move(replace(passed, reason=""), Event.APPROVED)
     has_objectives = any(wave.gate.objectives for wave in rules.waves if wave.name == current.name)

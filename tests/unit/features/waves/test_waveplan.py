@@ -20,6 +20,7 @@ from federation.planning.waves.waverules import (
     REMAINING,
     Gate,
     HTTPCheck,
+    OrderedLabel,
     Rules,
     Wave,
     compile_rules,
@@ -609,3 +610,35 @@ def test_a_cluster_that_a_freeze_met_between_approval_and_delivery_starts_again_
     simulation.frozen = {}
     simulation.step()
     assert simulation.live["a"] == "v2"
+
+
+def test_no_more_clusters_change_at_a_time_than_the_wave_allows_and_in_the_order_of_the_policy() -> None:
+    order = (OrderedLabel("tier", ("canary", "prod")), OrderedLabel("price"))
+    world = Simulation(Rules("p", (Wave("all", at_a_time=2), Wave("remaining")), order=order), "abcde")
+    prices = {"a": "10", "b": "9.5", "c": "x", "d": "1"}
+    world.labels = {name: {"tier": "prod", "price": price} for name, price in prices.items()} | {
+        "e": {"tier": "canary"}
+    }
+    world.problems = dict.fromkeys("abcde", "0 of 1 replicas are ready")
+    world.change("v2")
+    assert {name for name, live in world.live.items() if live == "v2"} == {"e", "d"}
+    world.step(599)
+    assert "at most 2 clusters of wave all change at a time" in world.plan.waits
+    del world.problems["e"]
+    world.step()
+    assert {name for name, live in world.live.items() if live == "v2"} == {"e", "d", "b"}
+    world.problems.clear()
+    for _ in range(3):
+        world.step()
+    assert world.record.phase is Phase.COMPLETE
+
+
+def test_a_pause_after_the_last_wave_holds_the_remaining_clusters() -> None:
+    rules = compile_rules("p", {"waves": [{"name": "canary", "clusters": ["a"], "pauseAfter": True}]})
+    world = Simulation(rules)
+    world.change("v2")
+    world.step()
+    assert world.plan.waits == "wave remaining waits for approval"
+    world.control = Control(approved_revision=1, approved_wave="remaining")
+    world.step()
+    assert world.live == dict.fromkeys("abc", "v2")
