@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 from tests.kubernetes.cluster import real_cluster
-from tests.kubernetes.differences import accepted, session
+from tests.kubernetes.differences import accepted, costs, session
 from tests.kubernetes.differences.answers import Answer, differences
 from tests.support.apiserver import api_server
 from tests.support.rest import Api
@@ -57,3 +57,11 @@ def test_both_servers_answer_generated_requests_alike(servers: tuple[Api, Api]) 
 def answers(api: Api) -> dict[str, Answer]:
     """Return one server's answers by origin."""
     return session.answers(api, session.requests(session.prepare(api), SEED))
+
+
+def test_both_servers_estimate_the_same_costs_of_rules(servers: tuple[Api, Api]) -> None:
+    listed = list(costs.cost_requests())
+    real, ours = ({origin: found.verdict for origin, found in session.answers(api, listed).items()} for api in servers)
+    assert {origin: (real[origin], ours[origin]) for origin in real if real[origin] != ours[origin]} == {}
+    codes = Counter(code for code, _, _ in real.values())
+    assert min(codes[201], codes[422]) > len(listed) / 10

@@ -20,8 +20,13 @@ _TRUTH, _NUMBER, _OTHER = DeclType("bool", 1), DeclType("int", 1), DeclType("oth
 _COMPARISONS: Final = frozenset({"_==_", "_!=_"})
 _ORDERS: Final = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
 _TEXTUAL: Final = frozenset({"text", "bytes"})
-_SAME_LENGTH: Final = frozenset({"lowerAscii", "upperAscii", "substring", "trim", "url", "replace"})
-_PARSERS: Final = frozenset({"quantity", "isQuantity", "ip", "isIP", "cidr", "isCIDR", "isURL"})
+_SAME_LENGTH: Final = frozenset({"lowerAscii", "upperAscii", "substring", "trim"})
+_PARSERS: Final = frozenset({"url", "quantity", "ip", "cidr", "semver"})
+_CHECKS: Final = frozenset({"isQuantity", "isIP", "isCIDR", "isSemver"})
+_ADDRESS_COSTS: Final = {"containsIP": 4, "containsCIDR": 7}
+"""Addresses and prefixes have at most 16 bytes."""
+_FORMAT_COST: Final = 32
+"""The longest regular expression of a named format, by a quarter of its letters."""
 _TYPE_NAMES: Final = {
     "text": "string",
     "bytes": "bytes",
@@ -42,6 +47,10 @@ class CostEstimator:
     undefined: dict[int, str] = field(default_factory=dict)
     """Selections of fields that the schema does not have: the error by node id."""
 
+    @property
+    def _root(self) -> DeclType:
+        return self.names["self"]
+
     def estimate(self, tree: Node) -> float:
         """Return the largest cost of evaluating the expression, math.inf if it has no bound."""
         return self._visit(tree, dict(self.names))[0]
@@ -56,8 +65,9 @@ class CostEstimator:
                 return self._select(node, names)
             case "list":
                 visited = [self._visit(part, names) for part in node.parts]
-                of = visited[0][1] if visited else _UNKNOWN
-                return 10 + sum(cost for cost, _ in visited), DeclType("list", len(visited), of=of)
+                of = visited[0][1] if visited else None
+                made = DeclType("list", of=of).computed(self._root, len(visited))
+                return 10 + sum(cost for cost, _ in visited), made
             case "map":
                 return 30 + sum(self._visit(part, names)[0] for part in node.parts), DeclType(
                     "map", len(node.parts) / 2
@@ -85,11 +95,11 @@ class CostEstimator:
         range_cost, over = self._visit(node.target, names)
         start_cost, accumulated = self._visit(start, names)
         inner = {**names, node.name: over.item(), node.accumulator: accumulated}
-        each = self._visit(condition, inner)[0] + self._visit(step, inner)[0]
+        step_cost, stepped = self._visit(step, inner)
+        each = self._visit(condition, inner)[0] + step_cost
         result_cost, found = self._visit(result, {**names, node.accumulator: accumulated})
         if accumulated.kind == "list" and node.name != "#unused":
-            # A list result comes from filter() or map(); the type of map()'s items is unknown.
-            found = DeclType("list", over.size, of=_UNKNOWN)
+            found = stepped.computed(self._root, over.size)  # of filter() or map()
         return range_cost + start_cost + _times(over.size, each) + result_cost, found
 
     def _call(self, node: Node, names: dict[str, DeclType]) -> tuple[float, DeclType]:
@@ -101,16 +111,18 @@ class CostEstimator:
             return cost, _TRUTH
         if name == "_?_:_":
             larger = max(given[1], given[2], key=lambda decl: decl.size)
-            return visited[0][0] + max(visited[1][0], visited[2][0]), larger
+            return visited[0][0] + max(visited[1][0], visited[2][0]), larger.computed(self._root)
         if name in ("_[_]", "_[?_]", "_?._"):
             return cost + 1, _element(given[0])
         if node.target is None:
             more, decl = _function(name, given)
         else:
+            if name == "replace" and node.parts[0].kind != "const":
+                given[0] = DeclType("text", 0)  # the shortest text to replace makes the longest result
             target_cost, target = self._visit(node.target, names)
             more, decl = _member(name, target, given)
             cost += target_cost
-        return cost + more, decl
+        return cost + more, decl.computed(self._root)
 
 
 def _function(name: str, given: list[DeclType]) -> tuple[float, DeclType]:
@@ -124,10 +136,10 @@ def _function(name: str, given: list[DeclType]) -> tuple[float, DeclType]:
         return _sum(*given)
     if name == "@in":
         return (given[1].size if given[1].kind == "list" else 1), _TRUTH
-    if name in _PARSERS or name == "url":
-        return (1 if name in _PARSERS else _per_letter(given[0].size)), _OTHER
+    if name in _PARSERS or name in _CHECKS:
+        return _per_letter(given[0].size), _OTHER if name in _PARSERS else _TRUTH
     if name == "ip.isCanonical":
-        return 1, _TRUTH
+        return _per_letter(given[0].size * 2), _TRUTH
     if name == "bytes":
         return _per_letter(given[0].size), DeclType("bytes", given[0].size * 4)
     if name == "string":
@@ -151,13 +163,20 @@ def _member(name: str, target: DeclType, given: list[DeclType]) -> tuple[float, 
             return _per_letter(first), _TRUTH
         case "split":
             return _per_letter(size * 2), DeclType("list", size, of=DeclType("text", size))
+        case "replace":
+            return _per_letter(size * 2), DeclType("text", _replaced(size, first, given[1].size))
+        case "containsIP" | "containsCIDR":
+            parsed = _per_letter(first) if given[0].kind == "text" else 0
+            return _ADDRESS_COSTS[name] + parsed, _TRUTH
+        case "validate":
+            return _times(_per_letter(first), _FORMAT_COST), _OTHER
         case "join":
             letters = _times(size, target.item().size) + _times(max(0, size - 1), first)
             return _per_letter(letters), DeclType("text", letters)
         case "format":
             return _per_letter(size), DeclType("text", 1)
     if name in _SAME_LENGTH:
-        return _per_letter(size * (2 if name == "replace" else 1)), DeclType("text", size)
+        return _per_letter(size), DeclType("text", size)
     if name in _LIST_FUNCTIONS:
         if target.kind == "list":
             each = 1 + _per_letter(target.item().size) if target.item().kind in _TEXTUAL else 1
@@ -166,12 +185,20 @@ def _member(name: str, target: DeclType, given: list[DeclType]) -> tuple[float, 
     return 1, _NUMBER if name == "size" else _UNKNOWN
 
 
+def _replaced(size: float, old: float, new: float) -> float:
+    """Return the largest length of a text after a replacement; an empty text is found around each letter."""
+    if not old:
+        return size + _times(size + 1, new)
+    return size if new <= old else _times(math.ceil(size / old) if math.isfinite(size) else size, new)
+
+
 def _sum(left: DeclType, right: DeclType) -> tuple[float, DeclType]:
     size = left.size + right.size
     if left.kind in _TEXTUAL or right.kind in _TEXTUAL:
         return _per_letter(size), DeclType("text", size)
     if left.kind == "list" or right.kind == "list":
-        return 1, DeclType("list", size, of=_UNKNOWN)
+        known = next((decl.item() for decl in (left, right) if decl.item().kind != "unknown"), None)
+        return 1, DeclType("list", size, of=known)
     return 1, _NUMBER
 
 
@@ -184,7 +211,7 @@ def _element(decl: DeclType) -> DeclType:
 
 def _constant(node: Node) -> DeclType:
     if isinstance(node.value, str):
-        return DeclType("text", len(node.value.encode()))
+        return DeclType("text", len(node.value))
     return _TRUTH if isinstance(node.value, bool) else _NUMBER
 
 

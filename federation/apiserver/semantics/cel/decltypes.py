@@ -7,10 +7,12 @@ cluster accepts.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 REQUEST_BYTES_MAX: Final = 3 * 1024 * 1024
+_COMPUTED: Final = "computed"
+_CONSTANT: Final = frozenset({"bool", "double", "int", "timestamp", "duration"})
 _SCALARS: Final = {"boolean": ("bool", 4), "number": ("double", 1), "integer": ("int", 1)}
 _TIMES: Final = {"date": ("timestamp", 12, 12), "date-time": ("timestamp", 32, 21), "duration": ("duration", 32, 3)}
 _META: Final = {
@@ -36,23 +38,48 @@ class DeclType:
     raw: Mapping[str, Any] | None = None
     of: "DeclType | None" = None
     """The type of the items of a computed list."""
+    place: "DeclType | None" = None
+    """Where the sizes of what is within a computed value come from. kube-apiserver finds a size by the path of a value
+    from `self`. A computed value has none, so the first step from it leads to `self`, and the next ones on from there.
+    """
+
+    def computed(self, root: "DeclType", size: float | None = None) -> "DeclType":
+        """Return the type as that of a value without a path, in a rule whose `self` is `root`."""
+        return replace(self, size=self.size if size is None else size, place=DeclType(_COMPUTED, of=root))
 
     def field(self, name: str) -> "DeclType | None":
         """Return the type of a field or map value, None if the schema has no such field."""
+        found: DeclType | None = DeclType("unknown", 1)
         if self.kind == "map" and self.raw is not None:
-            return schema_decl_type(self.raw["additionalProperties"])
-        if self.kind == "object" and self.raw is not None:
+            found = schema_decl_type(self.raw["additionalProperties"])
+        elif self.kind == "object" and self.raw is not None:
             described = self.raw.get("properties") or {}
-            return schema_decl_type(described[name]) if name in described else None
-        return DeclType("unknown", 1)
+            found = schema_decl_type(described[name]) if name in described else None
+        return found if found is None or self.place is None else found._placed(self.place, name)
 
     def item(self) -> "DeclType":
         """Return the type that a loop over this value iterates: list items or map keys."""
-        if self.of is not None:
-            return self.of
-        if self.kind == "list" and self.raw is not None:
-            return schema_decl_type(self.raw.get("items") or {}) or DeclType("unknown", 1)
-        return DeclType("text", 0) if self.kind == "map" else DeclType("unknown", 1)
+        found = self.of
+        if found is None and self.kind == "list" and self.raw is not None:
+            found = schema_decl_type(self.raw.get("items") or {})
+        if found is None:
+            found = DeclType("text", 0) if self.kind == "map" else DeclType("unknown", 1)
+        return found if self.place is None else found._placed(self.place, "", is_key=self.kind == "map")
+
+    def _placed(self, above: "DeclType", name: str, *, is_key: bool = False) -> "DeclType":
+        """Return the type with the size of what a step leads to from another place."""
+        place: DeclType | None = None
+        if above.kind == _COMPUTED:
+            place = above.of
+        elif name:
+            place = above.field(name) if above.kind == "object" else None
+        elif above.kind == "map":
+            place = above.item() if is_key else above.field("")
+        elif above.kind == "list" and not is_key:
+            place = above.item()
+        if place is None:
+            return replace(self, size=1 if self.kind in _CONSTANT else math.inf, place=DeclType("none"))
+        return replace(self, size=place.size, place=place)
 
 
 def root_decl_type(raw: Mapping[str, Any], *, is_resource: bool) -> DeclType | None:
