@@ -155,6 +155,8 @@ DRIFT = _OURS + "drift"
 """On an object: Repair, Report or Stop, what happens to fields that somebody changes in a member."""
 GANG = _OURS + "gang"
 """On an object: Always or Never, whether its pods start together or not at all, whatever policy and kind say."""
+DEADLINE = _OURS + "deadline"
+"""On a job with a queue: JSON, when it has to have ended, and how long it runs (docs/reference/queues.md)."""
 CHANGE = _OURS + "change"
 """On an object: the name of the change that wrote it last, for example a commit or a review (docs/review.md).
 """

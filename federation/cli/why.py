@@ -8,6 +8,7 @@ delivery. For objects that follow others, see `whyfollowers.py`; for delivery, `
 """
 
 import contextlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,10 +28,11 @@ from federation.cli.whydelivery import Delivery, print_delivery, read_delivery
 from federation.cli.whydiff import print_difference
 from federation.cli.whyfollowers import FederationState, FollowerPlacement, print_following, read_federation_state
 from federation.cli.whypolicy import is_policy, why_policy
-from federation.planning.waitingjobs import place_of
+from federation.planning.waitingjobs import alternatives_of, describe_alternatives, place_of
 from federation.plans.kinds import ServedKinds, split_target
 from federation.scheduling.decisiondiff import compare
 from federation.scheduling.explanations import is_decided, is_in_force, kept_placement
+from federation.scheduling.names import QUEUE_ADMISSION
 from federation.scheduling.triggerwords import describe_deferral
 from federation.terminal import candidates, flags
 from federation.terminal.decisionview import print_inputs, print_scores, print_title
@@ -119,6 +121,8 @@ class _Target:
     delivery: Delivery
     queue: str
     """Its place in the JobQueue in which it waits, "" if it waits in none."""
+    alternatives: Sequence[Mapping[str, Any]]
+    """The clusters that were compared for its deadline, the best one first."""
     policies: "PolicyIndex | None"
     """Those that may apply to it; none when there are decisions, or when the user may not read them."""
 
@@ -161,13 +165,20 @@ async def _read_target(
         pass
     delivery = await read_delivery(host, resource, namespace, name)
     state = await read_federation_state(host, resource, namespace, name)
-    queue = ""
+    queue, alternatives = "", _compared(state.federated)
     if records and records[0]["outcome"] in _WAITING:
         with contextlib.suppress(Forbidden, NotFound):
             queues = (await host.list(JOB_QUEUES, namespace)).items
             queue = place_of(queues, resource.kind, name, SystemClock().now())
+            alternatives = alternatives_of(queues, resource.kind, name)
     policies = None if records else await _read_policies(host, namespace)
-    return _Target(resource, namespace, name, source, state, delivery, queue, policies)
+    return _Target(resource, namespace, name, source, state, delivery, queue, alternatives, policies)
+
+
+def _compared(federated: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    """Return the clusters that were compared when the object was admitted."""
+    text = ((federated or {}).get("metadata") or {}).get("annotations", {}).get(QUEUE_ADMISSION)
+    return json.loads(text).get("alternatives", []) if text else []
 
 
 async def _read_policies(host: "HTTPClient", namespace: str) -> "PolicyIndex":
@@ -259,6 +270,8 @@ def _print(
         print_field(console, "now", f"not scheduled any more because of its annotation {annotation}")
     if is_now and target.queue:
         print_field(console, "queue", target.queue)
+    for line in describe_alternatives(target.alternatives) if is_now else ():
+        print_field(console, "deadline", line)
     print_inputs(console, explanation)
     if deferred is not None:
         age = to_age(SystemClock().now(), from_rfc3339(deferred["at"]))

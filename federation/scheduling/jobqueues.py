@@ -20,6 +20,7 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery.annotationrecords import AnnotationRecord, Count, Time, to_time
 from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.rendering.admittednodes import QUEUE_NODES, PodNodes
+from federation.scheduling.deadlines import Alternative
 from federation.scheduling.framework import gangs
 from federation.scheduling.framework.admittedclusters import STEP
 from federation.scheduling.framework.cycle import FilterResult
@@ -68,6 +69,8 @@ class Admission(msgspec.Struct, frozen=True, omit_defaults=True):
     """How often the scheduler found no place since it was placed last."""
     losses: Count = 0
     """How often it lost its cluster."""
+    alternatives: list[Alternative] = []
+    """The clusters that were compared for its deadline, the best one first."""
 
 
 ADMISSION = AnnotationRecord(QUEUE_ADMISSION, Admission)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import orjson
@@ -12,14 +13,17 @@ from tests.scenarios.test_gangs import NODES, SIZES, a_job, job_policy, nodes, p
 from tests.support.vectors import ROOT
 from tests.support.world import World, a_world
 
+from federation.api import names
 from federation.api.resources import (
     CAPACITY_FLAVORS,
     CLUSTER_JOB_QUEUES,
     CORE_GROUP,
+    FEDERATED_CLUSTERS,
     FEDERATED_OBJECTS,
     JOB_QUEUES,
     PROPAGATION_POLICIES,
 )
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.resources import JOBS, NAMESPACES, PRIORITY_CLASSES, Object, Resource
 from federation.apimachinery.webhookclient import WebhookResponse
@@ -222,8 +226,8 @@ GPU = "nvidia.com/gpu"
 
 def manifests() -> list[Object]:
     page = (ROOT / "docs" / "reference" / "queues.md").read_text()
-    found = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    return [manifest for text in found for manifest in yaml.safe_load_all(text)]
+    texts = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    return [found for text in texts for found in yaml.safe_load_all(text) if "kind" in found]
 
 
 async def holds(world: World, name: str) -> dict[str, dict[str, int]]:
@@ -359,3 +363,44 @@ async def test_small_jobs_of_a_queue_share_a_cluster_so_that_another_stays_free_
         await world.create(JOBS, a_queued_job("second", 2))
 
         await world.until_equal(lambda: placed(world, "second"), where)
+
+
+async def test_a_job_with_a_deadline_waits_for_the_cheaper_cluster_while_there_is_time() -> None:
+    async with a_world(members=("east", "west"), nodes={"east": NODES["medium"], "west": NODES["medium"]}) as world:
+        for name, price in (("east", "0.04"), ("west", "0.01")):
+            labels = {f"{names.PRICE_PREFIX}cpu": price}
+            await world.merge(FEDERATED_CLUSTERS, name, {"metadata": {"labels": labels}}, namespace="")
+        await with_queues(world)
+
+        def with_deadline(job: Object, minutes: int, run_time: str) -> Object:
+            by = to_rfc3339(world.clock.now() + timedelta(minutes=minutes))
+            job["metadata"]["annotations"] = {
+                names.DEADLINE: orjson.dumps({"by": by, "runTime": run_time, "checkpointEvery": "1m"}).decode()
+            }
+            return job
+
+        await world.create(JOBS, with_deadline(a_queued_job("first", 30), 180, "60m"))
+        await world.until_equal(lambda: placed(world, "first"), ["west"])
+        await world.settle()
+        await world.create(JOBS, with_deadline(a_queued_job("second", 10), 180, "30m"))
+
+        await world.until_equal(lambda: names_waiting(world), ["second"])
+        [line] = await waiting(world)
+        assert line["waitsFor"] == "waits for cluster west, the cheapest in which it ends before its deadline"
+        assert [(each["cluster"], each["cost"]) for each in line["alternatives"]] == [("west", 0.1), ("east", 0.4)]
+        assert await placed(world, "second") == []
+
+        sooner = with_deadline(a_queued_job("second", 10), 45, "30m")["metadata"]["annotations"]
+        await world.merge(JOBS, "second", {"metadata": {"annotations": sooner}})
+
+        await world.until_equal(lambda: placed(world, "second"), ["east"])
+        admission = ADMISSION.of(await world.find(FEDERATED_OBJECTS, "second-jobs.batch") or {})
+        assert admission is not None
+        assert [(each.cluster, each.is_met) for each in admission.alternatives] == [("east", True), ("west", False)]
+
+        third = a_queued_job("third", 1)
+        third["metadata"]["annotations"] = {names.DEADLINE: "tomorrow"}
+        await world.create(JOBS, third)
+        await world.until_equal(lambda: names_waiting(world), ["third"])
+        [line] = await waiting(world)
+        assert line["waitsFor"].startswith(f"annotation {names.DEADLINE} is not such as ")

@@ -209,9 +209,30 @@ class JobQueueSpec(Model):
     """The name of the ClusterJobQueue whose quota its jobs use."""
 
 
+class ClusterAlternative(Model):
+    """A cluster that was compared for a job with a deadline."""
+
+    cluster: str
+    """Its name."""
+    cost: float | None = None
+    """The price of the whole run, retries included, or grams of CO2e; absent if that is not known."""
+    ends_by: DateTime | None = None
+    """When the job has ended at the latest if it starts then."""
+    is_met: bool | None = None
+    """Whether the job ends before its deadline."""
+    is_spot: bool | None = None
+    """Whether its nodes may be taken away."""
+    measure: str | None = None
+    """`carbon` if the cost is grams of CO2e."""
+    starts_at: DateTime | None = None
+    """When the job can start there; absent if that is not known."""
+
+
 class WaitingJob(Model):
     """A job that waits."""
 
+    alternatives: list[ClusterAlternative] | None = None
+    """The clusters that were compared for its deadline, the best one first."""
     estimated_start_time: DateTime | None = None
     """When it is expected to start; absent if that is not known."""
     kind: str

@@ -5,7 +5,7 @@ decided again. An object that was admitted holds its quota from the moment of th
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 from typing import Any
 
@@ -25,6 +25,7 @@ from federation.planning.rendering.admittednodes import QUEUE_NODES
 from federation.runtime.controller import DONE, Result
 from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host
+from federation.scheduling.deadlines import Alternative
 from federation.scheduling.jobqueues import ADMISSION, Admission, Phase
 
 WRITER = "queues"
@@ -84,7 +85,7 @@ class Reconciler:
                 if ledger.must_ask(key, now):
                     self._ask(key, admitted)
                 else:
-                    tasks.create_task(self._admit(key, admitted))
+                    tasks.create_task(self._admit(key, admitted, decisions.alternatives.get(key, ())))
             for key, eviction in decisions.evicted.items():
                 tasks.create_task(self._evict(key, eviction))
         wait_s = self._status_at_s + _STATUS_S - self._clock.monotonic()
@@ -94,7 +95,7 @@ class Reconciler:
         await self._publish(decisions, now)
         return Result(_ROUND_S) if decisions.waits or decisions.admitted else DONE
 
-    async def _admit(self, key: str, admitted: Admitted) -> None:
+    async def _admit(self, key: str, admitted: Admitted, alternatives: Sequence[Alternative]) -> None:
         entry = self._ledger.entries[key]
         before, holds = entry.admission, dict[str, dict[str, int]]()
         for (flavor, resource), amount in admitted.holds.items():
@@ -107,6 +108,7 @@ class Reconciler:
             clusters=sorted(admitted.clusters),
             refusals=before.refusals if before is not None else 0,
             losses=before.losses if before is not None else 0,
+            alternatives=list(alternatives),
         )
         federated = await self._write(key, admission, QUEUE_NODES.entry(list(admitted.nodes)))
         queue = self._ledger.queue_of(entry)

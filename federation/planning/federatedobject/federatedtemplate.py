@@ -41,6 +41,7 @@ FEDERATED_ANNOTATIONS = frozenset(
         names.RUN_AGAIN,
         names.CHANGE,
         names.GANG,
+        names.DEADLINE,
         names.DRIFT,
         names.WRITTEN_ALLOCATIONS,
         names.AUTHORS,

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from federation.planning.waitingjobs import place_of, start_of
+from federation.planning.waitingjobs import describe_alternatives, place_of, start_of
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -27,3 +27,16 @@ def test_the_place_is_that_of_the_object_and_of_no_other_kind() -> None:
 )
 def test_a_start_is_said_as_the_time_until_then(time: str, text: str) -> None:
     assert start_of({"estimatedStartTime": time}, NOW) == text
+
+
+def test_alternatives_are_described() -> None:
+    found = [
+        {"cluster": "west", "startsAt": "S", "endsBy": "E", "cost": 1.25, "isMet": True},
+        {"cluster": "spot", "isSpot": True, "cost": 12, "measure": "carbon"},
+        {"cluster": "new"},
+    ]
+    assert describe_alternatives(found) == [
+        "west: starts S, ends by E, costs 1.25, in time",
+        "spot (spot): start not known, emits 12 g CO2e, too late",
+        "new: start not known, cost not known, too late",
+    ]

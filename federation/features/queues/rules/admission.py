@@ -13,13 +13,15 @@ JobQueue are passed over. At most `DEPTH` jobs of a JobQueue are checked at all.
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from federation.features.queues.rules.bidding import End, choose, compare, ends_of, start_after
 from federation.features.queues.rules.facts import (
     Admitted,
     Amounts,
+    Bids,
     Capacity,
     Decisions,
     Eviction,
@@ -37,6 +39,7 @@ from federation.features.queues.rules.givingway import Candidates, choose_victim
 from federation.features.queues.rules.heads import DEPTH, Leaf, QueueHeads
 from federation.features.queues.rules.keeping import Holding, ends_needed, quota_to_keep
 from federation.features.queues.rules.usage import Usage
+from federation.scheduling.deadlines import SHOWN_MAX, Alternative
 
 _NEVER = float("inf")
 _Name = TypeVar("_Name", Pair, str)
@@ -88,6 +91,8 @@ class _Round:
         self._admitted: dict[str, Admitted] = {}
         self._evicted: dict[str, Eviction] = {}
         self._waits: dict[str, Waits] = {}
+        self._alternatives: dict[str, Sequence[Alternative]] = {}
+        self._ends: dict[str, list[End]] = {}
         self._in_group: dict[str, list[Job]] = defaultdict(list)
         self._in_cluster: dict[str, list[Job]] = defaultdict(list)
         self._leaves: dict[str, dict[str, Leaf]] = {name: {} for name in queues}
@@ -153,7 +158,7 @@ class _Round:
             for leaf in self._leaves[name].values():
                 for job in leaf.waiting[DEPTH:]:
                     self._waits[job.key] = Waits(Lack.TURN, needed=DEPTH)
-        return Decisions(self._admitted, self._evicted, self._waits, self._reserved)
+        return Decisions(self._admitted, self._evicted, self._waits, self._reserved, self._alternatives)
 
     def _look_at(self, queue: Queue, leaf: Leaf, job: Job) -> None:
         """Admit a job, or record why it waits."""
@@ -181,7 +186,7 @@ class _Round:
         waits = waits or Waits(Lack.NO_QUOTA)
         self._waits[job.key] = waits
         known[job.shape] = _Refusal(waits, 0.0 if is_of_any_limit else limit_s)
-        if queue.name not in self._holders and waits.lack not in (Lack.TOO_LARGE, Lack.NO_QUOTA):
+        if queue.name not in self._holders and waits.lack not in _HOLD_NOTHING:
             self._hold(queue, job)
 
     def _pass_refused(self, leaf: Leaf) -> None:
@@ -215,6 +220,32 @@ class _Round:
 
     def _find_room(self, job: Job, option: Option, end_s: float) -> Admitted | Waits:
         """Return the clusters that may have the job now, or what the best one lacks."""
+        found = self._open_clusters(job, option, end_s)
+        if job.bids is not None and not (isinstance(found, Waits) and found.lack is Lack.TOO_LARGE):
+            found = self._cheapest(job, job.bids, option, found)
+        return found if isinstance(found, Waits) else Admitted(option.amounts, found, option.nodes)
+
+    def _cheapest(self, job: Job, bids: Bids, option: Option, found: Waits | frozenset[str]) -> Waits | frozenset[str]:
+        """Return those of the clusters with room in which the job costs least, or the better one that it waits for."""
+        open_ = frozenset[str]() if isinstance(found, Waits) else found
+        rooms = self._capacity.clusters
+        able = {n for n in self._choice(option.clusters, job.excluded).names if fits(job.needs, rooms[n].total)}
+        alternatives = compare(bids, able, open_, lambda name: self._start_in(name, job.needs), self._now)
+        self._alternatives[job.key] = alternatives[:SHOWN_MAX]
+        if isinstance(found, Waits):
+            return found
+        return choose(alternatives, open_) or Waits(Lack.CHEAPER, alternatives[0].cluster)
+
+    def _start_in(self, cluster: str, needs: Resources) -> float | None:
+        """Return when a cluster without room is expected to have it; not known while it is kept for another job."""
+        if f"cluster {cluster}" in self._reserved:
+            return None
+        ends = self._ends.get(cluster)
+        if ends is None:
+            ends = self._ends[cluster] = ends_of(self._in_cluster[cluster], self._queues, self._now)
+        return start_after(ends, needs, self._free[cluster])
+
+    def _open_clusters(self, job: Job, option: Option, end_s: float) -> Waits | frozenset[str]:
         choice = self._choice(option.clusters, job.excluded)
         if not choice.names:
             return Waits(Lack.TOO_LARGE)
@@ -233,7 +264,7 @@ class _Round:
             for name in roomy
             if (kept := self._reserved.get(f"cluster {name}")) is None or kept.key == job.key or end_s <= kept.until_s
         ]
-        return Admitted(option.amounts, frozenset(open_), option.nodes) if open_ else Waits(Lack.RESERVED)
+        return frozenset(open_) or Waits(Lack.RESERVED)
 
     def _choice(self, clusters: frozenset[str], excluded: frozenset[str]) -> _Choice:
         choice = self._choices.get((clusters, excluded))
@@ -351,6 +382,8 @@ class _Round:
 
 _OF_LIMITS = frozenset((Lack.BEHIND, Lack.RESERVED))
 """Causes that do not count for jobs that end early enough."""
+_HOLD_NOTHING = frozenset((Lack.TOO_LARGE, Lack.NO_QUOTA, Lack.CHEAPER))
+"""Causes for which nothing is kept for a job."""
 _SEVERITY = {
     lack: at
     for at, lack in enumerate(
@@ -362,6 +395,7 @@ _SEVERITY = {
             Lack.BEHIND,
             Lack.ROOM,
             Lack.RESERVED,
+            Lack.CHEAPER,
         )
     )
 }

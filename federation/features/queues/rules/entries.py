@@ -14,6 +14,7 @@ from federation.planning.components import ComponentError, pod_specs_of
 from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 from federation.planning.rendering.admittednodes import has_own_pod_specs
+from federation.scheduling.deadlines import Deadline, read_deadline
 from federation.scheduling.framework.types import PodSet
 from federation.scheduling.jobqueues import Admission, admission_of
 from federation.scheduling.podrequest import counted_demand_of, pod_spec_of, shape_of
@@ -52,13 +53,19 @@ class Entry:
     has_finished: bool
     is_deleted: bool
     problem: str = ""
+    deadline: Deadline | None = None
 
 
 def to_entry(key: str, federated: Mapping[str, Any], type_: FederatedType, queue: str) -> Entry:
     """Return what the queue knows of a federated object."""
     metadata, template = federated["metadata"], federated["spec"]["template"]
     pods, problem = _pods(template, type_)
-    wish = (metadata.get("annotations") or {}).get(names.GANG, "")
+    annotations = metadata.get("annotations") or {}
+    limit_s, admission = _limit_s(template), admission_of(federated)
+    wished = read_deadline(annotations, limit_s, admission.losses if admission is not None else 0)
+    if isinstance(wished, str):
+        problem = problem or wished
+    wish = annotations.get(names.GANG, "")
     together = pods if wish != "Never" else ()
     is_open = has_own_pod_specs(template, type_)
     needs: dict[str, int] = {}
@@ -79,13 +86,14 @@ def to_entry(key: str, federated: Mapping[str, Any], type_: FederatedType, queue
         together,
         needs,
         _priority_classes(template, type_),
-        _limit_s(template),
-        admission_of(federated),
+        limit_s,
+        admission,
         effective_placement(federated),
         departed_clusters(federated),
         has_finished_everywhere(federated),
         bool(metadata.get("deletionTimestamp")),
         problem,
+        wished if isinstance(wished, Deadline) else None,
     )
 
 

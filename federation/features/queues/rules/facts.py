@@ -4,13 +4,14 @@ Amounts are integers: cpu in thousandths, everything else in whole units. Times 
 `queueledger.py` makes these facts from objects, `admission.py` decides about them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from weakref import WeakValueDictionary
 
 from federation.planning.rendering.admittednodes import PodNodes
+from federation.scheduling.deadlines import Alternative, Deadline, Offer
 
 Pair = tuple[str, str]
 """A flavour and a resource."""
@@ -53,6 +54,8 @@ class Queue:
     """Whether its jobs of lower priority give way to those of higher priority."""
     reclaim: Reclaim = Reclaim.NEVER
     evictions_left: int = 0
+    mean_s: float | None = None
+    """How long its jobs ran."""
 
     @cached_property
     def group(self) -> str:
@@ -71,6 +74,14 @@ class Option:
     clusters: frozenset[str]
     nodes: tuple[PodNodes, ...] = ()
     """What its pods get from the flavours."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bids:
+    """The deadline of a job, and what each cluster offers for it, the cheapest first; their starts are not known."""
+
+    deadline: Deadline
+    offers: tuple[Offer, ...]
 
 
 class Shape:
@@ -114,6 +125,8 @@ class Job:
     """Whether it now needs more than it was admitted for."""
     problem: str = ""
     """Why it cannot be admitted at all, for its author."""
+    bids: Bids | None = None
+    """Its deadline, if it has one."""
 
     @cached_property
     def order(self) -> tuple[bool, int, float, str]:
@@ -123,7 +136,14 @@ class Job:
     @cached_property
     def shape(self) -> "Shape":
         """Return what decides whether it can be admitted, besides its place in the order and its limit."""
-        parts = (self.queue, self.options, tuple(sorted(self.needs.items())), self.excluded, bool(self.problem))
+        parts = (
+            self.queue,
+            self.options,
+            tuple(sorted(self.needs.items())),
+            self.excluded,
+            bool(self.problem),
+            self.bids,
+        )
         return _SHAPES.setdefault(parts, Shape())
 
     @property
@@ -173,6 +193,8 @@ class Lack(StrEnum):
     ROOM = "Room"
     RESERVED = "Reserved"
     """The room is kept for another job."""
+    CHEAPER = "Cheaper"
+    """It waits for a cheaper cluster, because it ends there in time."""
     RETRY = "Retry"
     """The scheduler found no place a moment ago."""
     CHECK = "Check"
@@ -217,3 +239,5 @@ class Decisions:
     evicted: Mapping[str, Eviction]
     waits: Mapping[str, Waits]
     reserved: Mapping[str, Reservation]
+    alternatives: Mapping[str, Sequence[Alternative]] = field(default_factory=dict)
+    """The best clusters for jobs with a deadline that had a turn and quota."""

@@ -23,7 +23,8 @@ from federation.features.queues.rules.configuration import (
     options_for,
 )
 from federation.features.queues.rules.entries import Entry
-from federation.features.queues.rules.facts import Capacity, Decisions, Job, Option, Reservation, Resources, Room
+from federation.features.queues.rules.facts import Bids, Capacity, Decisions, Job, Option, Reservation, Resources, Room
+from federation.scheduling.deadlines import by_cost, to_offer
 from federation.scheduling.framework.gangfit import find_shortfall
 from federation.scheduling.framework.types import PODS, Cluster
 from federation.scheduling.jobqueues import Phase, on_nodes
@@ -246,6 +247,7 @@ class Ledger:
             limit_s=entry.limit_s,
             held_until_s=answer.until_s if answer is not None and not answer.is_ready else 0.0,
             problem=problem,
+            bids=self._bids(entry),
         )
         if admission is None:
             return job
@@ -271,9 +273,23 @@ class Ledger:
                 return replace(job, holds=holds, cluster=min(entry.placed | entry.departed), is_leaving=True)
         return job
 
+    def _bids(self, entry: Entry) -> Bids | None:
+        if entry.deadline is None:
+            return None
+        request: dict[str, int] = {}
+        for component in entry.components:
+            for name, amount in component.request:
+                request[name] = request.get(name, 0) + amount * component.count
+        measure, snapshot = entry.deadline.measure, self.clusters.snapshot()
+        offers = [to_offer(cluster, request, measure, None) for cluster in snapshot.clusters]
+        return Bids(entry.deadline, tuple(sorted(offers, key=by_cost)))
+
     def decide(self, now: float) -> Decisions:
         """Return what happens to the objects at `now`, and remember what is kept for whom."""
-        queues = {name: replace(each.queue, evictions_left=self._left(each, now)) for name, each in self.queues.items()}
+        queues = {
+            name: replace(each.queue, evictions_left=self._left(each, now), mean_s=self.means_s.get(name))
+            for name, each in self.queues.items()
+        }
         found = admit(queues, self._considered(now), Capacity(self.rooms(now), self.reserved, self.can_hold), now)
         self.reserved = found.reserved
         return found

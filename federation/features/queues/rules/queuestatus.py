@@ -1,10 +1,12 @@
 """The status of queues: counts, usage, and the first waiting jobs with their lacks and estimated starts. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+import msgspec
 
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.quantity import format_quantity, parse
@@ -13,6 +15,7 @@ from federation.features.queues.rules.estimate import Running, estimate_starts
 from federation.features.queues.rules.facts import Amounts, Decisions, Job, Lack, Resources, Waits
 from federation.features.queues.rules.queueledger import Ledger
 from federation.features.queues.rules.usage import Usage
+from federation.scheduling.deadlines import Alternative
 from federation.scheduling.framework.gangfit import amount_number, amount_text
 from federation.scheduling.framework.types import CPU, MEMORY
 
@@ -67,7 +70,8 @@ def compute_statuses(ledger: Ledger, decisions: Decisions, now: float) -> QueueS
             entry = ledger.entries[key]
             of = listed[entry.namespace, entry.queue]
             if len(of) < LISTED_MAX:
-                of.append(_waiting_job(ledger, entry, position, waits, starts.get(key)))
+                line = _waiting_job(ledger, entry, position, waits, starts.get(key))
+                of.append({**line, **_of_deadline(waits, decisions.alternatives.get(key, ()))})
     cluster_queues = {
         name: _cluster_queue(ledger, usage, name, pending[name], len(running[name])) for name in sorted(queues)
     }
@@ -145,7 +149,7 @@ def _starts(
     mean_s = ledger.means_s.get(name)
     jobs = [job for key, waits in waiting if waits.lack not in _ENDLESS and (job := ledger.job_of(key)).options]
     by_quota = estimate_starts(
-        [Running(job.started_s, job.limit_s, _part_of_quota(usage, job, job.holds or {})) for job in running],
+        [Running(job.started_s, _length_s(job), _part_of_quota(usage, job, job.holds or {})) for job in running],
         [_part_of_quota(usage, job, job.options[0].amounts) for job in jobs],
         mean_s,
         now,
@@ -162,7 +166,7 @@ def _starts(
     # What others use does not end, as far as anybody knows.
     size = {name: free[name] + used[name] for name in total}
     by_room = estimate_starts(
-        [Running(job.started_s, job.limit_s, _part(job.needs, size)) for job in inside],
+        [Running(job.started_s, _length_s(job), _part(job.needs, size)) for job in inside],
         [_part(job.needs, size) for job in jobs],
         mean_s,
         now,
@@ -171,6 +175,10 @@ def _starts(
         job.key: None if first is None or second is None else max(first, second)
         for job, first, second in zip(jobs, by_quota, by_room, strict=True)
     }
+
+
+def _length_s(job: Job) -> float | None:
+    return job.limit_s if job.bids is None else job.bids.deadline.run_s
 
 
 def _part_of_quota(usage: Usage, job: Job, amounts: Amounts) -> float:
@@ -192,6 +200,15 @@ def _waiting_job(ledger: Ledger, entry: Entry, position: int, waits: Waits, star
         whole = -(-start // _MINUTE_S) * _MINUTE_S
         line["estimatedStartTime"] = to_rfc3339(datetime.fromtimestamp(whole, UTC))
     return line
+
+
+def _of_deadline(waits: Waits, alternatives: Sequence[Alternative]) -> Mapping[str, Any]:
+    if not alternatives:
+        return {}
+    found: dict[str, Any] = {"alternatives": [msgspec.to_builtins(each) for each in alternatives]}
+    if waits.lack is Lack.CHEAPER and (start := found["alternatives"][0].get("startsAt")):
+        found["estimatedStartTime"] = start
+    return found
 
 
 def describe(ledger: Ledger, entry: Entry, waits: Waits) -> str:
@@ -225,6 +242,8 @@ def describe(ledger: Ledger, entry: Entry, waits: Waits) -> str:
             return f"needs {needs}, the freest cluster has {found} free" if needs else "no cluster has room for it"
         case Lack.RESERVED:
             return "the clusters with room keep it for a job before it"
+        case Lack.CHEAPER:
+            return f"waits for cluster {waits.flavor}, the cheapest in which it ends before its deadline"
         case Lack.RETRY:
             because = entry.admission.because if entry.admission is not None else ""
             return because or "it is tried again shortly"
