@@ -48,11 +48,11 @@ from federation.leadership import Leadership, supervised
 from federation.memberproxy.hostviews import serve_members
 from federation.memberproxy.placedclusters import PlacedClusters
 from federation.memberproxy.replicaconnections import ReplicaConnections
-from federation.metricsourcesfile import read_sources
 from federation.planning.waves.metricsources import NO_SOURCES
 from federation.plans.planner import Planners
 from federation.runtime.events import EventRecorder
 from federation.scheduling.framework.registry import load_plugins
+from federation.settingfiles import read_sources
 from federation.settings import Settings
 from federation.tracing.traces import Traces
 from federation.tunnel.tunnels import Tunnels

@@ -50,9 +50,9 @@ from federation.hosting.userinterface import UserInterface, without_identity
 from federation.hosting.webhookconfigurations import to_configurations
 from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised
-from federation.metricsourcesfile import read_sources
 from federation.plans.planner import Planners
 from federation.scheduling.framework.registry import load_plugins
+from federation.settingfiles import read_sources
 from federation.settings import Settings
 from federation.tracing.traces import Traces
 from federation.web import application

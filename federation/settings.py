@@ -16,7 +16,7 @@ from federation.api.secretkinds import ENCRYPTED_PREFIXES, UNAUDITED_RESOURCES
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.jsonsize import VALUES_MAX
 from federation.apimachinery.publicaddresses import Network, parse_networks
-from federation.apiserver.audit.auditoptions import AuditOptions, to_mode
+from federation.apiserver.audit.auditoptions import AuditOptions, to_audit_options
 from federation.apiserver.auth.oidcclaims import OIDCOptions, to_required_claims
 from federation.apiserver.auth.serveridentity import ServerIdentity, to_server_identity
 from federation.apiserver.store.encryptionkeys import EncryptionOptions
@@ -143,6 +143,8 @@ class Settings:
     """Networks, such as 10.20.0.0/16, that gates of rollouts and remedies may reach beside global unicast addresses."""
     metric_sources_file: str = ""
     """YAML file with the Prometheus servers that objectives of rollouts may name; empty for none."""
+    cluster_providers_file: str = ""
+    """YAML or JSON file with the programs that give credentials for clusters of ClusterProfiles; empty for none."""
     cluster_rates_url: str = ""
     """http:// or https:// URL of clusters' prices and emissions, read every interval, at least 10 s; empty for none."""
     cluster_rates_interval_s: float = 300.0
@@ -408,18 +410,11 @@ class Settings:
     @property
     def audit(self) -> AuditOptions | None:
         """The audit log's options, None without one; ConfigurationError names the wrong setting."""
-        if not self.audit_policy_file:
-            if self.audit_log_path:
-                raise ConfigurationError("audit-log-path is set without audit-policy-file: nothing would be recorded")
-            return None
-        return AuditOptions(
-            Path(self.audit_policy_file),
-            self.audit_log_path or str(self.directory / "audit.log"),
-            file_bytes_max=self.audit_log_maxsize * 1024 * 1024,
-            backups_max=self.audit_log_maxbackup,
-            mode=to_mode(self.audit_log_mode),
-            redacted_resources=UNAUDITED_RESOURCES,
-        )
+        log_path = self.audit_log_path or str(self.directory / "audit.log")
+        sizes = (self.audit_log_maxsize, self.audit_log_maxbackup)
+        if not self.audit_policy_file and self.audit_log_path:
+            raise ConfigurationError("audit-log-path is set without audit-policy-file: nothing would be recorded")
+        return to_audit_options(self.audit_policy_file, log_path, *sizes, self.audit_log_mode, UNAUDITED_RESOURCES)
 
 
 _OTHER_VARIABLES = {"otlp_endpoint": ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")}

@@ -38,7 +38,6 @@ from federation.featureapi.feature import Loop
 from federation.featureapi.surroundings import GateTransport, Surroundings
 from federation.features.catalogue import FEATURES, feature_holds, spread_compiler
 from federation.journal.decisions import Journal
-from federation.metricsourcesfile import read_sources
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.plans.plugincalls import RemoteCaller
@@ -53,6 +52,7 @@ from federation.runtime.transforms import drop_managed_fields
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from federation.scheduling.policyusage import PolicyUsage
+from federation.settingfiles import read_providers, read_sources
 from federation.settings import Settings
 
 Run = Callable[[], Awaitable[None]]
@@ -171,6 +171,7 @@ class Wiring:
             self._gate_transport,
             self._metrics_transport,
             read_sources(settings.metric_sources_file),
+            read_providers(settings.cluster_providers_file),
             toleration_s=settings.failover_toleration_s,
             has_existing_host=settings.has_existing_host,
             preemption_interval_s=settings.preemption_interval_s,

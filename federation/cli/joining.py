@@ -35,7 +35,7 @@ from federation.apimachinery.resources import NAMESPACES, SECRETS, Object
 from federation.cli import membercredentials
 from federation.client.accounttoken import parse_account_token
 from federation.client.client import Client, PatchType
-from federation.client.clustersecret import connection_from_secret, is_pulled
+from federation.client.clustersecret import connection_from_secret, is_pulled, secret_name_of
 from federation.client.http import HTTPClient
 from federation.client.identity import cluster_uid
 from federation.client.kubeconfig import fetch_credentials
@@ -310,11 +310,6 @@ def _to_cluster(request: JoinRequest) -> Object:
         "metadata": {"name": request.name, "labels": dict(request.labels)},
         "spec": spec,
     }
-
-
-def secret_name_of(cluster: str) -> str:
-    """Return the name of the Secret that a join creates."""
-    return f"{cluster}-credentials"
 
 
 def _to_secret(request: JoinRequest) -> Object:

@@ -53,6 +53,11 @@ def connection_from_secret(cluster: Object, secret: Object, *, bootstrap: bool |
     )
 
 
+def secret_name_of(cluster: str) -> str:
+    """Return the name of the Secret that a join creates."""
+    return f"{cluster}-credentials"
+
+
 def is_pulled(cluster: Object) -> bool:
     """Return whether the member of a FederatedCluster is reached through its agent (docs/pull-mode.md)."""
     return (cluster.get("spec") or {}).get("syncMode") == names.SYNC_MODE_PULL

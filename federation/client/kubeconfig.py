@@ -1,7 +1,7 @@
 """Kubeconfig files and in-cluster configuration: file and context in, `Connection` out.
 
 Every problem is a one-line ConfigurationError with file, field and remedy. This is the only module that imports
-`kubernetes`, and only for users whose credentials come from a program or an identity provider: that package costs a
+`kubernetes`, and only for users whose credentials come from an identity provider: that package costs a
 second and 60 MB of memory, and is installed with the extra `credentials`. Credential files are read once, here; the
 session reads token files again, because tokens rotate.
 """
@@ -19,9 +19,10 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.connection import Connection, CredentialPlugin
 from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.execplugin import to_plugin
+from federation.client.execplugin import run_plugin
 
 SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -69,6 +70,8 @@ async def fetch_credentials(connection: Connection) -> Credentials:
     plugin = connection.plugin
     if plugin is None:
         return Credentials(connection, None)
+    if plugin.kind == "exec":
+        return await _run_exec(connection, plugin)
     try:
         from kubernetes.aio.config import ConfigException  # noqa: PLC0415  # see the module's docstring
     except ImportError as problem:
@@ -77,33 +80,20 @@ async def fetch_credentials(connection: Connection) -> Credentials:
             "install the extra `credentials` (`pip install 'federation[credentials]'`), or use a token or certificate"
         ) from problem
     try:
-        if plugin.kind == "exec":
-            return await _run_exec(connection, plugin)
         return await _run_auth_provider(connection, plugin)
     except (ConfigException, OSError, ValueError, KeyError, TypeError) as problem:
         raise ConfigurationError(f"credentials for {connection.server}: {plugin.kind}: {problem}") from problem
 
 
 async def _run_exec(connection: Connection, plugin: CredentialPlugin) -> Credentials:
-    from kubernetes.aio.config.exec_provider import ExecProvider  # noqa: PLC0415  # see the module's docstring
-    from kubernetes.aio.config.kube_config import ConfigNode  # noqa: PLC0415
-
-    config = dict(plugin.kubeconfig["exec"])
-    command = str(config.get("command", ""))
-    if os.sep in command and not Path(command).is_absolute():
-        config["command"] = str(Path(plugin.directory, command))
-    config.setdefault("apiVersion", "client.authentication.k8s.io/v1")
-    status = await ExecProvider(ConfigNode("exec", config)).run()
-    certificate = str(status.get("clientCertificateData") or "").encode()
-    key = str(status.get("clientKeyData") or "").encode()
-    token = str(status.get("token") or "")
-    if not token and not (certificate and key):
-        raise ConfigurationError(f"users[].user.exec: {command} gave neither a token nor a certificate with its key")
-    stamp = status.get("expirationTimestamp")
-    found = replace(connection, token=token, plugin=None)
-    if certificate:
-        found = replace(found, client_cert_data=certificate, client_key_data=key)
-    return Credentials(found, from_rfc3339(stamp) if stamp else None)
+    try:
+        answer = await run_plugin(to_plugin(plugin.kubeconfig["exec"], plugin.directory), connection)
+    except ConfigurationError as problem:
+        raise ConfigurationError(f"credentials for {connection.server}: users[].user.exec: {problem}") from problem
+    found = replace(connection, token=answer.token, plugin=None)
+    if answer.certificate:
+        found = replace(found, client_cert_data=answer.certificate, client_key_data=answer.key)
+    return Credentials(found, answer.expires)
 
 
 async def _run_auth_provider(connection: Connection, plugin: CredentialPlugin) -> Credentials:

@@ -7,6 +7,7 @@ from typing import Protocol
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.webhookclient import WebhookResponse
 from federation.journal.decisions import Journal
+from federation.planning.clusters.accessproviders import Providers
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.waves.metricsources import Sources
 from federation.runtime.host import Host
@@ -42,6 +43,8 @@ class Surroundings:
     metrics_transport: GateTransport
     """Sends queries to the sources of metrics, whose addresses the administrator chooses."""
     metric_sources: Sources
+    cluster_providers: Providers
+    """The programs that give credentials for clusters of ClusterProfiles, by name."""
     toleration_s: float
     """Time after which an unreachable cluster counts as lost."""
     has_existing_host: bool

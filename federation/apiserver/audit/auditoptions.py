@@ -52,3 +52,19 @@ def to_mode(text: str) -> Mode:
         return Mode(text)
     except ValueError:
         raise ConfigurationError(f"audit-log-mode {text!r}: choose {' or '.join(Mode)}") from None
+
+
+def to_audit_options(
+    policy_file: str, log_path: str, mebibytes: int, backups: int, mode: str, redacted: tuple[tuple[str, str], ...]
+) -> AuditOptions | None:
+    """Return the options of the settings, None without a policy; ConfigurationError names the wrong one."""
+    if not policy_file:
+        return None
+    return AuditOptions(
+        Path(policy_file),
+        log_path,
+        file_bytes_max=mebibytes * 1024 * 1024,
+        backups_max=backups,
+        mode=to_mode(mode),
+        redacted_resources=redacted,
+    )

@@ -1,6 +1,9 @@
-"""ClusterProfiles: the members as an inventory that other tools read (docs/reference/clusterprofiles.md).
+"""ClusterProfiles: members as an inventory for other tools, and clusters of other inventories as members.
 
-`rules.py` makes the profile of a cluster, `controller.py` watches, `reconcile.py` writes.
+`rules.py` makes the profile of a member, `controller.py` watches, `reconcile.py` writes. `joinrules.py` decides whether
+the cluster of another manager's profile joins, `joincontroller.py` watches, `joinreconcile.py` acts.
+
+Reference: docs/reference/clusterprofiles.md
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,15 +17,18 @@ if TYPE_CHECKING:
 
 
 def _kinds() -> Sequence["type[Kind]"]:
+    from federation.features.clusterprofiles.joinpolicy import ClusterJoinPolicy
     from federation.features.clusterprofiles.model import ClusterProfile
 
-    return (ClusterProfile,)
+    return (ClusterJoinPolicy, ClusterProfile)
 
 
 def _controllers(surroundings: "Surroundings") -> Mapping[str, Loop]:
     from federation.features.clusterprofiles.controller import ClusterProfileController
+    from federation.features.clusterprofiles.joincontroller import ClusterJoinController
 
-    return {"clusterprofile": ClusterProfileController(surroundings.host)}
+    joining = ClusterJoinController(surroundings.host, surroundings.cluster_providers)
+    return {"clusterprofile": ClusterProfileController(surroundings.host), "clusterjoin": joining}
 
 
 FEATURE = Feature("clusterprofiles", page="clusterprofiles.md", kinds=_kinds, controllers=_controllers)

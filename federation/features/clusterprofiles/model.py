@@ -54,7 +54,7 @@ class ClusterProfileStatus(Model):
     """The observed state of the cluster."""
 
     access_providers: list[AnyObject] | None = None
-    """How clients get credentials for the cluster. This product writes none."""
+    """How clients get credentials for the cluster, with which it can join here. This product writes none."""
     conditions: Annotated[
         list[Condition] | None,
         Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),

@@ -18,3 +18,12 @@ ALLOCATABLE = "federation.kubeadmiral.io/allocatable-"
 
 # Event reasons of FederatedClusters
 EVENT_PROFILE_TAKEN = "ClusterProfileTaken"
+
+# Joining the clusters of other managers
+CLUSTER_JOIN_POLICIES = Resource("core.kubeadmiral.io", "v1alpha1", "ClusterJoinPolicy", "clusterjoinpolicies", False)
+JOINED_PROFILE = "federation.kubeadmiral.io/cluster-profile"
+"""Annotation of a FederatedCluster: namespace/name of the ClusterProfile that it joined by."""
+
+# Event reasons of ClusterProfiles
+EVENT_PROFILE_JOINED = "ClusterJoining"
+EVENT_PROFILE_REFUSED = "ClusterNotJoined"
