@@ -30,14 +30,10 @@ from report import print_report
 from federation.planning.clusters.clusterresources import Collector
 from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.engine import Engine
+from federation.scheduling.framework.migrations import AutoMigration
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, Profile, apply_profile
 from federation.scheduling.framework.registry import load_plugins
-from federation.scheduling.framework.types import (
-    AutoMigration,
-    GroupVersionKind,
-    SchedulingMode,
-    SchedulingUnit,
-)
+from federation.scheduling.framework.types import GroupVersionKind, SchedulingMode, SchedulingUnit
 from federation.scheduling.snapshot import ClusterCache
 from federation.simulator.controllers.podplacement import SchedulerCache, compute_pod_request
 

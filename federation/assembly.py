@@ -15,6 +15,7 @@ from typing import Any
 
 from federation import __version__, processrole
 from federation.admission.authors import AuthorAdmission, record_choice
+from federation.admission.deviceselectors import selects
 from federation.admission.hosteffects import HostEffectAdmission
 from federation.api import agents, names
 from federation.api.crds import crd_manifests
@@ -248,7 +249,9 @@ class ControlPlane:
     @cached_property
     def _planners(self) -> Planners:
         """Plans for users, those of the web UI and others: their limits are for both."""
-        return Planners(load_plugins(), spread_compiler(), self._wiring.plugin_caller, self._clock, self._guard)
+        return Planners(
+            load_plugins(selects=selects), spread_compiler(), self._wiring.plugin_caller, self._clock, self._guard
+        )
 
     async def _run_controllers(self) -> None:
         """Run what only one process on a database may run; with a shared database, while this one leads."""

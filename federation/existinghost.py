@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from federation import __version__
+from federation.admission.deviceselectors import selects
 from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.connection import Connection
@@ -149,7 +150,7 @@ class ExistingHost:
         from federation.web.ui import uiapp  # noqa: PLC0415  # it takes long, and most have none
 
         wiring, clock = self._wiring, self._clock
-        planners = Planners(load_plugins(), spread_compiler(), wiring.plugin_caller, clock)
+        planners = Planners(load_plugins(selects=selects), spread_compiler(), wiring.plugin_caller, clock)
         mount = uiapp.mount(self._ui_key, clock, planners, None, feature_screens(), takes_agents=False)
         host = without_identity(self._client.connection)
         return UserInterface(mount, self._endpoint, host, self._access, clock)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from federation import __version__
+from federation.admission.deviceselectors import selects
 from federation.admission.retentionrules import parse_type
 from federation.admission.statusrules import compile_status_rule
 from federation.apimachinery.clock import Clock
@@ -95,7 +96,7 @@ class Wiring:
         self.tombstones = Tombstones(client, self.informers)
         self.member_records = MemberRecords(clock)
         self.tolerated = ToleratedTaints()
-        self._collectors = Collectors()
+        self._collectors = Collectors(selects)
         self.recorder = EventRecorder(client, clock=clock)
         self.host = Host(client, self.objects, self.informers, self.members, self.recorder, clock)
         self.webhook_client = WebhookClient()
@@ -107,7 +108,7 @@ class Wiring:
         """Sends the requests of rollouts, whose addresses users of namespaces choose."""
         self._gate_transport = gate_transport or self.gate_client
         self._metrics_transport = metrics_transport or self.webhook_client
-        self.engine = Engine(plugins or load_plugins(), monotonic=time.perf_counter)
+        self.engine = Engine(plugins or load_plugins(selects=selects), monotonic=time.perf_counter)
         self.metrics = FleetMetrics(self.objects, self.informers, clock, version=__version__)
         self.caches: list[tuple[str, Run]] = [("informers", self.informers.run), ("pool", pool.run)]
         self.loops: list[tuple[str, Run]] = [

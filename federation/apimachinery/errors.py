@@ -32,7 +32,7 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     │   ├── RenderError, RetentionError, FollowersError, PipelineError: in federated objects
     │   ├── MigrationError, AdoptionError: in annotations
     │   ├── OrdinalError, NotDerivableError: in divisions of StatefulSets, in kinds that policies select
-    │   ├── ComponentError: in the components of an object with several kinds of pods
+    │   ├── ComponentError, ClaimError: in the components of an object with several kinds of pods, in claims for devices
     │   ├── AllocationError: in the counts of a UnitedDeployment's subsets
     │   ├── MetricsError: in the metrics of an autoscaler's pods
     │   ├── PathError, KeyMissingError, _Malformed: in requests

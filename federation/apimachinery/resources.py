@@ -48,6 +48,10 @@ class Resource(NamedTuple):
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
+RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", namespaced=False)
+RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
+RESOURCE_CLAIM_TEMPLATES = Resource("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates")
+DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", namespaced=False)
 PODS = Resource("", "v1", "Pod", "pods")
 SECRETS = Resource("", "v1", "Secret", "secrets")
 CONFIGMAPS = Resource("", "v1", "ConfigMap", "configmaps")

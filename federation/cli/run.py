@@ -65,6 +65,8 @@ class FleetOptions:
     """Whether all members share one process and one port, and keep nothing."""
     has_workload_spreads: bool = False
     """Whether the members serve WorkloadSpreads and UnitedDeployments."""
+    devices: int = 0
+    """GPUs of each node, with ResourceSlices."""
 
 
 async def serve(settings: Settings, spread_webhooks: Sequence[str] = (), profile: Path | None = None) -> int:
@@ -102,6 +104,7 @@ def fork_members(directory: Path, fleet: FleetOptions) -> "FleetProcess":
         pod_start_s=fleet.pod_start_s,
         pods_per_node=_PODS_PER_NODE,
         has_workload_spreads=fleet.has_workload_spreads,
+        devices=fleet.devices,
     )
     return fork_fleet(members, directory / "members", is_light=fleet.is_light)
 

@@ -54,6 +54,9 @@ def up_command(
     workload_spreads: Annotated[
         bool, typer.Option("--workload-spreads", help="Let the members serve WorkloadSpreads and UnitedDeployments.")
     ] = False,
+    gpus: Annotated[
+        int, typer.Option("--gpus", min=0, max=128, help="GPUs of each node, which a driver reports in ResourceSlices.")
+    ] = 0,
     store_bytes_max: flags.StoreBytesMax = None,
     new: flags.New = None,
     log_format: flags.LogFormat = "text",
@@ -76,6 +79,7 @@ def up_command(
         is_light=light,
         pod_start_s=pod_start,
         has_workload_spreads=workload_spreads,
+        devices=gpus,
     )
     execute(run.up(settings, fleet, run.fork_members(settings.directory, fleet)))
 

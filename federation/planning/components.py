@@ -151,6 +151,7 @@ def _pod(part: Mapping[str, Any], rule: ComponentRule) -> Mapping[str, Any] | No
         "initContainers": list(map(_container, _mappings(spec.get("initContainers")))),
         "nodeSelector": {str(key): str(value) for key, value in _mapping(spec.get("nodeSelector")).items()},
         "overhead": _mapping(spec.get("overhead")),
+        "resourceClaims": _mappings(spec.get("resourceClaims")),
         "resources": _resources(spec),
         "tolerations": _mappings(spec.get("tolerations")),
     }

@@ -13,7 +13,15 @@ from federation.api import names
 from federation.api.resources import CORE_GROUP, FEDERATED_TYPE_CONFIGS, UNITED_DEPLOYMENTS
 from federation.apimachinery import conditions
 from federation.apimachinery.errors import InvalidInput
-from federation.apimachinery.resources import CRDS, INGRESS_CLASSES, Object, Resource
+from federation.apimachinery.resources import (
+    CRDS,
+    DEVICE_CLASSES,
+    INGRESS_CLASSES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    Object,
+    Resource,
+)
 from federation.planning.federatedobject.hosteffect import ACTING, webhooks_of
 
 _BUILT_IN = {
@@ -27,9 +35,9 @@ _BUILT_IN = {
         Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"),
         Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", namespaced=False),
         Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
-        Resource("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", namespaced=False),
-        Resource("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims"),
-        Resource("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
+        DEVICE_CLASSES,
+        RESOURCE_CLAIMS,
+        RESOURCE_CLAIM_TEMPLATES,
         Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False),
         Resource("storage.k8s.io", "v1", "CSIDriver", "csidrivers", namespaced=False),
         Resource("storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses", namespaced=False),

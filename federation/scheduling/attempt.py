@@ -34,9 +34,14 @@ from federation.scheduling.jobqueues import (
     within_admission,
 )
 from federation.scheduling.movecauses import NO_CAUSE, QuietCauses, quiet_causes, with_causes
-from federation.scheduling.names import IGNORED_PLUGINS, REASON_POLICY_NOT_FOUND, REASON_PROFILE_NOT_FOUND
+from federation.scheduling.names import (
+    IGNORED_PLUGINS,
+    REASON_CLAIMS_NOT_KNOWN,
+    REASON_POLICY_NOT_FOUND,
+    REASON_PROFILE_NOT_FOUND,
+)
 from federation.scheduling.occasions import Occasion, Surroundings, UnitOptions
-from federation.scheduling.podrequest import has_pods, request_of
+from federation.scheduling.podrequest import claims_of, claims_problem, has_pods, request_of
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, PolicyRef
 from federation.scheduling.profiles import Profiles
@@ -209,7 +214,7 @@ def assess(
         return _without_profile(attempt, policy.profile)
     federated, ignored = with_allowed_annotations(_annotated(attempt), inputs.annotation_policy)
     template, chosen = federated["spec"]["template"], options or UnitOptions()
-    type_, request = attempt.federated_type, request_of(template, attempt.federated_type)
+    type_, request = attempt.federated_type, request_of(template, attempt.federated_type, claims_of(federated))
     spread, before = inputs.spreads.find(federated), present.get(names.SCHEDULING_TRIGGERS)
     ended = _ended_tolerations(federated, policy, snapshot, now, chosen)
     workload = to_workload(federated, type_, policy) if inputs.workloads.is_active else None
@@ -231,7 +236,7 @@ def assess(
     comparison = compare_triggers(before, triggers, policy, is_plugin_back=is_plugin_back)
     if has_finished_everywhere(attempt.federated) and not may_concern_finished(comparison.changed):
         return Deferred(_finished(comparison))
-    if waits is not None:
+    if waits is not None or (waits := _unknown_claims(federated, type_)) is not None:
         return waits
     if not (comparison.is_due or is_unschedulable or (queue and not attempt.current())):
         stays = not attempt.may_go_back()
@@ -258,6 +263,11 @@ def assess(
     divides = _divides(policy, federated)
     occasion = Occasion(now, is_unschedulable, can_place_more, is_plugin_back, homes, completes, tuple(away))
     return Due(unit, profile, policy, triggers.text, comparison, ignored, divides, spread is not None, quiet, occasion)
+
+
+def _unknown_claims(federated: Mapping[str, Any], type_: FederatedType) -> Assessment | None:
+    problem = claims_problem(federated, type_)
+    return Unschedulable(REASON_CLAIMS_NOT_KNOWN, problem) if problem else None
 
 
 def _queue_of(attempt: SchedulingAttempt, inputs: AttemptInputs) -> tuple[str, Assessment | None]:

@@ -27,6 +27,7 @@ from federation.scheduling.framework.cycle import (
     UnschedulableError,
 )
 from federation.scheduling.framework.cyclestate import CycleState
+from federation.scheduling.framework.devicerooms import has_devices, with_devices, within_devices
 from federation.scheduling.framework.division import current_replicas
 from federation.scheduling.framework.expectedload import with_assumed
 from federation.scheduling.framework.gangs import within_room
@@ -116,7 +117,12 @@ class Decision:
 class Engine:
     """Decides with the plugins of `registry`. One engine serves all profiles; it caches their frameworks."""
 
-    def __init__(self, registry: PluginRegistry, *, monotonic: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self,
+        registry: PluginRegistry,
+        *,
+        monotonic: Callable[[], float] | None = None,
+    ) -> None:
         self._registry = registry
         self._instrument = SchedulerMetrics(monotonic)
         self._frameworks: dict[tuple[int, str], tuple[Profile, Framework]] = {}
@@ -158,7 +164,10 @@ class Engine:
 
     def run(self, unit: SchedulingUnit, snapshot: Snapshot, profile: Profile, *, now: datetime) -> Exchange[Decision]:
         """Yield the requests of remote plugins, receive the responses, return the decision."""
-        started = self._instrument.now()
+        started, given = self._instrument.now(), (unit, snapshot)
+        unit, clusters = with_devices(unit, snapshot.group, self._registry.selects)
+        if clusters is not snapshot.group:
+            snapshot = Snapshot(snapshot.generation, clusters, snapshot.lasting)
         cycle = SchedulingCycle(unit, with_assumed(unit, snapshot.group), CycleState(now))
         results = _CycleResults(cycle, snapshot, profile.name)
         try:
@@ -172,7 +181,7 @@ class Engine:
             status = Status(Code.ERROR, (f"{type(error).__name__}: {error}",), cycle.plugin)
             decision = results.failed(status)
         self._instrument.decision(decision.outcome, started)
-        return decision
+        return decision if given == (unit, snapshot) else replace(decision, unit=given[0], snapshot=given[1])
 
     def _steps(self, results: "_CycleResults", profile: Profile) -> Exchange[Decision]:
         cycle, unit = results.cycle, results.cycle.unit
@@ -189,6 +198,8 @@ class Engine:
         waits = ""
         if unit.is_gang:
             filtered, waits = within_room(unit, filtered, results.snapshot.by_name, cycle.state)
+        elif has_devices(unit):
+            filtered, waits = within_devices(unit, filtered, cycle.state)
         results.filtered = filtered
         if not filtered.feasible:
             reason = availability(results.snapshot, filtered)

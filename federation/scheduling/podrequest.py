@@ -14,8 +14,9 @@ from federation.apimachinery import dotpaths
 from federation.apimachinery.quantity import to_int64
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.clusters.clusterresources import spec_requests
+from federation.planning.clusters.deviceclaims import CLAIMS, NO_CLAIMS, Claims, charged, claim_refs, needs_of
 from federation.planning.clusters.nodeclasses import ceil_amounts
-from federation.planning.components import ComponentError, ComponentPods, pods_of
+from federation.planning.components import ComponentError, ComponentPods, pod_specs_of, pods_of
 from federation.scheduling.framework.types import (
     ANY_NODE,
     CPU,
@@ -43,15 +44,20 @@ _POD_SPEC_OF: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def request_of(template: Mapping[str, Any], type_: FederatedType | None = None) -> dict[str, int]:
+def request_of(
+    template: Mapping[str, Any], type_: FederatedType | None = None, claims: Claims = NO_CLAIMS
+) -> dict[str, int]:
     """Return the request of one replica: of one pod, or of what an object with components has for each of its replicas.
 
     An object without a number of replicas is one replica. The request is {} without pods, or when they request nothing.
+    `claims` are those of its pods for devices.
     """
     pod = pod_spec_of(template)
     if pod is not None:
-        return _pod_request(pod)
-    return {} if type_ is None else _per_replica(total_request(demand_of(template, type_)), template, type_)
+        return _pod_request(pod, claims)
+    if type_ is None:
+        return {}
+    return _per_replica(total_request(demand_of(template, type_, claims)), template, type_)
 
 
 def pods_per_replica(template: Mapping[str, Any], type_: FederatedType) -> int:
@@ -71,17 +77,19 @@ def has_pods(template: Mapping[str, Any], type_: FederatedType) -> bool:
     return bool(type_.components.rules) or pod_spec_of(template) is not None
 
 
-def demand_of(template: Mapping[str, Any], type_: FederatedType) -> tuple[PodSet, ...]:
+def demand_of(template: Mapping[str, Any], type_: FederatedType, claims: Claims = NO_CLAIMS) -> tuple[PodSet, ...]:
     """Return the pods of an object by component; () for a kind without components, or if they cannot be counted."""
     try:
-        return counted_demand_of(template, type_)
+        return counted_demand_of(template, type_, claims)
     except ComponentError:
         return ()
 
 
-def counted_demand_of(template: Mapping[str, Any], type_: FederatedType) -> tuple[PodSet, ...]:
+def counted_demand_of(
+    template: Mapping[str, Any], type_: FederatedType, claims: Claims = NO_CLAIMS
+) -> tuple[PodSet, ...]:
     """Return the pods of an object by component; ComponentError if they cannot be counted."""
-    pods = tuple(map(_pod_set, pods_of(template, type_.components)))
+    pods = tuple(_pod_set(each, claims) for each in pods_of(template, type_.components))
     # Steps run one after the other: the largest counts for all of them.
     return (max(pods, key=_largest),) if type_.components.is_sequence and pods else pods
 
@@ -105,36 +113,40 @@ def _largest(pods: PodSet) -> tuple[int, int]:
     return amounts.get(CPU, 0), amounts.get(MEMORY, 0)
 
 
-def _pod_set(component: ComponentPods) -> PodSet:
+def _pod_set(component: ComponentPods, claims: Claims) -> PodSet:
     try:
-        needs = _node_needs(component.pod)
+        needs = _node_needs(component.pod, claims)
     except (SelectorError, AttributeError, TypeError, KeyError) as error:
         raise ComponentError(f"{component.name}: the affinity or tolerations of its pods are malformed") from error
-    shape = pod_shape(tuple(sorted(_pod_request(component.pod).items())), needs)
+    shape = pod_shape(tuple(sorted(_pod_request(component.pod, claims).items())), needs)
     return PodSet(component.name, component.count, component.least, shape)
 
 
-def node_needs_of(template: Mapping[str, Any]) -> NodeNeeds:
+def node_needs_of(template: Mapping[str, Any], claims: Claims = NO_CLAIMS) -> NodeNeeds:
     """Return the node needs of the object's pods, without needs that a member's admission may add."""
-    return _node_needs(pod_spec_of(template) or {})
+    return _node_needs(pod_spec_of(template) or {}, claims)
 
 
-def shape_of(template: Mapping[str, Any]) -> PodShape | None:
+def shape_of(template: Mapping[str, Any], claims: Claims = NO_CLAIMS) -> PodShape | None:
     """Return the shape of the object's pods; None when it has no pods."""
     pod = pod_spec_of(template)
-    return None if pod is None else pod_shape(tuple(sorted(_pod_request(pod).items())), _node_needs(pod))
+    if pod is None:
+        return None
+    return pod_shape(tuple(sorted(_pod_request(pod, claims).items())), _node_needs(pod, claims))
 
 
-def _node_needs(pod: Mapping[str, Any]) -> NodeNeeds:
+def _node_needs(pod: Mapping[str, Any], claims: Claims) -> NodeNeeds:
     selector, tolerations = pod.get("nodeSelector"), pod.get("tolerations")
     affinity = ((pod.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED)
-    if not (selector or tolerations or affinity):
+    devices = needs_of(claims.of(pod)) if pod.get("resourceClaims") else ()
+    if not (selector or tolerations or affinity or devices):
         return ANY_NODE
     return NodeNeeds(
         tuple(sorted(selector.items())) if selector else (),
         compile_cluster_terms(affinity.get("nodeSelectorTerms")) if affinity else None,
         # Without the seconds, pods that differ only in these share one shape and its cached capacities.
         tuple(toleration._replace(seconds=None) for toleration in to_tolerations(tolerations or ())),
+        devices,
     )
 
 
@@ -147,5 +159,32 @@ def pod_spec_of(template: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return pod if isinstance(pod, Mapping) else None
 
 
-def _pod_request(pod: Mapping[str, Any]) -> dict[str, int]:
-    return {name: to_int64(amount) for name, amount in ceil_amounts(spec_requests(pod).items()).items() if amount}
+def _pod_request(pod: Mapping[str, Any], claims: Claims) -> dict[str, int]:
+    amounts = ceil_amounts(spec_requests(pod).items())
+    for request in claims.of(pod) if pod.get("resourceClaims") else ():
+        for name, count in charged(request).items():
+            amounts[name] = amounts.get(name, 0) + count
+    return {name: to_int64(amount) for name, amount in amounts.items() if amount}
+
+
+def claims_of(federated: Mapping[str, Any]) -> Claims:
+    """Return what the claims of an object's pods ask for, as it is recorded."""
+    return CLAIMS.of(federated) or NO_CLAIMS
+
+
+def claims_named(template: Mapping[str, Any], type_: FederatedType) -> list[str]:
+    """Return what the pods of an object claim, sorted (`claim_refs`)."""
+    pod = pod_spec_of(template)
+    specs = [pod] if pod is not None else pod_specs_of(template, type_.components)
+    return sorted({ref for spec in specs for ref in claim_refs(spec)})
+
+
+def claims_problem(federated: Mapping[str, Any], type_: FederatedType) -> str:
+    """Return why the devices that an object's pods claim are not known, "" if they are or it claims none."""
+    named = claims_named(federated["spec"]["template"], type_)
+    if not named:
+        return ""
+    claims = claims_of(federated)
+    if claims.problem:
+        return claims.problem
+    return "its claims for devices are being read" if any(ref not in claims.requests for ref in named) else ""

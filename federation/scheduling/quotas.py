@@ -15,7 +15,7 @@ from federation.api.federatedtype import FederatedType
 from federation.planning.federatedobject.placements import current_clusters
 from federation.scheduling.framework.quotaheadroom import Charge, Headroom, Quota, amounts_of, limit_of
 from federation.scheduling.framework.types import Cluster, SchedulingUnit
-from federation.scheduling.podrequest import has_pods, pods_per_replica, request_of
+from federation.scheduling.podrequest import claims_of, has_pods, pods_per_replica, request_of
 
 
 @dataclass(slots=True)
@@ -137,7 +137,7 @@ def charge_of(federated: Mapping[str, Any], federated_type: FederatedType | None
     if federated_type is None or not has_pods(template, federated_type):
         return None
     return Charge(
-        request_of(template, federated_type),
+        request_of(template, federated_type, claims_of(federated)),
         replica_counts(current_clusters(federated, federated_type), federated_type.replicas(template)),
         pods_per_replica(template, federated_type),
     )

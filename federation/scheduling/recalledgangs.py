@@ -18,7 +18,7 @@ from federation.planning.federatedobject.placements import current_clusters
 from federation.scheduling.framework.assumed import Request
 from federation.scheduling.framework.types import PodSet
 from federation.scheduling.jobqueues import admission_of
-from federation.scheduling.podrequest import demand_of
+from federation.scheduling.podrequest import claims_of, demand_of
 
 _RECENT = timedelta(seconds=60)
 """How long after its delivery the pods of a gang may be missing in the reports that are known at a start."""
@@ -40,7 +40,7 @@ def recalled_pods(
     delivered = conditions.find((federated.get("status") or {}).get("conditions"), names.PROPAGATED) or {}
     if delivered.get("status") == "True" and now - from_rfc3339(str(delivered["lastTransitionTime"])) > _RECENT:
         return {}, []
-    return pods_by_request(demand_of(template, type_)), sorted(current_clusters(federated, type_))
+    return pods_by_request(demand_of(template, type_, claims_of(federated))), sorted(current_clusters(federated, type_))
 
 
 def pods_by_request(pods: tuple[PodSet, ...]) -> dict[Request, int]:

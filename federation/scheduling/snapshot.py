@@ -20,6 +20,7 @@ import orjson
 from federation.api import names
 from federation.apimachinery import conditions, quantity
 from federation.apimachinery.clock import from_rfc3339
+from federation.planning.clusters.devicekinds import kinds_of
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.columns import Columns
 from federation.scheduling.framework.costs import has_rates
@@ -227,7 +228,8 @@ def digest_of(cluster: Cluster) -> bytes:
 
 
 def _resources(cluster: Cluster) -> tuple[Any, ...]:
-    return cluster.allocatable, cluster.available, cluster.waiting, cluster.node_classes
+    kinds = [(name, kind.digest, kind.classes, kind.displaced) for name, kind in cluster.devices.items()]
+    return cluster.allocatable, cluster.available, cluster.waiting, cluster.node_classes, kinds
 
 
 def _annotations(cluster: Cluster) -> Mapping[str, str]:
@@ -253,6 +255,7 @@ def to_cluster(source: Mapping[str, Any]) -> Cluster:
         available=to_resources(resources.get("available")),
         node_classes=_to_node_classes(resources.get("nodeClasses")),
         omitted_node_labels=frozenset(resources.get("omittedNodeLabels") or ()),
+        devices=kinds_of(resources.get("devices") or ()),
         waiting=_at_least_0(resources.get("waiting")),
         source=source,
     )

@@ -37,6 +37,7 @@ HASHED_ANNOTATIONS = (
     names.AFFINITY,
     names.APPLIED_MIGRATION_CONFIGURATION,
     names.CLUSTER_SELECTOR,
+    names.DEVICE_CLAIMS,
     names.DRY_RUN,
     names.FOLLOWS_OBJECT,
     names.GANG,

@@ -13,6 +13,8 @@ from typing import Any
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.planning.automigration import migrationinfo
+from federation.planning.clusters.deviceclaims import Claims
+from federation.planning.clusters.deviceinventory import CLASS_SUFFIX
 from federation.planning.components import ComponentError, is_gang
 from federation.planning.failover.application import avoided_clusters
 from federation.planning.federatedobject.placements import current_clusters
@@ -20,12 +22,11 @@ from federation.planning.placement.failback import Offers
 from federation.planning.placement.replicas import WILDCARD
 from federation.scheduling import usermigration
 from federation.scheduling.annotationoverrides import is_overridden, overrides_from_annotations
+from federation.scheduling.framework.migrations import AutoMigration, CustomMigration
 from federation.scheduling.framework.types import (
     KATALYST_PREFIX,
     NVIDIA_GPU,
     Assumed,
-    AutoMigration,
-    CustomMigration,
     GroupVersionKind,
     PodSet,
     PodShape,
@@ -34,7 +35,14 @@ from federation.scheduling.framework.types import (
     Taint,
     pod_shape,
 )
-from federation.scheduling.podrequest import counted_demand_of, node_needs_of, pods_per_replica, request_of, shape_of
+from federation.scheduling.podrequest import (
+    claims_of,
+    counted_demand_of,
+    node_needs_of,
+    pods_per_replica,
+    request_of,
+    shape_of,
+)
 from federation.scheduling.policyspec import Policy, Preferences
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.tolerations import with_defaults
@@ -71,8 +79,9 @@ def build_unit(
     source = template.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     resource = federated_type.resource
-    request = request_of(template, federated_type) if request is None else request
-    needs = node_needs_of(template)
+    claims = claims_of(federated)
+    request = request_of(template, federated_type, claims) if request is None else request
+    needs = node_needs_of(template, claims)
     if spread is not None and spread.tolerations:
         # Subsets open nodes to their pods. Without them, a cluster that has only such nodes would be infeasible.
         needs = replace(needs, tolerations=(*needs.tolerations, *spread.tolerations))
@@ -85,7 +94,8 @@ def build_unit(
         fields |= overriding
     fields["tolerations"] = with_defaults(fields["tolerations"], default_toleration_s)
     desired = federated_type.replicas(template)
-    fields |= _pods(template, federated_type, fields.pop("gang"), desired, counts_cpu_and_memory=counts_cpu_and_memory)
+    wish = fields.pop("gang")
+    fields |= _pods(template, federated_type, wish, desired, claims, counts_cpu_and_memory=counts_cpu_and_memory)
     fields |= _undivided(federated_type, fields)
     if snapshot.left:
         fields["sticky"] = False  # who wrote the policy cannot keep a cluster that his project lost
@@ -135,21 +145,28 @@ def _fields_of(policy: Policy, *, gang: str) -> dict[str, Any]:
 
 
 def _without_cpu_and_memory(request: Mapping[str, int]) -> dict[str, int]:
-    return {name: request[name] for name in request if name == NVIDIA_GPU or name.startswith(KATALYST_PREFIX)}
+    kept = (name for name in request if name == NVIDIA_GPU or name.startswith(KATALYST_PREFIX) or CLASS_SUFFIX in name)
+    return {name: request[name] for name in kept}
 
 
 def _pods(
-    template: Mapping[str, Any], type_: FederatedType, wish: str, desired: int | None, *, counts_cpu_and_memory: bool
+    template: Mapping[str, Any],
+    type_: FederatedType,
+    wish: str,
+    desired: int | None,
+    claims: Claims,
+    *,
+    counts_cpu_and_memory: bool,
 ) -> dict[str, Any]:
     """Return the fields of the unit about the pods of an object with components, or of any gang."""
     gang = is_gang(template, type_.components, wish)
     if not gang and (not type_.components.rules or shape_of(template) is not None):
         return {"is_gang": False}  # A replica is a pod.
     try:
-        pods = counted_demand_of(template, type_)
+        pods = counted_demand_of(template, type_, claims)
     except ComponentError as error:
         return {"is_gang": gang, "uncounted": str(error)}
-    if not pods and (shape := shape_of(template)) is not None:
+    if not pods and (shape := shape_of(template, claims)) is not None:
         count = 1 if desired is None else desired
         pods = (PodSet("pods", count, count, shape),) if count else ()
     if not counts_cpu_and_memory:

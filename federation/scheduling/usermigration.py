@@ -18,7 +18,7 @@ from federation.apimachinery.annotationrecords import AnnotationRecord, Time
 from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.quantity import INT64_MAX
-from federation.scheduling.framework.types import CustomMigration
+from federation.scheduling.framework.migrations import CustomMigration
 
 
 class MigrationError(InvalidInput):

@@ -7,6 +7,33 @@ policies can distinguish them.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDevices:
+    """Equal devices of one node, which a driver reports in a ResourceSlice."""
+
+    count: int
+    model: str = "a100"
+    memory: str = "80Gi"
+    driver: str = "gpu.example.com"
+
+    def to_slice(self, node: str) -> Mapping[str, Any]:
+        """Return the ResourceSlice of the node."""
+        devices = [
+            {
+                "name": f"gpu-{number}",
+                "attributes": {"model": {"string": self.model}, "uuid": {"string": f"{node}-gpu-{number}"}},
+                "capacity": {"memory": {"value": self.memory}},
+            }
+            for number in range(self.count)
+        ]
+        pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+        return {
+            "metadata": {"name": f"{node}-{self.driver}"},
+            "spec": {"driver": self.driver, "nodeName": node, "pool": pool, "devices": devices},
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +47,7 @@ class NodeShape:
     extended: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, str], ...] = ()
+    devices: NodeDevices | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +75,8 @@ def kubeconfig_of(member: str, directory: Path) -> Path:
     return directory / f"{member}.kubeconfig"
 
 
+_MODELS = (("a100", "80Gi"), ("l4", "24Gi"), ("a100", "40Gi"))
+"""Models of GPUs and their memory."""
 _ZONES = (
     ("beijing", "zone1", "volcengine"),
     ("beijing", "zone2", "volcengine"),
@@ -63,8 +93,12 @@ def describe_members(
     pods_per_node: int = 110,
     has_workload_spreads: bool = False,
     running_pods: int = 0,
+    devices: int = 0,
 ) -> list[MemberOptions]:
-    """Return `count` members named member-1 … with three nodes each, spread over five zones."""
+    """Return `count` members named member-1 … with three nodes each, spread over five zones.
+
+    With `devices`, each node has so many GPUs with ResourceSlices, of different models in different members.
+    """
     members = []
     for index in range(count):
         region, zone, provider = _ZONES[index % len(_ZONES)]
@@ -74,6 +108,7 @@ def describe_members(
                 name=f"{name}-node-{number + 1}",
                 cpu=str(16 + 8 * (index % 3)),
                 pods=pods_per_node,
+                devices=NodeDevices(devices, *_MODELS[index % len(_MODELS)]) if devices else None,
                 labels={
                     "topology.kubernetes.io/region": region,
                     "topology.kubernetes.io/zone": zone,

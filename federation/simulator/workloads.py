@@ -6,7 +6,10 @@ use it without a network. Everything except the binding of pods goes through the
 """
 
 import asyncio
+import contextlib
 import random
+from collections.abc import Mapping
+from typing import Any
 
 from federation.api.resources import ADVANCED_STATEFUL_SETS, CLONE_SETS, UNITED_DEPLOYMENTS
 from federation.apimachinery.clock import Clock, to_rfc3339
@@ -16,6 +19,7 @@ from federation.apimachinery.resources import (
     CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
+    DEVICE_CLASSES,
     ENDPOINT_SLICES,
     HORIZONTAL_POD_AUTOSCALERS,
     INGRESSES,
@@ -26,6 +30,7 @@ from federation.apimachinery.resources import (
     POD_DISRUPTION_BUDGETS,
     PODS,
     REPLICA_SETS,
+    RESOURCE_SLICES,
     SERVICES,
     STATEFUL_SETS,
     STORAGE_CLASSES,
@@ -45,6 +50,7 @@ from federation.simulator.controllers.clonesets import CloneSetController
 from federation.simulator.controllers.cronjobs import CronJobController
 from federation.simulator.controllers.daemonsets import DaemonSetController
 from federation.simulator.controllers.deployments import DeploymentController
+from federation.simulator.controllers.deviceallocator import DeviceAllocator
 from federation.simulator.controllers.disruptionbudgets import DisruptionBudgetController
 from federation.simulator.controllers.endpointslices import EndpointSliceController
 from federation.simulator.controllers.jobs import JobController
@@ -91,6 +97,22 @@ class Workloads:
                 await self._client.create(NODES, _to_node(shape, to_rfc3339(self._clock.now())))
             except AlreadyExists:
                 continue
+        await self._ensure_devices()
+
+    async def _ensure_devices(self) -> None:
+        """Create the slices and classes of the nodes' devices, as drivers do."""
+        classes = {shape.devices.driver for shape in self._options.nodes if shape.devices is not None}
+        for driver in sorted(classes):
+            selector = {"cel": {"expression": f"device.driver == '{driver}'"}}
+            await self._ensure(DEVICE_CLASSES, {"metadata": {"name": driver}, "spec": {"selectors": [selector]}})
+        for shape in self._options.nodes:
+            if shape.devices is not None:
+                await self._ensure(RESOURCE_SLICES, shape.devices.to_slice(shape.name))
+
+    async def _ensure(self, resource: Resource, obj: Mapping[str, Any]) -> None:
+        body: Object = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+        with contextlib.suppress(AlreadyExists):
+            await self._client.create(resource, body)
 
     async def run(self) -> None:
         """Reconcile until cancelled."""
@@ -147,7 +169,7 @@ class Workloads:
                 pods,
                 clock,
             ),
-            PodScheduler(client, pods, nodes, claims, self._informer(STORAGE_CLASSES), clock, self._bind),
+            self._scheduler(pods, nodes, claims),
             NodeLifecycleController(client, pods, nodes, clock, workers),
             Kubelet(
                 client,
@@ -181,6 +203,11 @@ class Workloads:
         )
         metrics = MetricsServer(client, loaded, clock)
         return [*(entry.controller.run for entry in controllers), custom.run, metrics.run]
+
+    def _scheduler(self, pods: Informer, nodes: Informer, claims: Informer) -> PodScheduler:
+        client, classes = self._client, self._informer(STORAGE_CLASSES)
+        devices = DeviceAllocator(client, self._informers)
+        return PodScheduler(client, pods, nodes, claims, classes, self._clock, self._bind, devices)
 
     def _informer(self, resource: Resource) -> Informer:
         return self._informers.for_resource(resource)

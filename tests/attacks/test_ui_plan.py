@@ -13,6 +13,7 @@ from tests.support.manifests import a_policy
 from tests.support.world import World, a_world
 from tests.unit.web.test_delivery import served
 
+from federation.admission.deviceselectors import selects
 from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
 from federation.apimachinery.clock import parse_rfc3339, to_rfc3339
 from federation.apimachinery.errors import TooManyRequests
@@ -92,7 +93,7 @@ async def test_a_plan_is_applied_later_with_the_times_that_it_was_asked_with(tmp
 async def test_a_plan_that_rests_keeps_no_other_user_waiting() -> None:
     """The server lets a user rest for what he used, in the middle of a plan: nobody else waits for him."""
     async with a_world(members=(), has_workloads=False) as world:
-        planners = Planners(load_plugins(), spread_compiler(), None, world.clock)
+        planners = Planners(load_plugins(selects=selects), spread_compiler(), None, world.clock)
         nothing = ObjectSet({})
         async with planners.of(world.user, "tenant") as resting:
             async with asyncio.timeout(5), planners.of(world.user, "other") as planner:

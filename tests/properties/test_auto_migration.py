@@ -19,7 +19,8 @@ from federation.planning.placement.capacity import FreeCapacity, Planner, plan_b
 from federation.planning.placement.failback import Offers
 from federation.planning.placement.nearest import plan_nearest
 from federation.scheduling.framework.division import demand_of, divide_with
-from federation.scheduling.framework.types import AutoMigration, Cluster, SchedulingUnit
+from federation.scheduling.framework.migrations import AutoMigration
+from federation.scheduling.framework.types import Cluster, SchedulingUnit
 
 STEP_S = 10.0
 STABLE_S = 30.0

@@ -13,16 +13,11 @@ from federation.api import names
 from federation.planning.placement.failback import Offers
 from federation.planning.placement.topologydomains import SpreadConstraint
 from federation.scheduling.engine import Engine, Outcome
+from federation.scheduling.framework.migrations import AutoMigration, CustomMigration
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, Profile, refs, with_strategy
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import DEPLOYMENT, NOW, a_cluster
-from federation.scheduling.framework.types import (
-    AutoMigration,
-    Cluster,
-    CustomMigration,
-    SchedulingMode,
-    SchedulingUnit,
-)
+from federation.scheduling.framework.types import Cluster, SchedulingMode, SchedulingUnit
 from federation.scheduling.snapshot import Snapshot
 
 ENGINE = Engine(load_plugins())

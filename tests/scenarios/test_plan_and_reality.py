@@ -11,6 +11,7 @@ from typing import Any
 from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import World, a_world
 
+from federation.admission.deviceselectors import selects
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, SECRETS, Object
@@ -43,7 +44,7 @@ def documents(*manifests: Object) -> list[Document]:
 
 
 def planner(world: World) -> Planner:
-    return Planner(world.user, load_plugins(), spread_compiler(), None, world.clock)
+    return Planner(world.user, load_plugins(selects=selects), spread_compiler(), None, world.clock)
 
 
 async def plan(world: World, **requested: Any) -> tuple[Plan, ResolvedChanges]:
@@ -316,7 +317,9 @@ async def test_a_plan_without_changes_is_empty_even_if_all_objects_are_examined(
         await world.create(OVERRIDE_POLICIES, an_override("north", "/spec/minReadySeconds", 5))
         await world.settle()
         inventory = await read_inventory(world.user)
-        run = compute(inventory, (), load_plugins(), spread_compiler(), now=world.clock.now(), is_everything=True)
+        run = compute(
+            inventory, (), load_plugins(selects=selects), spread_compiler(), now=world.clock.now(), is_everything=True
+        )
         result, _ = await drive(run, None)
         assert result.examined >= 3  # the namespace among them
         assert result.objects == []

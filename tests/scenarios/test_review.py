@@ -14,6 +14,7 @@ import yaml
 from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import World, a_world
 
+from federation.admission.deviceselectors import selects
 from federation.api import names
 from federation.api.resources import PLACEMENT_HOLDS
 from federation.apimachinery.clock import to_rfc3339
@@ -77,7 +78,7 @@ async def review(
 
 
 def a_planner(world: World) -> Planner:
-    return Planner(world.user, load_plugins(), spread_compiler(), None, world.clock)
+    return Planner(world.user, load_plugins(selects=selects), spread_compiler(), None, world.clock)
 
 
 async def approve_all(world: World) -> None:

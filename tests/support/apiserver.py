@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from federation.admission.deviceselectors import selects
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.resources import Resource
 from federation.apimachinery.webhookclient import WebhookClient
@@ -57,7 +58,7 @@ from federation.web.view import View
 
 T = TypeVar("T")
 _START_S_MAX = 30.0
-_plugins = functools.cache(load_plugins)
+_plugins = functools.cache(functools.partial(load_plugins, selects=selects))
 
 
 @dataclass

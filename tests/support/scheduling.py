@@ -4,11 +4,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from federation.api.selectors import compile_cluster_terms
+from federation.scheduling.framework.migrations import AutoMigration, CustomMigration
 from federation.scheduling.framework.testing import NOW
 from federation.scheduling.framework.types import (
-    AutoMigration,
     Cluster,
-    CustomMigration,
     GroupVersionKind,
     PreferredTerm,
     ReplicasStrategy,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from federation.admission.deviceselectors import selects
 from federation.api import names
 from federation.api.federatedtype import FederatedType, default_type_configs, from_config
 from federation.api.resources import (
@@ -24,7 +25,7 @@ from federation.scheduling.whatif.pipelinerun import run_pipeline
 from federation.scheduling.whatif.planresult import Plan
 from federation.scheduling.whatif.state import CompiledState, ObjectChange, ObjectSet
 
-PLUGINS = load_plugins()
+PLUGINS = load_plugins(selects=selects)
 SPREADS = spread_compiler()
 DEPLOYMENT: FederatedType = next(t for t in map(from_config, default_type_configs()) if t.name == "deployments.apps")
 _SERVED = [{"group": "apps", "version": "v1", "kind": "Deployment", "pluralName": "deployments", "scope": "Namespaced"}]

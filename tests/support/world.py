@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
+from federation.admission.deviceselectors import selects
 from federation.api import names
 from federation.api.crds import crd_manifests
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS
@@ -544,7 +545,7 @@ async def a_world(
 
 a_world_without_pods = functools.partial(a_world, has_workloads=False, has_reports=True)
 """A world whose members report Deployments as running at once; for scenarios that do not look at pods."""
-_plugins = functools.cache(load_plugins)
+_plugins = functools.cache(functools.partial(load_plugins, selects=selects))
 _bases: dict[tuple[tuple[str, ...], str], Base] = {}
 
 

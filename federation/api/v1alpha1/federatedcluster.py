@@ -122,6 +122,36 @@ class NodeClass(Model):
     """The taints of the nodes that repel Pods."""
 
 
+class DeviceAttribute(Model):
+    """The value of an attribute; one field is set."""
+
+    as_bool: Annotated[bool | None, Field(alias="bool")] = None
+    """A truth value."""
+    as_int: Annotated[Int64 | None, Field(alias="int")] = None
+    """A number."""
+    string: str | None = None
+    """A text."""
+    version: str | None = None
+    """A semantic version."""
+
+
+class DeviceKind(Model):
+    """Devices that are equal in driver, attributes and capacities."""
+
+    attributes: dict[str, DeviceAttribute] | None = None
+    """The attributes by name with domain, without those that nearly every device has a value of its own of."""
+    capacity: dict[str, QuantityText] | None = None
+    """The capacities by name with domain."""
+    classes: list[str] | None = None
+    """The DeviceClasses of the cluster that select these devices."""
+    displaces: dict[str, Int64] | None = None
+    """For partitions: how many devices of other kinds, by their resource, cannot be used beside one of these."""
+    driver: str
+    """The driver."""
+    resource: str
+    """The resource whose amounts are the devices of this kind."""
+
+
 class Resources(Model):
     """The capacity of the cluster's schedulable nodes."""
 
@@ -129,6 +159,9 @@ class Resources(Model):
     """The resources of all schedulable nodes."""
     available: dict[str, QuantityText] | None = None
     """The allocatable resources that no Pod has requested."""
+    devices: list[DeviceKind] | None = None
+    """The devices that drivers report with ResourceSlices, by kind. Amounts are among the resources, by kind and by
+    DeviceClass. An extension of this project."""
     node_classes: list[NodeClass] | None = None
     """The nodes by class with their free resources, to count how many replicas of a Pod fit. Amounts are rounded down.
     An extension of this project; at most 16 classes and 64 entries of `free`."""

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from federation.admission.deviceselectors import selects
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ConfigurationError, FederationError, Forbidden, from_status
@@ -173,7 +174,7 @@ async def make_planner(context: KubeconfigContext) -> AsyncIterator[Planner]:
     try:
         async with context.client() as host:
             caller = RemoteCaller(RetryingWebhookClient(webhooks, clock=clock))
-            yield Planner(host, load_plugins(), spread_compiler(), caller, clock)
+            yield Planner(host, load_plugins(selects=selects), spread_compiler(), caller, clock)
     finally:
         await webhooks.close()
 

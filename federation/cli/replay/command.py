@@ -15,6 +15,7 @@ from typing import Annotated
 
 import typer
 
+from federation.admission.deviceselectors import selects
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import FederationError
 from federation.cli.replay import sources
@@ -154,7 +155,7 @@ def compare(chunks: Sequence[Chunk], period: Period, changes: Changes) -> Compar
     """Decide again in another world; one segment after the other, because placements are carried forward."""
     comparison = Comparison()
     again = redecide_elsewhere(
-        read(chunks), load_plugins(), spread_compiler(), changes, period.since_us, period.until_us
+        read(chunks), load_plugins(selects=selects), spread_compiler(), changes, period.since_us, period.until_us
     )
     for each in again:
         comparison.add(each)
@@ -164,6 +165,8 @@ def compare(chunks: Sequence[Chunk], period: Period, changes: Changes) -> Compar
 
 def _redecide(segment: Sequence[Chunk], period: Period) -> Verdict:
     verdict = Verdict()
-    for again in redecide(read(segment), load_plugins(), spread_compiler(), period.since_us, period.until_us):
+    for again in redecide(
+        read(segment), load_plugins(selects=selects), spread_compiler(), period.since_us, period.until_us
+    ):
         verdict.add(again)
     return verdict

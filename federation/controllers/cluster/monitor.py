@@ -27,6 +27,7 @@ from federation.apimachinery.errors import (
 from federation.apimachinery.resources import NODES, Object, Resource
 from federation.client.client import Client
 from federation.controllers.cluster.apidiscovery import ServedType, discover, served_by, to_served
+from federation.controllers.cluster.devicewatch import DeviceWatch
 from federation.controllers.cluster.names import (
     EVENT_CLUSTER_NOT_READY,
     EVENT_CLUSTER_READY,
@@ -88,6 +89,7 @@ class Monitor:
         self._publisher = publisher
         self._recorder = recorder
         self._rights = rights
+        self._devices = DeviceWatch(name, members, collector, rights.types, self._resources_changed)
         self._authorized: ConditionWanted | None = None
         self._clock = clock
         self._options = options
@@ -385,6 +387,7 @@ class Monitor:
                 self._awaited = late
                 if not late:  # otherwise the next probe discovers them again
                     self._discover_again(has_failed=bool(found.failed))
+        self._devices.ensure(self._served)
         if self._refused and all(more.get(key) == value for key, value in self._refused.items()):
             self._discover_from_s = float("-inf")
             return self._not_storable(), {}

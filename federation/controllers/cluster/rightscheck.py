@@ -49,7 +49,7 @@ class RightsCheck:
         version: str,
     ) -> None:
         self._cluster = cluster
-        self._types = types
+        self.types = types
         self._publisher = publisher
         self._recorder = recorder
         self._clock = clock
@@ -76,7 +76,7 @@ class RightsCheck:
         held = await _review(member)
         self._due_s = self._clock.monotonic() + self._period_s
         if held is not None:
-            compared = (held, self._types())
+            compared = (held, self.types())
             if self._condition is None or compared != self._compared:  # they hardly ever change
                 self._condition = to_condition(self._cluster, *compared, version=self._version)
                 self._compared = compared

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from federation.apimachinery.quantity import ZERO, Quantity, parse
+from federation.apimachinery.quantity import NANOS, ZERO, Quantity, parse
 from federation.apimachinery.resources import Object
 from federation.planning.clusters import nodeclasses
+from federation.planning.clusters.deviceinventory import DeviceInventory, NodeDevices, Selects
 from federation.planning.clusters.podsums import PodSums
 
 Amounts = dict[str, Quantity]
@@ -38,6 +39,8 @@ class ClusterResources:
     allocatable: Amounts = field(default_factory=dict)
     available: Amounts = field(default_factory=dict)
     by_node: Object = field(default_factory=dict)
+    devices: list[Object] = field(default_factory=list)
+    """The kinds of devices (`devicekinds.py`)."""
 
     def to_status(self) -> Object:
         """Return `status.resources` of a FederatedCluster."""
@@ -46,6 +49,7 @@ class ClusterResources:
             "allocatable": {name: str(amount) for name, amount in sorted(self.allocatable.items())},
             "available": {name: str(amount) for name, amount in sorted(self.available.items())},
             **self.by_node,
+            **({"devices": self.devices} if self.devices else {}),
         }
 
 
@@ -89,8 +93,10 @@ class Collector:
     by key, or only counted: then memory does not depend on their number.
     """
 
-    def __init__(self, is_left_out: NodeFilter | None = None) -> None:
+    def __init__(self, is_left_out: NodeFilter | None = None, selects: Selects = lambda _text, _kind: False) -> None:
         self._is_left_out = is_left_out
+        self.devices = DeviceInventory(selects)
+        """The devices of the nodes; objects are added to it directly."""
         self._nodes: dict[str, _Node] = {}
         self._pods: dict[Hashable, _Hold] = {}
         self._holds: dict[_Hold, _Hold] = {}
@@ -178,7 +184,18 @@ class Collector:
         allocatable.pop(nodeclasses.PODS, None)
         known, counted_only = self._known, self._counted_only
         available = {name: amount - known.used(name) - counted_only.used(name) for name, amount in allocatable.items()}
-        return ClusterResources(len(counted), allocatable, available, self._by_node())
+        devices = self.devices.devices()
+        if devices is None:
+            return ClusterResources(len(counted), allocatable, available, self._by_node({}))
+        for name, own in devices.nodes.items():
+            found = self._nodes.get(name)
+            if found is not None and found.is_open and not found.taints:
+                _add(allocatable, {key: Quantity(amount * NANOS) for key, amount in own.whole.items()})
+                _add(
+                    available,
+                    {key: Quantity((amount - own.used.get(key, 0)) * NANOS) for key, amount in own.whole.items()},
+                )
+        return ClusterResources(len(counted), allocatable, available, self._by_node(devices.nodes), devices.to_status())
 
     def _counted(self, amounts: Amounts) -> Amounts:
         """Return the amounts of the first `_RESOURCES_MAX` resources of the cluster."""
@@ -188,13 +205,15 @@ class Collector:
             amounts = {name: amount for name, amount in amounts.items() if name in self._names}
         return amounts
 
-    def _by_node(self) -> Object:
+    def _by_node(self, devices: Mapping[str, NodeDevices]) -> Object:
         if self._classes is None:
             telling = {name: (node.labels, node.taints) for name, node in self._nodes.items() if node.is_open}
             self._classes, self._omitted = nodeclasses.classify(telling)
         classes: dict[nodeclasses.ClassKey, list[nodeclasses.Amount]] = {}
         for name, key in self._classes.items():
             whole, load = self._nodes[name].whole, self._load(name)
+            if (own := devices.get(name)) is not None:
+                whole, load = {**whole, **own.whole}, {**load, **own.used}
             free = {key: amount - load.get(key, 0) for key, amount in whole.items()} if load else whole
             classes.setdefault(key, []).append((whole, free))
         by_node = nodeclasses.compute_node_classes(classes, self._omitted) if classes else {}
@@ -206,12 +225,13 @@ class Collector:
 class Collectors:
     """The collectors of all members; the cluster controller feeds them, other controllers read them."""
 
-    def __init__(self) -> None:
+    def __init__(self, selects: Selects = lambda _text, _kind: False) -> None:
+        self._selects = selects
         self._collectors: dict[str, Collector] = {}
 
     def add(self, cluster: str) -> Collector:
         """Return a new collector for a cluster."""
-        collector = self._collectors[cluster] = Collector()
+        collector = self._collectors[cluster] = Collector(selects=self._selects)
         return collector
 
     def get(self, cluster: str) -> Collector | None:

@@ -16,11 +16,14 @@ from federation.apimachinery import conditions
 from federation.apimachinery.amounts import first_of
 from federation.apimachinery.resources import (
     CLUSTER_ROLES,
+    DEVICE_CLASSES,
     EVENTS,
     NODES,
     POD_METRICS,
     PODS,
     REPLICA_SETS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     Object,
 )
 from federation.planning.federatedobject.finished import runs_to_completion
@@ -73,6 +76,9 @@ def plan_rules(types: Iterable[FederatedType]) -> list[Object]:
         rules.append(_rule(REPLICA_SETS.group, [REPLICA_SETS.plural], _READ_VERBS))
     if any(runs_to_completion(type_.resource.group, type_.resource.kind) for type_ in types):
         rules.append(_rule(EVENTS.group, [EVENTS.plural], ("list",)))  # they tell how an object ended that is gone
+    if plurals.keys() & {DEVICE_CLASSES.group}:
+        plurals_read = [each.plural for each in (DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES)]
+        rules.append(_rule(DEVICE_CLASSES.group, plurals_read, _READ_VERBS))
     return [
         *rules,
         _rule("", [NODES.plural, PODS.plural], _READ_VERBS),

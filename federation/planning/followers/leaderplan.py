@@ -14,6 +14,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import dotpaths
 from federation.apimachinery.jsonpatch import parse_pointer
+from federation.planning.clusters.deviceclaims import DEVICE_GROUP, KINDS
 from federation.planning.components import pod_specs_of
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.followers.followerplan import is_following_disabled
@@ -37,7 +38,9 @@ Find = Callable[[Identity], Mapping[str, Any] | None]
 """Returns the federated object of a source."""
 
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
-_REFERRING = frozenset(("imagePullSecrets", "volumes", "serviceAccountName", "serviceAccount", *_CONTAINERS))
+_REFERRING = frozenset(
+    ("imagePullSecrets", "volumes", "resourceClaims", "serviceAccountName", "serviceAccount", *_CONTAINERS)
+)
 _WITH_SECRETS = frozenset((("", SERVICE_ACCOUNT), ("networking.k8s.io", INGRESS)))
 _NAMING_SECRETS = frozenset(("imagePullSecrets", "secrets", "spec"))
 _REFERRING_OF_CONTAINER = ("env", "envFrom")
@@ -50,6 +53,7 @@ _FOLLOWER_KINDS = frozenset(
         ("", "ServiceAccount"),
         ("", "Service"),
         ("networking.k8s.io", "Ingress"),
+        *((DEVICE_GROUP, kind) for kind in KINDS.values()),
     )
 )
 

@@ -15,6 +15,7 @@ import orjson
 from federation.api import names
 from federation.apimachinery import dotpaths
 from federation.apimachinery.errors import InvalidInput
+from federation.planning.clusters.deviceclaims import DEVICE_GROUP, KINDS, claim_refs
 
 
 class Reference(NamedTuple):
@@ -82,7 +83,13 @@ def pod_references(pod_spec: Any) -> set[Reference]:
     """Return the objects that a pod with this spec refers to."""
     if not isinstance(pod_spec, Mapping):
         return set()
-    return {Reference("", kind, name) for kind, name in _named(pod_spec) if isinstance(name, str) and name}
+    found = {Reference("", kind, name) for kind, name in _named(pod_spec) if isinstance(name, str) and name}
+    return found | {Reference(DEVICE_GROUP, KINDS[ref[0]], ref[1]) for ref in map(_split, claim_refs(pod_spec))}
+
+
+def _split(ref: str) -> tuple[str, str]:
+    kind, _, name = ref.partition("/")
+    return kind, name
 
 
 def follower_references(follower: Mapping[str, Any]) -> set[Reference]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from operator import mul
 
+from federation.planning.clusters.deviceclaims import device_text
 from federation.scheduling.framework.assumed import replicas_displaced_by
 from federation.scheduling.framework.capacity import capacity_of, could_run, suits
 from federation.scheduling.framework.types import PODS, Cluster, NodeClass, PodSet, PodShape, Resources
@@ -127,7 +128,9 @@ def _suits_any(each: NodeClass, pods: Sequence[PodSet], cluster: Cluster, *, is_
 
 
 def amount_text(resource: str, amount: int) -> str:
-    """Return an amount with its unit: "120 cores", "8Gi memory", "4 nvidia.com/gpu"."""
+    """Return an amount with its unit: "120 cores", "8Gi memory", "4 nvidia.com/gpu", "2 devices of class …"."""
+    if text := device_text(resource, amount):
+        return text
     number = amount_number(resource, amount)
     if resource == "cpu":
         return f"{number} core" if number == "1" else f"{number} cores"

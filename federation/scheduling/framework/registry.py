@@ -10,6 +10,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from federation.apimachinery.errors import PluginError
+from federation.planning.clusters.deviceinventory import Selects
+from federation.planning.clusters.devicekinds import Kind
 from federation.scheduling.framework.interfaces import Arguments
 
 GROUP = "federation.scheduler.plugins"
@@ -18,11 +20,22 @@ Factory = Callable[[Arguments], Any]
 """Creates a plugin from its arguments; raises ValueError or TypeError for invalid ones."""
 
 
+def _selects_nothing(_text: str, _kind: Kind) -> bool:
+    return False
+
+
 class PluginRegistry:
     """Plugin factories by name. An unknown name is a PluginError that lists the known ones."""
 
-    def __init__(self, factories: Mapping[str, Factory], versions: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        factories: Mapping[str, Factory],
+        versions: Mapping[str, str] | None = None,
+        selects: Selects = _selects_nothing,
+    ) -> None:
         self._factories = dict(factories)
+        self.selects = selects
+        """Evaluates the selectors of claims for devices."""
         self.versions = dict(versions or {})
         """The version of the distribution of each installed plugin."""
 
@@ -33,7 +46,7 @@ class PluginRegistry:
 
     def with_plugin(self, name: str, factory: Factory) -> "PluginRegistry":
         """Return a registry with this plugin added, or replaced if it has the same name."""
-        return PluginRegistry({**self._factories, name: factory}, self.versions)
+        return PluginRegistry({**self._factories, name: factory}, self.versions, self.selects)
 
     def make(self, name: str, arguments: Arguments) -> Any:
         """Return a new plugin; PluginError when it is unknown or rejects its arguments."""
@@ -60,7 +73,7 @@ def factory_of(plugin_class: type[Any]) -> Factory:
     return make
 
 
-def load_plugins(entries: Iterable[EntryPoint] | None = None) -> PluginRegistry:
+def load_plugins(entries: Iterable[EntryPoint] | None = None, *, selects: Selects = _selects_nothing) -> PluginRegistry:
     """Return the installed plugins, or the plugins of `entries`; PluginError for import failures and duplicates."""
     found = list(entry_points(group=GROUP) if entries is None else entries)
     factories: dict[str, Factory] = {}
@@ -72,4 +85,5 @@ def load_plugins(entries: Iterable[EntryPoint] | None = None) -> PluginRegistry:
         if entry.name in factories:
             raise PluginError(f"plugin {entry.name!r} is installed twice, the second time as {entry.value}")
         factories[entry.name] = factory_of(plugin_class)
-    return PluginRegistry(factories, {each.name: each.dist.version for each in found if each.dist is not None})
+    versions = {each.name: each.dist.version for each in found if each.dist is not None}
+    return PluginRegistry(factories, versions, selects)

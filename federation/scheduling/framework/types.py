@@ -16,10 +16,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from federation.api import names
 from federation.api.selectors import ClusterTerms
-from federation.planning.placement.failback import Offers
+from federation.planning.clusters.deviceclaims import DeviceNeed
+from federation.planning.clusters.devicekinds import Kind
 from federation.planning.placement.groupcounts import GroupLimit
 from federation.planning.placement.subsetquotas import SubsetSpread
 from federation.planning.placement.topologydomains import SpreadConstraint
+from federation.scheduling.framework.migrations import AutoMigration, CustomMigration
 from federation.scheduling.framework.policygroups import GroupMove, OrderedGroup
 from federation.scheduling.framework.relations import Relation
 
@@ -161,11 +163,15 @@ NO_KIND = GroupVersionKind("", "", "")
 
 @dataclass(frozen=True, slots=True)
 class NodeNeeds:
-    """The nodes that a unit's pods can run on: node selector, required node affinity (None: any) and tolerations."""
+    """The nodes that a unit's pods can run on: node selector, required node affinity (None: any) and tolerations.
+
+    `devices` are needs that a class and a number do not say, and how often a pod has them (`devicerooms.py`).
+    """
 
     selector: tuple[tuple[str, str], ...] = ()
     terms: ClusterTerms | None = None
     tolerations: tuple[Toleration, ...] = ()
+    devices: tuple[tuple[DeviceNeed, int], ...] = ()
 
     def admit(self, name: str, labels: Mapping[str, str], taints: Iterable[tuple[str, str, str]]) -> bool:
         """Return whether the pods can run on a node; `taints` are (key, value, effect) without PreferNoSchedule.
@@ -227,28 +233,6 @@ class NodeClass:
     nodes: tuple[int, ...] = ()
     free: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     size: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class AutoMigration:
-    """Feedback about replicas that a member cannot run (docs/reference/auto-migration.md)."""
-
-    keep_unschedulable: bool = False
-    estimated_capacity: Mapping[str, int] = field(default_factory=dict)
-    scheduled_replicas: Mapping[str, int] = field(default_factory=dict)
-    offers: Offers = field(default_factory=Offers)
-    """Recovered capacity that may be tried."""
-    ready_replicas: Mapping[str, int] = field(default_factory=dict)
-    openings: Mapping[str, int] = field(default_factory=dict)
-    """Pending replicas that fit by an exact count, where the rounded report may show less capacity."""
-
-
-@dataclass(frozen=True, slots=True)
-class CustomMigration:
-    """A migration that the user requested: limits per cluster, and clusters that are unavailable until a time."""
-
-    limited_capacity: Mapping[str, int] = field(default_factory=dict)
-    unavailable_until: Mapping[str, datetime] = field(default_factory=dict)
 
 
 class Quota(Protocol):
@@ -338,13 +322,14 @@ class Cluster:
     """A member cluster; compared by identity: an unchanged cluster is the same object in every snapshot.
 
     `allocatable` and `available` are sums over its nodes (`available` may be negative); empty without a report.
-    `node_classes` has the free resources node by node (see `capacity.py`), None when the member does not report them;
-    labels with an omitted key are unknown. `taint_times` has the `timeAdded` of NoExecute taints. `is_silent` is True
-    if a cluster has stopped answering; it is False for a new cluster, whose readiness is not known yet. `waiting` is
-    requested by pods without a node. `source` is the read-only FederatedCluster. `memo` caches values computed from the
-    cluster; `memoize` adds to it. `lasting` caches values that do not depend on resources: versions of a cluster that
-    differ only in resources share it, and are recognised by it. `version` is another number for every object, so that
-    caches can compare clusters without keeping them in memory.
+    `node_classes` has the free resources node by node (see `capacity.py`), None when the member does not report
+    them; labels with an omitted key are unknown. `taint_times` has the `timeAdded` of NoExecute taints. `is_silent`
+    is True if a cluster has stopped answering; it is False for a new cluster, whose readiness is not known yet.
+    `waiting` is requested by pods without a node. `devices` are kinds of devices by the resource of their amounts.
+    `source` is the read-only FederatedCluster. `memo` caches values computed from the cluster; `memoize` adds to
+    it. `lasting` caches values that do not depend on resources: versions of a cluster that differ only in resources
+    share it, and are recognised by it. `version` is another number for every object, so that caches can compare
+    clusters without keeping them in memory.
     """
 
     name: str
@@ -360,6 +345,7 @@ class Cluster:
     available: Resources = field(default_factory=dict)
     node_classes: tuple[NodeClass, ...] | None = None
     omitted_node_labels: frozenset[str] = frozenset()
+    devices: Mapping[str, Kind] = field(default_factory=dict)
     waiting: Resources = field(default_factory=dict)
     source: Mapping[str, Any] = field(default_factory=dict, repr=False)
     memo: dict[Any, Any] = field(default_factory=dict, repr=False)

@@ -7,7 +7,7 @@ soft spread constraints; among equal scores the smallest node name wins.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,6 +70,11 @@ class SchedulerCache:
         """The number of nodes."""
         return len(self._nodes)
 
+    @property
+    def names(self) -> Collection[str]:
+        """The names of the nodes."""
+        return self._nodes.keys()
+
     def set_node(self, node: Mapping[str, Any]) -> None:
         """Add or replace a node; pods assigned to it remain counted."""
         name = node["metadata"]["name"]
@@ -131,10 +136,12 @@ class SchedulerCache:
         request: Amounts,
         namespace: str = "",
         labels: Mapping[str, str] | None = None,
+        without_devices: Collection[str] = (),
     ) -> tuple[str, str]:
         """Return (node name, "") or ("", the reason in kube-scheduler's words).
 
-        Without its `labels` a pod is one that its own spread constraints count.
+        Without its `labels` a pod is one that its own spread constraints count. Nodes `without_devices` do not have
+        what it claims.
         """
         reasons: Counter[str] = Counter()
         best, best_score = "", (0, -1.0)
@@ -154,6 +161,8 @@ class SchedulerCache:
             soft = podspread.soft_counts(pod, nodes, self._pods)
         for name, node in self._nodes.items():
             rejections = _filter_node(name, node, spec, terms, request) or ([blocked[name]] if name in blocked else [])
+            if not rejections and name in without_devices:
+                rejections = ["cannot allocate all claims"]
             if rejections:
                 reasons.update(rejections)
                 continue

@@ -14,6 +14,7 @@ from federation.apimachinery.resources import PODS, Object
 from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, Result, key_of
 from federation.runtime.informer import Informer
+from federation.simulator.controllers.deviceallocator import DeviceAllocator
 from federation.simulator.controllers.podneeds import claim_problem, claims_of
 from federation.simulator.controllers.podplacement import SchedulerCache, compute_pod_request
 from federation.simulator.controllers.pods import is_finished
@@ -37,6 +38,7 @@ class PodScheduler:
         classes: Informer,
         clock: Clock,
         bind: Bind,
+        devices: DeviceAllocator,
     ) -> None:
         self._client = client
         self._pods = pods
@@ -44,6 +46,7 @@ class PodScheduler:
         self._classes = classes
         self._clock = clock
         self._bind = bind
+        self._devices = devices
         self._cache = SchedulerCache()
         self._unschedulable: set[Key] = set()
         self._waiting: dict[Key, set[Key]] = {}
@@ -53,6 +56,8 @@ class PodScheduler:
         nodes.add_handler(self._node_changed)
         pods.add_handler(self._pod_changed)
         claims.add_handler(self._claim_changed)
+        for informer in (devices.slices, devices.claims, devices.templates):
+            informer.add_handler(self._devices_changed)
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
         if new is not None:
@@ -66,6 +71,8 @@ class PodScheduler:
         meta = pod["metadata"]
         if new is None or is_finished(new):
             self._unschedulable.discard(Key(meta["namespace"], meta["name"]))
+            if new is not None and new["spec"].get("resourceClaims"):
+                self.controller.enqueue(Key(meta["namespace"], meta["name"]))
             for name in claims_of(pod):
                 self._stop_waiting(Key(meta["namespace"], meta["name"]), Key(meta["namespace"], name))
             if self._cache.remove_pod(meta["uid"]):
@@ -79,6 +86,10 @@ class PodScheduler:
         for key in tuple(self._waiting.get(key_of(new or old or {}), ())):
             self.controller.enqueue(key)
 
+    def _devices_changed(self, old: Object | None, new: Object | None) -> None:
+        del old, new
+        self._retry_unschedulable()
+
     def _retry_unschedulable(self) -> None:
         for key in self._unschedulable:
             self.controller.enqueue(key)
@@ -87,17 +98,28 @@ class PodScheduler:
         pod = self._pods.get(key.namespace, key.name)
         if pod is None or pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"]:
             self._unschedulable.discard(key)
+            if pod is not None and is_finished(pod):
+                await self._devices.release(pod)
             return _DONE
         if pod["spec"].get("schedulingGates"):
             return _DONE
         if (result := await self._wait_for_claims(key, pod)) is not None:
             return result
+        has_claims = bool(pod["spec"].get("resourceClaims"))
+        if has_claims and (problem := await self._devices.prepare(pod)):
+            self._unschedulable.add(key)
+            await self._report_unschedulable(pod, f"0/{self._cache.size} nodes are available: {problem}.")
+            return _DONE
         request = compute_pod_request(pod["spec"])
-        node, reason = self._cache.select_node(pod["spec"], request, key.namespace, pod["metadata"].get("labels") or {})
+        lacking = {name for name in self._cache.names if self._devices.plan(pod, name) is None} if has_claims else ()
+        labels = pod["metadata"].get("labels") or {}
+        node, reason = self._cache.select_node(pod["spec"], request, key.namespace, labels, without_devices=lacking)
         if not node:
             self._unschedulable.add(key)
             await self._report_unschedulable(pod, reason)
             return _DONE
+        if has_claims:
+            await self._devices.allocate(pod, self._devices.plan(pod, node) or [])
         uid = pod["metadata"]["uid"]
         # Assume the pod before the binding is in the informer.
         self._cache.add_pod(uid, node, request, pod["metadata"], pod["spec"])

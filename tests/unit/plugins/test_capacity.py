@@ -10,12 +10,12 @@ from federation.apimachinery.errors import PluginError
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.assumed import replicas_displaced_by
 from federation.scheduling.framework.capacity import capacity_of, could_run, rooms_of
+from federation.scheduling.framework.migrations import AutoMigration
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, with_strategy
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit, run_filter, run_replicas
 from federation.scheduling.framework.types import (
     SUCCESS,
-    AutoMigration,
     Cluster,
     Division,
     NodeClass,

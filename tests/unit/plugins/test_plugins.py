@@ -8,6 +8,7 @@ import pytest
 
 from federation.api.selectors import compile_cluster_terms
 from federation.apimachinery.errors import PluginError
+from federation.scheduling.framework.migrations import AutoMigration, CustomMigration
 from federation.scheduling.framework.normalization import normalise_to_max
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import (
@@ -23,10 +24,8 @@ from federation.scheduling.framework.testing import (
     run_select,
 )
 from federation.scheduling.framework.types import (
-    AutoMigration,
     ClusterScore,
     Code,
-    CustomMigration,
     Division,
     PreferredTerm,
     ReplicasStrategy,

@@ -11,12 +11,13 @@ from federation.scheduling.decisiontext import verdict
 from federation.scheduling.engine import Decision, Engine, Outcome
 from federation.scheduling.explain import to_explanation
 from federation.scheduling.explanations import rows
+from federation.scheduling.framework.migrations import AutoMigration
 from federation.scheduling.framework.orderedgroups import share_of
 from federation.scheduling.framework.policygroups import GroupMove
 from federation.scheduling.framework.profile import DEFAULT_PROFILE
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit
-from federation.scheduling.framework.types import AutoMigration, Cluster, ClusterChange, SchedulingUnit
+from federation.scheduling.framework.types import Cluster, ClusterChange, SchedulingUnit
 from federation.scheduling.policyspec import to_groups
 from federation.scheduling.queueinghints import return_hint_for
 from federation.scheduling.snapshot import Snapshot

@@ -7,16 +7,11 @@ import pytest
 
 from federation.scheduling.engine import Decision, Engine, Outcome
 from federation.scheduling.framework.limits import find_violation, limits_of
+from federation.scheduling.framework.migrations import AutoMigration, CustomMigration
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, Profile, apply_profile
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, ClusterBuilder, a_cluster, a_divided_unit
-from federation.scheduling.framework.types import (
-    AutoMigration,
-    CustomMigration,
-    Division,
-    PluginResponse,
-    SchedulingUnit,
-)
+from federation.scheduling.framework.types import Division, PluginResponse, SchedulingUnit
 from federation.scheduling.policyspec import to_constraints
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.webhooks.configuration import WebhookOptions

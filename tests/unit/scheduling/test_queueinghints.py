@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from federation.scheduling.engine import Decision, Engine
+from federation.scheduling.framework.migrations import CustomMigration
 from federation.scheduling.framework.profile import DEFAULT_PROFILE
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW
 from federation.scheduling.framework.types import (
     Cluster,
     ClusterChange,
-    CustomMigration,
     GroupVersionKind,
     PodSet,
     SchedulingUnit,

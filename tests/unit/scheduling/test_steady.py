@@ -10,10 +10,11 @@ from federation.scheduling.decisiontext import reason_text, verdict, weights_of
 from federation.scheduling.engine import Decision, Engine, Outcome
 from federation.scheduling.explain import to_json
 from federation.scheduling.explanations import rows
+from federation.scheduling.framework.migrations import AutoMigration, CustomMigration
 from federation.scheduling.framework.profile import DEFAULT_PROFILE
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit
-from federation.scheduling.framework.types import AutoMigration, Cluster, CustomMigration, SchedulingUnit
+from federation.scheduling.framework.types import Cluster, SchedulingUnit
 from federation.scheduling.snapshot import Snapshot
 
 BUSY = a_cluster("busy").offering(cpu="10", memory="10Gi").free(cpu="1", memory="1Gi").built()

@@ -8,17 +8,12 @@ import pytest
 from federation.scheduling.engine import Decision, Engine, Outcome
 from federation.scheduling.explain import to_explanation
 from federation.scheduling.framework.clustergroup import ClusterGroup
+from federation.scheduling.framework.migrations import AutoMigration, CustomMigration
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, with_strategy
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, ClusterBuilder, a_cluster, a_divided_unit, a_unit
 from federation.scheduling.framework.topology import closed_for, domains_of
-from federation.scheduling.framework.types import (
-    AutoMigration,
-    CustomMigration,
-    ReplicasStrategy,
-    SchedulingUnit,
-    Toleration,
-)
+from federation.scheduling.framework.types import ReplicasStrategy, SchedulingUnit, Toleration
 from federation.scheduling.policyspec import to_constraints
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.webhooks.v1beta1payload import Payload

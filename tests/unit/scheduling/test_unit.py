@@ -12,8 +12,9 @@ from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS
 from federation.features.catalogue import spread_compiler
 from federation.planning.placement.failback import Offers
 from federation.scheduling.annotationoverrides import ignored_annotations
+from federation.scheduling.framework.migrations import AutoMigration
 from federation.scheduling.framework.testing import a_cluster
-from federation.scheduling.framework.types import AutoMigration, SchedulingMode, Taint, Toleration
+from federation.scheduling.framework.types import SchedulingMode, Taint, Toleration
 from federation.scheduling.podrequest import node_needs_of, request_of
 from federation.scheduling.policyspec import RescheduleWhen, compile_policy, compile_valid
 from federation.scheduling.snapshot import Snapshot

@@ -10,6 +10,7 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery import dotpaths
 from federation.apimachinery.clock import from_rfc3339
 from federation.features.queues.rules.configuration import Component
+from federation.planning.clusters.deviceclaims import Claims
 from federation.planning.components import ComponentError, pod_specs_of
 from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
@@ -17,7 +18,7 @@ from federation.planning.rendering.admittednodes import has_own_pod_specs
 from federation.scheduling.deadlines import Deadline, read_deadline
 from federation.scheduling.framework.types import PodSet
 from federation.scheduling.jobqueues import Admission, admission_of
-from federation.scheduling.podrequest import counted_demand_of, pod_spec_of, shape_of
+from federation.scheduling.podrequest import claims_of, claims_problem, counted_demand_of, pod_spec_of, shape_of
 
 _LIMITS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("batch", "Job"): ("spec", "activeDeadlineSeconds"),
@@ -59,7 +60,8 @@ class Entry:
 def to_entry(key: str, federated: Mapping[str, Any], type_: FederatedType, queue: str) -> Entry:
     """Return what the queue knows of a federated object."""
     metadata, template = federated["metadata"], federated["spec"]["template"]
-    pods, problem = _pods(template, type_)
+    pods, problem = _pods(template, type_, claims_of(federated))
+    problem = problem or claims_problem(federated, type_)
     annotations = metadata.get("annotations") or {}
     limit_s, admission = _limit_s(template), admission_of(federated)
     wished = read_deadline(annotations, limit_s, admission.losses if admission is not None else 0)
@@ -97,12 +99,12 @@ def to_entry(key: str, federated: Mapping[str, Any], type_: FederatedType, queue
     )
 
 
-def _pods(template: Mapping[str, Any], type_: FederatedType) -> tuple[tuple[PodSet, ...], str]:
+def _pods(template: Mapping[str, Any], type_: FederatedType, claims: Claims) -> tuple[tuple[PodSet, ...], str]:
     try:
-        pods = counted_demand_of(template, type_)
+        pods = counted_demand_of(template, type_, claims)
     except ComponentError as error:
         return (), str(error)
-    if not pods and not type_.components.rules and (shape := shape_of(template)) is not None:
+    if not pods and not type_.components.rules and (shape := shape_of(template, claims)) is not None:
         count = type_.replicas(template)
         count = 1 if count is None else count
         pods = (PodSet("pods", count, count, shape),) if count else ()

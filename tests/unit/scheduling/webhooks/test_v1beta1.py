@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from tests.support.generated import examples
 
 from federation.scheduling.framework.cyclestate import CycleState
+from federation.scheduling.framework.migrations import CustomMigration
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit
 from federation.scheduling.framework.types import (
     SUCCESS,
     ClusterScore,
     Code,
-    CustomMigration,
     Division,
     GroupVersionKind,
     PluginRequest,
