@@ -43,7 +43,7 @@ from federation.componentoptions import journal_options, pool_options, registrat
 from federation.controllers.federate.controller import first_finalizers, host_effects
 from federation.features.catalogue import feature_screens, feature_views, spread_compiler, start_features
 from federation.hosting.admissionplugins import admission_plugins
-from federation.hosting.roles import HOST_RBAC
+from federation.hosting.roles import HOST_RBAC, LISTED_BY_NAME
 from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised
 from federation.memberproxy.hostviews import serve_members
@@ -131,6 +131,7 @@ class ControlPlane:
                 ),
                 rbac=HOST_RBAC,
                 app=AppOptions(
+                    listed_by_name=LISTED_BY_NAME,
                     confined_users=agents.CONFINED,
                     flow_control=FlowControlOptions(
                         requests_max=settings.requests_in_flight_max, watches_max=settings.watches_max

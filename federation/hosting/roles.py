@@ -16,10 +16,12 @@ from federation.api.resources import (
     CLONE_SETS,
     CORE_GROUP,
     DELIVERY_SUSPENSIONS,
+    FEDERATED_CLUSTERS,
     FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_ROLLOUTS,
     KRUISE_GROUP,
     OVERRIDE_POLICIES,
+    PROJECTS,
     PROPAGATION_POLICIES,
 )
 from federation.apimachinery.resources import POD_METRICS, SECRETS, Resource
@@ -51,6 +53,9 @@ def _rules(verbs: list[str], resources: Iterable[Resource]) -> Iterator[dict[str
 _OF_FEATURES = list(chain.from_iterable(feature.rights.written for feature in FEATURES))
 _READ_ONLY = list(chain.from_iterable(feature.rights.read for feature in FEATURES))
 _SECRET = list(chain.from_iterable(feature.rights.written_unread for feature in FEATURES))
+
+LISTED_BY_NAME = frozenset((each.group, each.plural) for each in (FEDERATED_CLUSTERS, PROJECTS))
+"""Kinds of which a member of a project lists what the project's role names."""
 
 HOST_RBAC = RBACOptions(
     rules={

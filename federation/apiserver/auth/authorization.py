@@ -33,6 +33,10 @@ class Authorizer(Protocol):
         """Return whether the user may do this, and why."""
         ...
 
+    def names_of(self, user: User, attributes: Attributes) -> frozenset[str]:
+        """Return the names of the only objects for which the user may do this."""
+        ...
+
     def rules_of(self, user: User, namespace: str) -> list[PolicyRule]:
         """Return every rule that holds for the user in a namespace, cluster-wide rules included."""
         ...

@@ -127,6 +127,16 @@ class RBACAuthorizer:
         listed = missing[0] if len(missing) == 1 else f"[{', '.join(dict.fromkeys(missing))}]"
         return Decision(is_allowed=False, reason=f"RBAC: {listed}")
 
+    def names_of(self, user: User, attributes: Attributes) -> frozenset[str]:
+        """Return the names of objects for which rules with `resourceNames` allow this to the user."""
+        found: set[str] = set()
+        for _, binding in self._bindings_for(user, attributes.namespace):
+            for rule in self._rules(binding.role) or ():
+                # All names of a rule are alike: one of them tells whether the rest of it matches.
+                if rule.names and rule.allows(attributes._replace(name=next(iter(rule.names)))):
+                    found |= rule.names
+        return frozenset(found)
+
     def rules_of(self, user: User, namespace: str) -> list[PolicyRule]:
         """Return every rule that holds for the user in a namespace, cluster-wide rules included."""
         if MASTERS in user.groups:

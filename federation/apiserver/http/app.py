@@ -38,7 +38,7 @@ from federation.apiserver.http.podcommands import Locate, PodCommands
 from federation.apiserver.http.readers import Readers
 from federation.apiserver.http.requestinfo import to_verb
 from federation.apiserver.http.requestmetrics import observe
-from federation.apiserver.http.resthandlers import RESTHandlers
+from federation.apiserver.http.resthandlers import SHOWN, RESTHandlers
 from federation.apiserver.http.reviews import Reviews
 from federation.apiserver.http.statuserrors import method_not_allowed, to_api_error
 from federation.apiserver.http.streams import End, HeldStream, Serve, Streams
@@ -48,6 +48,7 @@ from federation.apiserver.http.websockets import WEBSOCKET, ClientSocket
 from federation.apiserver.registry.apiservices import APIEntry
 from federation.apiserver.registry.registry import Registry
 
+_LISTS = frozenset(("list", "watch"))
 _DISCOVERY_S_MAX = 5.0
 """As kube-apiserver: time for another server to list the resources of a group version."""
 
@@ -84,6 +85,8 @@ class AppOptions:
     """How often the bearer token of a stream is checked again; a token may be cached for ten seconds, too."""
     flow_control: FlowControlOptions = field(default_factory=FlowControlOptions)
     loop_time: LoopTimeOptions = field(default_factory=LoopTimeOptions)
+    listed_by_name: frozenset[tuple[str, str]] = frozenset()
+    """Group and plural of resources of which a list has the objects that the user may list by name, instead of 403."""
     confined_users: Mapping[str, str] = field(default_factory=dict)
     """By the beginning of user names: the first segment of the only paths that these users may request."""
 
@@ -117,6 +120,7 @@ class App:
         limits = BodyLimits(options.body_bytes_max, registry.options.object_values_max)
         self._request_s_max = options.request_s_max
         self._confined_users = options.confined_users
+        self._listed_by_name = options.listed_by_name
         self._auditor = auditor
         self._authenticator = authenticator
         self._authorizer = authorizer
@@ -230,6 +234,11 @@ class App:
     async def _authorize_resource(
         self, request: Request, path: ResourcePath, attributes: Attributes, connector: Connector | None
     ) -> None:
+        if attributes.verb in _LISTS and (attributes.group, attributes.resource) in self._listed_by_name:
+            shown = partial(self._authorizer.names_of, request.user, attributes)
+            if not await is_allowed(self._authorizer, request.user, attributes) and shown():
+                request.scope[SHOWN] = shown
+                attributes = attributes._replace(name=min(shown()))
         right = None if connector is None else connector.narrower_right(request, path, attributes.verb)
         if right is None or not await is_allowed(self._authorizer, request.user, right):
             right = attributes

@@ -32,8 +32,10 @@ from federation.apiserver.semantics.schema.model import ANYTHING
 from federation.apiserver.verbs.fieldvalidation import report_body_problems
 from federation.apiserver.verbs.patching import APPLY
 from federation.apiserver.verbs.preparation import WHOLE_OBJECTS
-from federation.apiserver.verbs.requestoptions import DeleteOptions, WriteOptions
+from federation.apiserver.verbs.requestoptions import DeleteOptions, ListOptions, WriteOptions
 
+SHOWN = "federation.shown"
+"""The key in a request's scope of a function that returns the names of what its user may see in a list."""
 _COLLECTION_VERBS = frozenset({"list", "deletecollection"})
 _CHANGES = frozenset({"create", "update", "patch", "delete"})
 _BINDINGS = "bindings"
@@ -108,7 +110,7 @@ class RESTHandlers:
         await self._respond(call, 200, value)
 
     async def _list(self, call: ResourceRequest) -> None:
-        options = parameters.to_list_options(call.request.query)
+        options = _list_options(call.request)
         if (reader := self._reader(call)) is not None:
             result = await reader.list(call.request, call.info, call.path.namespace, options)
         else:
@@ -117,7 +119,7 @@ class RESTHandlers:
         await call.request.respond(200, body, content_type=content_type)
 
     async def _watch(self, call: ResourceRequest) -> None:
-        options = parameters.to_list_options(call.request.query)
+        options = _list_options(call.request)
         if call.path.name:
             # First, because a backslash at the end of the client's selector would escape the comma in front of it.
             selector = f"metadata.name={escape_field_value(call.path.name)},{options.field_selector}"
@@ -254,6 +256,12 @@ class RESTHandlers:
         return parameters.to_delete_options(
             request.query, body, request.warnings, request.user.to_info, request.audit_annotations
         )
+
+
+def _list_options(request: Request) -> ListOptions:
+    options = parameters.to_list_options(request.query)
+    shown = request.scope.get(SHOWN)
+    return options if shown is None else replace(options, shown=shown)
 
 
 async def _check_absent(call: ResourceRequest, reader: Reader) -> None:

@@ -5,7 +5,7 @@ labels, and parses an object only when another field is selected.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from federation.apimachinery.dotpaths import value_at
@@ -92,7 +92,15 @@ class LabelCache:
 class Filter:
     """A label and a field selector for one kind."""
 
-    def __init__(self, info: KindInfo, label_selector: str, field_selector: str, cache: LabelCache) -> None:
+    def __init__(
+        self,
+        info: KindInfo,
+        label_selector: str,
+        field_selector: str,
+        cache: LabelCache,
+        shown: Collection[str] | None = None,
+    ) -> None:
+        """`shown` are the names of the only objects that can match, None for all."""
         self._labels: Selector = parse_label_selector(label_selector)
         self._cache = cache
         self._info = info
@@ -102,6 +110,7 @@ class Filter:
         self._excluded: list[FieldTerm] = []
         self._terms: list[FieldTerm] = []
         self._impossible = False
+        self.shown = shown
         for term in parse_field_selector(field_selector):
             self._add(term)
         self.matches_all = not (
@@ -111,6 +120,7 @@ class Filter:
             or self.name
             or self.namespace
             or self._impossible
+            or shown is not None
         )
 
     def _add(self, term: FieldTerm) -> None:
@@ -154,6 +164,8 @@ class Filter:
 
     def _matches_key(self, key: str) -> bool:
         namespace, _, name = key[len(self._info.prefix) :].rpartition("/")
+        if self.shown is not None and name not in self.shown:
+            return False
         if (self.name and name != self.name) or (self.namespace and namespace != self.namespace):
             return False
         return all((name if term.field == _NAME else namespace) != term.value for term in self._excluded)

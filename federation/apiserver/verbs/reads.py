@@ -34,7 +34,8 @@ class Reader:
     async def list_page(self, info: KindInfo, namespace: str, options: ListOptions) -> ListResult:
         """Return one page of a collection, or all of it without a limit."""
         validate_list_options(options)
-        wanted = Filter(info, options.label_selector, options.field_selector, self._context.label_cache)
+        shown = options.shown() if options.shown is not None else None
+        wanted = Filter(info, options.label_selector, options.field_selector, self._context.label_cache, shown)
         start = await self._start(info, options)
         limit = self._limit(options)
         if wanted.name and (namespace or wanted.namespace or not info.resource.namespaced) and not start.key:
@@ -72,14 +73,16 @@ class Reader:
                     continue
                 items.append(value)
                 if len(items) == limit:
-                    return self._full(items, page, index)
+                    return self._full(items, page, index, is_hiding=wanted.shown is not None)
             if not page.next_key:
                 return ListResult(items, page.revision)
             start = Continuation(page.revision, page.next_key)
 
-    def _full(self, items: list[bytes], page: Page, index: int) -> ListResult:
+    def _full(self, items: list[bytes], page: Page, index: int, *, is_hiding: bool) -> ListResult:
         """End a filtered page at the entry that filled it; the number of later matches is unknown."""
         following = page.entries[index + 1].key if index + 1 < len(page.entries) else page.next_key
+        if following and is_hiding:
+            following = page.entries[index].key + "\0"  # the token must not have a name that is not shown
         token = encode_token(Continuation(page.revision, following)) if following else ""
         return ListResult(items, page.revision, token)
 

@@ -78,6 +78,8 @@ class ListOptions:
     """True starts a watch with the existing objects, False without; None leaves it to the resourceVersion."""
     timeout_s: float = 0
     """0: the default. A watch with a negative timeout ends at once."""
+    shown: Callable[[], frozenset[str]] | None = None
+    """Returns the names of the objects that the requester may see at this moment; None for all."""
 
 
 @dataclass(frozen=True, slots=True)

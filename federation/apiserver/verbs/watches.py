@@ -51,7 +51,9 @@ class _Watch:
     async def batches(self, namespace: str) -> AsyncGenerator[WatchBatch, None]:
         options = self._options
         validate_watch_options(options)
-        self._wanted = Filter(self._info, options.label_selector, options.field_selector, self._context.label_cache)
+        shown = options.shown() if options.shown is not None else None
+        cache = self._context.label_cache
+        self._wanted = Filter(self._info, options.label_selector, options.field_selector, cache, shown)
         prefix = self._info.collection(namespace or self._wanted.namespace)
         since, initial = await self._start(prefix)
         if options.timeout_s < 0:
@@ -119,6 +121,8 @@ class _Watch:
         convert, info = self._context.list_from_storage, self._info
         values = await convert(info, [event.value for event in batch])
         self._reached = max(self._reached, batch.revision)
+        if self._options.shown is not None and self._options.shown() != self._wanted.shown:
+            raise Expired("what the user may see has changed: list again")
         if self._wanted.matches_all:
             return [(_TYPES[event.type], value) for event, value in zip(batch, values, strict=True)]
         previous_values = iter(await convert(info, [event.previous for event in batch if event.previous is not None]))

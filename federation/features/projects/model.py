@@ -53,7 +53,7 @@ class ProjectSubject(Model):
         json_schema_extra={
             "x-kubernetes-validations": [
                 {
-                    "rule": "has(self.namespace) == (self.kind == 'ServiceAccount')",
+                    "rule": "has(self.__namespace__) == (self.kind == 'ServiceAccount')",
                     "message": "give the namespace of a ServiceAccount, and none for a User or a Group",
                 }
             ]
