@@ -28,8 +28,8 @@ _UNREADY = "clustersUnready"
 _SHORT = tuple(kind.removesuffix("es") for kind in KINDS)
 """Our fields: each is one hash over all clusters."""
 
-_SCOPES_MAX = 256
-"""Scopes of snapshots (`Snapshot.scope`) whose triggers are kept."""
+_PROJECTS_MAX = 256
+"""Projects whose triggers are kept."""
 Hashes = tuple[str, str, str]
 """Hashes of one cluster or of several, in the order of KINDS."""
 
@@ -85,7 +85,7 @@ def cluster_trigger_changed(new: Mapping[str, str], old: Mapping[str, str] | Non
 
 
 class ClusterTriggerSource:
-    """Caches the triggers of the newest snapshot of each scope; only changed clusters are hashed again.
+    """Caches the triggers of the newest snapshot of each project; only changed clusters are hashed again.
 
     `as_kubeadmiral`: write its form, in which a cluster is usable as soon as it has joined.
     """
@@ -93,20 +93,20 @@ class ClusterTriggerSource:
     def __init__(self, *, as_kubeadmiral: bool = False) -> None:
         self._as_kubeadmiral = as_kubeadmiral
         self._hashes: dict[str, tuple[Cluster, Hashes]] = {}
-        self._states: dict[tuple[str, ...], tuple[int, ClusterTriggers]] = {}
+        self._states: dict[str, tuple[dict[str, Any], ClusterTriggers]] = {}
 
     def state(self, snapshot: Snapshot) -> ClusterTriggers:
         """Return the triggers; the same object until they change."""
-        scope = snapshot.scope
-        generation, state = self._states.get(scope) or (-1, None)
-        if state is None or snapshot.generation != generation:
-            hashes = {cluster.name: self._hashes_of(cluster) for cluster in snapshot.clusters}
-            usable = [c.name for c in snapshot.clusters if c.is_ready or self._as_kubeadmiral]
+        lasting, state = self._states.get(snapshot.project) or (None, None)
+        if state is None or snapshot.lasting is not lasting:
+            clusters = [cluster for cluster in snapshot.clusters if cluster.name not in snapshot.left]
+            hashes = {cluster.name: self._hashes_of(cluster) for cluster in clusters}
+            usable = [cluster.name for cluster in clusters if cluster.is_ready or self._as_kubeadmiral]
             if state is None or hashes != state.hashes or usable != state.usable:
                 state = ClusterTriggers(hashes, usable, self._text(hashes, usable))
-            if scope not in self._states and len(self._states) >= _SCOPES_MAX:
+            if snapshot.project not in self._states and len(self._states) >= _PROJECTS_MAX:
                 del self._states[next(iter(self._states))]
-            self._states[scope] = snapshot.generation, state
+            self._states[snapshot.project] = snapshot.lasting, state
             if not snapshot.project:
                 self._hashes = {name: entry for name, entry in self._hashes.items() if name in hashes}
         return state

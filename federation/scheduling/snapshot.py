@@ -49,11 +49,6 @@ class Snapshot:
     project: str = ""
     left: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def scope(self) -> tuple[str, ...]:
-        """A key of what the snapshot leaves out."""
-        return self.project, *self.left
-
     @cached_property
     def content_hash(self) -> str:
         """The hash of all clusters' relevant fields; only changed clusters are hashed again."""

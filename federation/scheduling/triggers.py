@@ -22,6 +22,7 @@ from federation.planning.failover.application import avoided_clusters
 from federation.scheduling.clustertriggers import (
     API_TYPES,
     CLUSTERS,
+    KINDS,
     LABELS,
     TAINTS,
     ClusterTriggers,
@@ -55,11 +56,15 @@ _SPREAD = "workloadSpreadHash"
 _ENDED = "tolerationsEnded"
 """Clusters whose taints the object tolerates no longer, among those that it is in or has left for that reason."""
 _AVOIDED = "clustersAvoided"
-"""Clusters that the object leaves or has left because it was unhealthy there, or that it leaves with its project."""
+"""Clusters that the object leaves or has left because it was unhealthy there."""
+_LEFT = "clustersLeft"
+"""Clusters of the object that have left its project. That they are fewer is no change: it has left them, too."""
 _PARTNERS = "partnersAway"
 """Clusters of the object that the workloads which it must be together with have left. An object that has left them,
 too, has none: that they are fewer is no change."""
-_STABLE = frozenset(("policyName", "replicaCount", "resourceRequest", "schedulingAnnotationsHash", _AVOIDED, _SPREAD))
+_STABLE = frozenset(
+    ("policyName", "replicaCount", "resourceRequest", "schedulingAnnotationsHash", _AVOIDED, _LEFT, _SPREAD)
+)
 _POLICY = "policyContentHash"
 _PLUGIN_FIELDS = "pluginFieldsHash"
 """Counts only when both decisions have it; a plugin that starts or stops to declare fields changes the profile."""
@@ -163,8 +168,10 @@ class TriggerSource:
         after["schedulingAnnotationsHash"] = _annotations_hash(triggers.annotations)
         if triggers.ended_tolerations:
             after[_ENDED] = list(triggers.ended_tolerations)
-        if avoided := {*avoided_clusters({"metadata": {"annotations": triggers.annotations}}), *snapshot.left}:
+        if avoided := avoided_clusters({"metadata": {"annotations": triggers.annotations}}):
             after[_AVOIDED] = sorted(avoided)
+        if snapshot.left:
+            after[_LEFT] = list(snapshot.left)
         if triggers.partners_away:
             after[_PARTNERS] = list(triggers.partners_away)
         if triggers.spread_hash:
@@ -195,6 +202,10 @@ def compare_triggers(
     differing.update(field for field in _OF_OBJECT if old.get(field) != new.get(field))
     if not set(new.get(_PARTNERS) or ()) - set(old.get(_PARTNERS) or ()):
         differing.discard(_PARTNERS)
+    if set(new.get(_LEFT) or ()) - set(old.get(_LEFT) or ()):
+        differing.difference_update(KINDS)  # of the clusters that are missing now
+    else:
+        differing.discard(_LEFT)
     changed = (*sorted(differing), *([IGNORED_PLUGINS] if is_plugin_back else []))
     if not changed:
         return TriggerComparison(is_due=False)

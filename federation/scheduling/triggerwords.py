@@ -33,6 +33,7 @@ TRIGGERS_IN_WORDS = {
     "clusterLabelsHashes": "labels of clusters",
     "clusterTaintsHashes": "taints of clusters",
     "clustersAvoided": "clusters in which it is unhealthy",
+    "clustersLeft": "clusters that left its project",
     "clusters": "the set of clusters",
     "ignoredPlugins": "a plugin that was ignored may answer again",
     "partnersAway": "workloads that it must be together with left its clusters",

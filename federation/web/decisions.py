@@ -3,22 +3,24 @@
 Without a kind, a user who may not get the path sees the decisions about the kinds that he may list.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Any
 
 import orjson
 from fastapi import FastAPI, Query, Request, Response
 
+from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.clock import to_rfc3339_micro
 from federation.apimachinery.errors import BadRequest, Forbidden
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.journal.decisions import DecisionFilter, DecisionRecord, Journal
+from federation.planning.projects.projectindex import ProjectIndex
 from federation.scheduling.explanations import in_force
 from federation.scheduling.triggerwords import describe_triggers
 from federation.web.objectlist import ObjectListView, visible_types
-from federation.web.requests import ServedKinds, check_parameters, json_response, required_permissions
+from federation.web.requests import ServedKinds, check_parameters, json_response, may_list, required_permissions
 
 DECISIONS_PATH = "/federation/v1/decisions"
 _PARAMETERS = frozenset(
@@ -90,7 +92,8 @@ def add_routes(web: FastAPI, journal: Journal, kinds: ServedKinds, listed: Objec
                 raise
             readable = frozenset((type_.resource.group, type_.resource.kind) for type_ in visible)
         selection = DecisionFilter(group, kind, namespace, name, outcome, since, until, readable)
-        records, next_below = await _read(journal, selection, ExplanationFilter(cluster, changed), limit, below)
+        shown = await _shown(request, listed)
+        records, next_below = await _read(journal, selection, ExplanationFilter(cluster, changed), limit, below, shown)
         metadata = {"continue": str(next_below)} if next_below is not None else {}
         items = [_to_item(record) for record in records]
         return json_response(
@@ -98,8 +101,32 @@ def add_routes(web: FastAPI, journal: Journal, kinds: ServedKinds, listed: Objec
         )
 
 
+async def _shown(request: Request, listed: ObjectListView | None) -> Callable[[DecisionRecord], DecisionRecord]:
+    """Return what makes of a record what the user may see of it.
+
+    Decisions from before a namespace was in its project name clusters of others.
+    """
+    projects = listed.projects() if listed is not None else ProjectIndex()
+    if not len(projects) or await may_list(request, FEDERATED_CLUSTERS, ""):
+        return lambda record: record
+
+    def shown(record: DecisionRecord) -> DecisionRecord:
+        project = projects.of(record.namespace)
+        if project is None or orjson.loads(record.explanation).get("project") == project.name:
+            return record
+        reason = f"the decision was made before the namespace was in project {project.name}"
+        return replace(record, explanation=orjson.dumps({"outcome": record.outcome, "reason": reason}))
+
+    return shown
+
+
 async def _read(
-    journal: Journal, selection: DecisionFilter, wanted: ExplanationFilter, limit: int, below: int | None
+    journal: Journal,
+    selection: DecisionFilter,
+    wanted: ExplanationFilter,
+    limit: int,
+    below: int | None,
+    shown: Callable[[DecisionRecord], DecisionRecord],
 ) -> tuple[list[DecisionRecord], int | None]:
     """Return a page and, when there are more decisions, the number below which the next page begins."""
     records: list[DecisionRecord] = []
@@ -107,7 +134,7 @@ async def _read(
     while True:
         rows = _READ_ROWS_MAX if wanted != ExplanationFilter() else min(_READ_ROWS_MAX, limit + 1 - len(records))
         page = await journal.query(selection, limit=rows, below=below)
-        for record in page:
+        for record in map(shown, page):
             if examined == _EXAMINED_MAX:
                 return records, below
             if wanted.matches(record.explanation):

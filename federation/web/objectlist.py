@@ -17,7 +17,7 @@ from fastapi import FastAPI, Query, Request, Response
 from federation.api import names
 from federation.api.crds import crd_manifests
 from federation.api.federatedtype import FederatedType
-from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, PROJECTS
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.errors import BadRequest, ServiceUnavailable
@@ -29,6 +29,7 @@ from federation.planning.federatedobject.builder import source_key
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.federatedobject.provenance import is_hand_written
 from federation.planning.guard.record import held_moves
+from federation.planning.projects.projectindex import ProjectIndex
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
 from federation.runtime.sourceinformers import SourceInformers
@@ -122,6 +123,7 @@ class ObjectListView:
     ) -> None:
         self._objects = objects
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        self._projects = informers.for_resource(PROJECTS)
         self._sources = SourceInformers(informers, self._on_source)
         self._kept: dict[_SourceKey, _Kept] = {}
         self._delivery = delivery
@@ -130,9 +132,14 @@ class ObjectListView:
 
     def types(self) -> list[FederatedType]:
         """Return the federated types; ServiceUnavailable while caches are incomplete."""
-        if not (self._objects.has_synced and self._clusters.has_synced):
+        if not (self._objects.has_synced and self._clusters.has_synced and self._projects.has_synced):
             raise ServiceUnavailable("the control plane is starting; try again in a few seconds")
         return sorted(self._objects.types.all(), key=lambda type_: type_.resource.group_resource)
+
+    def projects(self) -> ProjectIndex:
+        """Return the projects; ServiceUnavailable while caches are incomplete."""
+        self.types()
+        return ProjectIndex(self._projects.list())
 
     def silent_clusters(self) -> frozenset[str]:
         """Return the clusters that are not ready."""

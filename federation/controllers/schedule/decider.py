@@ -16,6 +16,7 @@ from federation.apimachinery.errors import PluginError
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import Subject
+from federation.planning.projects.projectindex import namespace_of
 from federation.plans.plugincalls import PluginCaller, call_all, drive
 from federation.runtime.controller import Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects
@@ -56,6 +57,8 @@ class AttemptContext:
     started_s: float
     is_first: bool
     """Whether it is the object's first attempt since the start of the process: it has no queueing hint in memory."""
+    project: str
+    """The project whose clusters alone the decision sees, "" for all clusters."""
 
     @property
     def federated(self) -> Object:
@@ -67,6 +70,8 @@ class AttemptContext:
         policy = {"namespace": ref.namespace, "name": ref.name} if ref else None
         if policy is not None and self.attempt.policy is not None and self.attempt.policy.version:
             policy["version"] = self.attempt.policy.version
+        if self.project:
+            more["project"] = self.project
         return {"policy": policy, "generation": self.federated["metadata"].get("generation"), **more}
 
     def undecided(self, outcome: str, reason: str, **more: Any) -> dict[str, Any]:
@@ -128,7 +133,9 @@ class Decider:
             return None
         is_first = self._cache.bind(key, attempt.ref)
         subject = Subject(key, federated_type, federated)
-        return AttemptContext(key, subject, attempt, self._clock.monotonic(), is_first)
+        project = self._cache.scoped.projects.of(namespace_of(federated))
+        name = project.name if project is not None else ""
+        return AttemptContext(key, subject, attempt, self._clock.monotonic(), is_first, name)
 
     def assess(
         self,

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from federation.api.resources import CAPACITY_FLAVORS, CLUSTER_JOB_QUEUES, FEDERATED_CLUSTERS, JOB_QUEUES
+from federation.api.resources import CAPACITY_FLAVORS, CLUSTER_JOB_QUEUES, FEDERATED_CLUSTERS, JOB_QUEUES, PROJECTS
 from federation.apimachinery.resources import NAMESPACES, PRIORITY_CLASSES, Object, Resource
 from federation.features.queues.rules.entries import to_entry
 from federation.features.queues.rules.queueledger import Ledger
@@ -29,6 +29,7 @@ class Observer:
                 FEDERATED_CLUSTERS,
                 NAMESPACES,
                 PRIORITY_CLASSES,
+                PROJECTS,
             )
         }
         self._keys: dict[str, Key] = {}
@@ -42,6 +43,7 @@ class Observer:
             FEDERATED_CLUSTERS: self._on_cluster,
             NAMESPACES: self._on_namespace,
             PRIORITY_CLASSES: self._on_priority_class,
+            PROJECTS: self._on_project,
         }
         for resource, handler in handlers.items():
             self._informers[resource].add_handler(handler)
@@ -115,6 +117,10 @@ class Observer:
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         if self._ledger.put_cluster((new if new is not None else old or {})["metadata"]["name"], new):
+            self._changed()
+
+    def _on_project(self, old: Object | None, new: Object | None) -> None:
+        if self._ledger.put_project((new if new is not None else old or {})["metadata"]["name"], new):
             self._changed()
 
     def _on_namespace(self, old: Object | None, new: Object | None) -> None:

@@ -63,7 +63,7 @@ def test_an_object_leaves_a_cluster_that_its_project_loses_whatever_its_policy_s
     assert due.unit.avoided == snapshot.left
     assert decision.filtered is not None
     assert decision.filtered.rejected["west"].plugin == "Project"
-    assert '"clustersAvoided":["west"]' in due.triggers
+    assert '"clustersLeft":["west"]' in due.triggers
 
 
 def test_snapshots_are_made_once_per_change_and_compared_within_their_project() -> None:
@@ -79,3 +79,13 @@ def test_snapshots_are_made_once_per_change_and_compared_within_their_project() 
     assert list(changes(first, snapshots.newest(first))) == [], "a change outside the project is none"
     snapshots.projects.remove("shop")
     assert snapshots.of(federated) is inputs.clusters.snapshot()
+
+
+def test_a_cluster_that_a_project_gets_is_a_change_for_its_objects() -> None:
+    inputs = Inputs(a_policy())
+    snapshots = scoped(inputs, a_project("shop", "default", names=["east"]))
+    federated = a_federated()
+    before = inputs.triggers._clusters.state(snapshots.of(federated))
+    snapshots.projects.put(a_project("shop", "default", names=["east", "west"]))
+    after = inputs.triggers._clusters.state(snapshots.of(federated))
+    assert (list(before.hashes), list(after.hashes)) == (["east"], ["east", "west"])

@@ -24,6 +24,7 @@ from federation.features.queues.rules.configuration import (
 )
 from federation.features.queues.rules.entries import Entry
 from federation.features.queues.rules.facts import Bids, Capacity, Decisions, Job, Option, Reservation, Resources, Room
+from federation.planning.projects.projectindex import ProjectIndex
 from federation.scheduling.deadlines import by_cost, to_offer
 from federation.scheduling.framework.gangfit import find_shortfall
 from federation.scheduling.framework.types import PODS, Cluster
@@ -65,12 +66,14 @@ class Ledger:
         self.reserved: Mapping[str, Reservation] = {}
         self.means_s: dict[str, float] = {}
         """The mean time that jobs ran, by ClusterJobQueue."""
+        self.projects = ProjectIndex()
+        """Projects, outside of whose clusters no job of their namespaces starts."""
         self._flavors: dict[str, Flavor] = {}
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._priorities: dict[str, int] = {}
         self._jobs: dict[str, Job] = {}
         """Made from entries once, until the configuration changes."""
-        self._options: dict[tuple[str, tuple[Component, ...]], tuple[Option, ...]] = {}
+        self._options: dict[tuple[str, tuple[Component, ...], str], tuple[Option, ...]] = {}
         self._empty: dict[str, Cluster] = {}
         self._evictions: dict[str, deque[float]] = defaultdict(deque)
         self._answers: dict[str, Answer] = {}
@@ -120,6 +123,13 @@ class Ledger:
             self._namespaces[name] = labels
         self._forget_jobs()
         return True
+
+    def put_project(self, name: str, source: Mapping[str, Any] | None) -> bool:
+        """Add, replace or remove a Project; return whether jobs may have other clusters."""
+        has_changed = self.projects.remove(name) if source is None else self.projects.put(source)
+        if has_changed:
+            self._forget_jobs()
+        return bool(has_changed)
 
     def put_priority(self, name: str, value: int | None) -> None:
         """Record the value of a PriorityClass."""
@@ -231,9 +241,12 @@ class Ledger:
         options: tuple[Option, ...] = ()
         answer = self._answers.get(entry.key)
         if queue is not None:
-            shape = (queue.queue.name, entry.components)
+            project = self.projects.of(entry.namespace)
+            shape = (queue.queue.name, entry.components, project.name if project is not None else "")
             if shape not in self._options:
                 labels = self.clusters.labels()
+                if project is not None:
+                    labels = {name: each for name, each in labels.items() if project.has(name, each)}
                 self._options[shape] = options_for(entry.components, queue, self._flavors, labels)
             options = self._options[shape]
         job = Job(
