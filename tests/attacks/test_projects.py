@@ -1,5 +1,6 @@
 """Attack: a tenant, or somebody who may write Projects, wants more than he was given."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from tests.scenarios.test_projects import a_project
 from tests.support.tenants import MERGE, OURS, RBAC, Tenants, rule, tenants
 from tests.support.world import World, a_world
 
-from federation.api.resources import FEDERATED_RESOURCE_QUOTAS, PROJECTS
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_RESOURCE_QUOTAS, PROJECTS
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import CLUSTER_ROLES, NAMESPACES, ROLE_BINDINGS, Object
+from federation.apiserver.verbs.paging import Continuation, decode_token, encode_token
 
 GROUP = "rbac.authorization.k8s.io"
 ALICE = {"kind": "User", "name": "alice"}
@@ -143,3 +145,53 @@ async def test_a_deleted_project_leaves_namespaces_and_takes_its_rights(host: Ho
         namespace = await host.world.user.get(NAMESPACES, name, "")
         assert "federation.kubeadmiral.io/project" not in namespace["metadata"].get("labels", {})
         assert "deletionTimestamp" not in namespace["metadata"]
+
+
+def names_in(answer: httpx.Response) -> list[str]:
+    assert answer.status_code == 200, answer.text
+    return [item["metadata"]["name"] for item in answer.json()["items"]]
+
+
+@pytest.mark.slow("a world and its API server")
+async def test_a_member_reads_the_clusters_of_his_project_and_no_name_of_another_one(host: Host) -> None:
+    """Lists, pages, their tokens, watches, selectors and single objects."""
+    clusters = f"{OURS}/federatedclusters"
+    alice = await host.served.client("alice")
+    assert (await alice.get(clusters)).status_code == 403
+    project = a_project("east", "west", members=[{"role": "edit", "subjects": [ALICE]}], namespaces=("shop",))
+    assert (await host.post(project, "root", "system:masters")).status_code == 201
+    await host.ready()
+    await host.served.until(lambda: ("", "federation:project:shop") in host.served.parts.authorizer._bindings)
+
+    assert names_in(await alice.get(clusters)) == ["east", "west"]
+    assert names_in(await alice.get(f"{OURS}/projects")) == ["shop"]
+    for query in ("fieldSelector=metadata.name=north", "fieldSelector=metadata.name!=east,metadata.name!=west"):
+        assert names_in(await alice.get(f"{clusters}?{query}")) == []
+    first = await alice.get(f"{clusters}?limit=1")
+    token = first.json()["metadata"]["continue"]
+    assert "north" not in str(decode_token(token, ""))
+    assert names_in(await alice.get(clusters, params={"limit": 1, "continue": token})) == ["west"]
+    forged = encode_token(Continuation(0, "/federatedclusters.core.kubeadmiral.io/north"))
+    assert "north" not in [*(await alice.get(clusters, params={"continue": forged})).text.split('"')]
+    north = await alice.get(f"{clusters}/north")
+    missing = await alice.get(f"{clusters}/none")
+    assert (north.status_code, north.text.replace("north", "none")) == (missing.status_code, missing.text)
+    for verb in ("PUT", "PATCH", "DELETE"):
+        assert (await alice.request(verb, f"{clusters}/east", json={}, headers=MERGE)).status_code == 403
+    assert (await alice.delete(clusters)).status_code == 403
+
+    # A watch that began with more clusters ends, and the next list has fewer.
+    watching = asyncio.ensure_future(alice.get(f"{clusters}?watch=1&timeoutSeconds=20&resourceVersion=0"))
+    root = await host.served.root()
+    fewer = {"spec": {"clusters": {"names": ["west"]}}}
+    assert (await root.patch(f"{OURS}/projects/shop", json=fewer, headers=MERGE)).status_code == 200
+
+    async def shown() -> list[str]:
+        return names_in(await alice.get(clusters))
+
+    await host.world.until_equal(shown, ["west"])
+    await host.world.merge(FEDERATED_CLUSTERS, "east", {"metadata": {"labels": {"told": "yes"}}}, namespace="")
+    events = (await watching).text
+    assert '"code":410' in events
+    assert '"told"' not in events
+    assert '"name":"north"' not in events

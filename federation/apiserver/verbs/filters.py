@@ -2,6 +2,8 @@
 
 `Filter` combines a label and a field selector for one kind. It reads names and namespaces from the store key, caches
 labels, and parses an object only when another field is selected.
+
+Decision: docs/decisions/0157-members-list-what-they-may-list-by-name.md
 """
 
 from collections import OrderedDict
