@@ -83,7 +83,7 @@ class Endpoint:
             await request.respond(503 if missing else 200, (missing or "ok").encode(), content_type=_TEXT)
         elif path == "/metrics":
             await self._authorize(await self._authenticate(request), [Attributes("get", path=path)])
-            await request.respond(200, await metrics.to_text(), content_type=_TEXT)
+            await request.respond(200, await metrics.to_text(request.query.get("name[]", "")), content_type=_TEXT)
         elif path.startswith("/federation/"):
             user = await self._authenticate(request)
             request.scope[AUTHORIZE] = partial(self._authorize_mounted, user, path)

@@ -6,8 +6,9 @@ Without a kind, a user who may not get the path sees the decisions about the kin
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypedDict, cast
 
+import msgspec
 import orjson
 from fastapi import FastAPI, Query, Request, Response
 
@@ -24,7 +25,20 @@ from federation.web.requests import ServedKinds, check_parameters, json_response
 
 DECISIONS_PATH = "/federation/v1/decisions"
 _PARAMETERS = frozenset(
-    ("changed", "cluster", "continue", "group", "kind", "limit", "name", "namespace", "outcome", "since", "until"),
+    (
+        "changed",
+        "cluster",
+        "continue",
+        "group",
+        "kind",
+        "limit",
+        "name",
+        "namespace",
+        "outcome",
+        "part",
+        "since",
+        "until",
+    ),
 )
 _LIMIT_MAX = 500
 _READ_ROWS_MAX = 50
@@ -72,10 +86,14 @@ def add_routes(web: FastAPI, journal: Journal, kinds: ServedKinds, listed: Objec
         changed: str = "",
         since: datetime | None = None,
         until: datetime | None = None,
+        part: Literal["", "moves"] = "",
         limit: Annotated[int, Query(ge=1, le=_LIMIT_MAX)] = 1,
         below: Annotated[int | None, Query(alias="continue", ge=1)] = None,
     ) -> Response:
-        """Return the decisions that match all parameters, newest first; `since` and `until` are inclusive."""
+        """Return the decisions that match all parameters, newest first; `since` and `until` are inclusive.
+
+        With the part `moves`, explanations say what changed and why, without scores and rejections.
+        """
         check_parameters(request, _PARAMETERS)
         for parameter, at in (("since", since), ("until", until)):
             if at is not None and at.tzinfo is None:
@@ -95,7 +113,7 @@ def add_routes(web: FastAPI, journal: Journal, kinds: ServedKinds, listed: Objec
         shown = await _shown(request, listed)
         records, next_below = await _read(journal, selection, ExplanationFilter(cluster, changed), limit, below, shown)
         metadata = {"continue": str(next_below)} if next_below is not None else {}
-        items = [_to_item(record) for record in records]
+        items = [_to_item(record, is_short=part == "moves") for record in records]
         return json_response(
             200, {"kind": "DecisionList", "metadata": metadata, "hiddenResources": hidden, "items": items}
         )
@@ -148,7 +166,26 @@ async def _read(
             return records, None
 
 
-def _to_item(record: DecisionRecord) -> Mapping[str, Any]:
+class _Short(TypedDict, total=False):
+    """The fields of an explanation that tell what moved; others are not parsed. `unit` tells that it was decided."""
+
+    unit: msgspec.Raw
+    because: msgspec.Raw
+    placements: msgspec.Raw
+    previous: msgspec.Raw
+    reason: msgspec.Raw
+    unplaced: msgspec.Raw
+
+
+_SHORT = msgspec.json.Decoder(_Short)
+
+
+def _shortened(explanation: bytes) -> Mapping[str, Any]:
+    found = cast("Mapping[str, msgspec.Raw]", _SHORT.decode(explanation))
+    return {name: {} if name == "unit" else orjson.Fragment(bytes(value)) for name, value in found.items()}
+
+
+def _to_item(record: DecisionRecord, *, is_short: bool) -> Mapping[str, Any]:
     return {
         "at": to_rfc3339_micro(record.at),
         "group": record.group,
@@ -159,5 +196,5 @@ def _to_item(record: DecisionRecord) -> Mapping[str, Any]:
         "durationMs": record.duration_ms,
         "repeats": record.repeats,
         "lastAt": to_rfc3339_micro(record.last_at or record.at),
-        "explanation": orjson.Fragment(record.explanation),
+        "explanation": _shortened(record.explanation) if is_short else orjson.Fragment(record.explanation),
     }

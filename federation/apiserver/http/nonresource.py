@@ -149,7 +149,7 @@ class NonResourcePaths:
             case "version":
                 await request.respond_json(200, version_info())
             case "metrics":
-                await request.respond(200, await metrics.to_text(), content_type=_TEXT)
+                await request.respond(200, await metrics.to_text(request.query.get("name[]", "")), content_type=_TEXT)
             case "openid" | ".well-known":
                 await self._respond_issuer(request)
             case "" if request.path == "/":

@@ -7,14 +7,15 @@ from typing import Any
 from urllib.parse import quote
 
 from federation.api import names
-from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_ROLLOUTS, PLACEMENT_HOLDS
+from federation.api.resources import FEDERATED_ROLLOUTS, PLACEMENT_HOLDS
 from federation.apimachinery import conditions
 from federation.apimachinery.errors import ApiError, Forbidden
 from federation.apimachinery.naturalorder import natural_key
 from federation.apimachinery.resources import Object
 from federation.web import memberpods, objectlist
 from federation.web.ui.clustercards import concerns_of
-from federation.web.ui.expiringcertificates import expiring
+from federation.web.ui.clusterlist import read_visible_clusters
+from federation.web.ui.expiringcertificates import METRIC, expiring
 from federation.web.ui.exports import Cell, Table
 from federation.web.ui.holdscreen import consequence_of
 from federation.web.ui.objectsscreen import to_table, watched_objects
@@ -65,7 +66,8 @@ async def _load(page: Page) -> Mapping[str, Any]:
     }
     if cause:
         return found
-    entries = await read_entries(page, [each for each in listed["causes"] if state in ("attention", each["attention"])])
+    causes = [each for each in listed["causes"] if state in ("attention", each["attention"])]
+    entries = await read_entries(page, causes, await read_visible_clusters(page) or ())
     if state == "attention":
         entries += await _certificates(page)
     return {**found, "entries": entries[:_ENTRIES_MAX], "entries_more": max(0, len(entries) - _ENTRIES_MAX)}
@@ -79,18 +81,24 @@ async def _table(page: Page) -> Table:
         return to_table(items, is_complete=is_complete)
     listed = await page.api.get(objectlist.PATH, **query, state=state, limit="1")
     causes = [each for each in listed["causes"] if state in ("attention", each["attention"])]
-    entries = await read_entries(page, causes, with_pods=False)
+    clusters = await read_visible_clusters(page)
+    entries = await read_entries(page, causes, clusters or (), with_pods=False)
     rows: list[list[Cell]] = [[entry.badge, entry.title, entry.text, entry.count] for entry in entries]
     return Table("attention", ("state", "cause", "text", "objects"), rows)
 
 
-async def read_entries(page: Page, causes: Sequence[Mapping[str, Any]], *, with_pods: bool = True) -> list[Entry]:
+async def read_entries(
+    page: Page,
+    causes: Sequence[Mapping[str, Any]],
+    clusters: Sequence[Mapping[str, Any]],
+    *,
+    with_pods: bool = True,
+) -> list[Entry]:
     """Return the causes of objects, joined with clusters, holds and rollouts that need attention themselves.
 
     `with_pods` asks members what the pods of workloads that are not ready wait for.
     """
-    clusters, holds, rollouts = await asyncio.gather(
-        page.get_optional(FEDERATED_CLUSTERS.path(), {"items": []}),
+    holds, rollouts = await asyncio.gather(
         page.get_optional(PLACEMENT_HOLDS.path(), {"items": []}),
         page.get_optional(FEDERATED_ROLLOUTS.path(page.query.get("namespace", "")), {"items": []}, limit="500"),
     )
@@ -98,7 +106,7 @@ async def read_entries(page: Page, causes: Sequence[Mapping[str, Any]], *, with_
     is_all = (page.query.get("state") or "attention") == "attention"
     return to_entries(
         causes,
-        [concern for cluster in clusters["items"] for concern in concerns_of(cluster, page.now)],
+        [concern for cluster in clusters for concern in concerns_of(cluster, page.now)],
         {hold["metadata"]["name"]: hold for hold in holds["items"] if not hold["spec"].get("approval")},
         rollouts["items"][:_ROLLOUTS_MAX] if is_all else (),
         reason,
@@ -195,7 +203,7 @@ def _of_rollout(rollout: Object) -> Entry:
 
 async def _certificates(page: Page) -> list[Entry]:
     try:
-        found = expiring(await page.api.get_text("/metrics"), page.now)
+        found = expiring(await page.api.get_text("/metrics", {"name[]": METRIC}), page.now)
     except Forbidden:
         return []
     return [Entry("warn", "Certificate", text, "", remedy) for text, remedy in found]

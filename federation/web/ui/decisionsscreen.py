@@ -22,7 +22,7 @@ OUTCOMES = (("", "Any outcome"), *((outcome, to_words(outcome)) for outcome in _
 
 async def _load(page: Page) -> Mapping[str, Any]:
     query = {key: page.query[key] for key in (*_FILTERS, "continue") if page.query.get(key)}
-    listed = await page.api.get(decisions.DECISIONS_PATH, **query, limit=str(_ROWS))
+    listed = await page.api.get(decisions.DECISIONS_PATH, **query, part="moves", limit=str(_ROWS))
     after = listed["metadata"].get("continue", "")
     return {
         "entries": [to_entry(record) for record in listed["items"]],
@@ -35,7 +35,7 @@ async def _load(page: Page) -> Mapping[str, Any]:
 
 async def _table(page: Page) -> Table:
     query = {key: page.query[key] for key in _FILTERS if page.query.get(key)}
-    listed = await page.api.get(decisions.DECISIONS_PATH, **query, limit=str(_FILE_ROWS))
+    listed = await page.api.get(decisions.DECISIONS_PATH, **query, part="moves", limit=str(_FILE_ROWS))
     rows = []
     for record in listed["items"]:
         entry = to_entry(record)

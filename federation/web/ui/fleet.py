@@ -10,6 +10,7 @@ from federation.planning.diagnosis.objectsummary import Outcome
 from federation.web import objectlist
 from federation.web.ui import actionscreen
 from federation.web.ui.clustercards import ClusterCard, by_region, concerns_of, matches, to_card
+from federation.web.ui.clusterlist import read_clusters
 from federation.web.ui.exports import Table
 from federation.web.ui.objecttree import state_in
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
@@ -22,7 +23,7 @@ _HEALTHS = (("", "Any health"), ("ready", "Ready"), ("limited", "Limited rights"
 
 async def _read(page: Page) -> tuple[list[ClusterCard], list[ClusterCard]]:
     """Return all clusters, and those that pass the filter, by region and name."""
-    cards = [to_card(cluster) for cluster in (await page.api.get(_PATH))["items"]]
+    cards = [to_card(cluster) for cluster in await read_clusters(page)]
     query = page.query
     shown = [
         card for card in cards if matches(card, query.get("q", ""), query.get("region", ""), query.get("health", ""))

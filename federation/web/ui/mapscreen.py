@@ -13,6 +13,7 @@ from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.usedtime import in_thread
 from federation.web import decisions
 from federation.web.ui.clustercards import ClusterCard, by_region, to_card
+from federation.web.ui.clusterlist import read_clusters
 from federation.web.ui.decisionsscreen import watched_decisions
 from federation.web.ui.exports import Cell, Table
 from federation.web.ui.fleetmap import draw, places_of
@@ -31,10 +32,10 @@ async def _read(page: Page) -> tuple[list[ClusterCard], list[Flow], Mapping[str,
     """Return cards, flows, what the journal answered, and the time span in hours."""
     hours = page.query.get("hours", "") if page.query.get("hours", "") in dict(SPANS) else "1"
     start = page.now - timedelta(hours=float(hours))
-    cards = [to_card(cluster) for cluster in (await page.api.get(FEDERATED_CLUSTERS.path()))["items"]]
+    cards = [to_card(cluster) for cluster in await read_clusters(page)]
     query = {key: page.query[key] for key in _FILTERS if page.query.get(key)}
     listed = await page.get_optional(
-        decisions.DECISIONS_PATH, _NONE, **query, since=to_rfc3339(start), limit=str(_RECORDS_MAX)
+        decisions.DECISIONS_PATH, _NONE, **query, since=to_rfc3339(start), part="moves", limit=str(_RECORDS_MAX)
     )
     home = {card.name: card.region for card in cards}
     flows = await in_thread(partial(flows_between, listed["items"], home))

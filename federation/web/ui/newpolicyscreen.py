@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.errors import ConfigurationError, NotFound
 from federation.apimachinery.naturalorder import natural_key
 from federation.apimachinery.resources import NAMESPACES
@@ -13,6 +12,7 @@ from federation.plans.planner import apply_edits
 from federation.web.ui.actions.action import Form
 from federation.web.ui.actionscreen import address_of
 from federation.web.ui.bulkscreen import foresee
+from federation.web.ui.clusterlist import read_visible_clusters
 from federation.web.ui.policydraft import KINDS, MODES, Draft, to_draft
 from federation.web.ui.screen import Collection, Page, Screen
 from federation.web.ui.usertransport import client_of
@@ -25,20 +25,20 @@ _FIELDS = ("name", "namespace", "mode", "labels", "clusters", "clusterlabels", "
 async def _load(page: Page) -> Mapping[str, Any]:
     empty: Mapping[str, Any] = {"items": []}
     clusters, namespaces = await asyncio.gather(
-        page.get_optional(FEDERATED_CLUSTERS.path(), empty),
+        read_visible_clusters(page),
         page.get_optional(NAMESPACES.path(), empty, limit=str(_SUGGESTIONS_MAX)),
     )
     return {
         "kinds": KINDS,
         "modes": MODES,
-        "clusters": _names(clusters),
-        "namespaces": _names(namespaces),
+        "clusters": _names(clusters or ()),
+        "namespaces": _names(namespaces["items"]),
         "form": {field: page.query[field] for field in _FIELDS if page.query.get(field)} | {"kind-Deployment": "1"},
     }
 
 
-def _names(listed: Mapping[str, Any]) -> list[str]:
-    found = sorted((each["metadata"]["name"] for each in listed["items"]), key=natural_key)
+def _names(items: Sequence[Mapping[str, Any]]) -> list[str]:
+    found = sorted((each["metadata"]["name"] for each in items), key=natural_key)
     return found[:_SUGGESTIONS_MAX]
 
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from federation.api.resources import FEDERATED_CLUSTERS
 from federation.planning.clusters.clustershare import share_of
 from federation.web import decisions, history, objectlist
 from federation.web.ui.attention import read_entries
 from federation.web.ui.clustercards import ClusterCard, by_region, to_card
+from federation.web.ui.clusterlist import read_visible_clusters
 from federation.web.ui.decisionline import Entry, to_entry
 from federation.web.ui.linechart import Column, Layer, draw_columns, stack
 from federation.web.ui.objectsscreen import watched_objects
@@ -53,19 +53,19 @@ async def _load(page: Page) -> Mapping[str, Any]:
     asked = page.query.get("hours", "")
     hours = asked if asked in dict(SPANS) else ""
     clusters, listed, past, decided = await asyncio.gather(
-        page.get_optional(FEDERATED_CLUSTERS.path(), _NOTHING),
+        read_visible_clusters(page),
         page.api.get(objectlist.PATH, limit="1"),
         page.get_optional(history.PATH, None, hours=hours or SPANS[-1][0], points=str(_POINTS)),
-        page.get_optional(decisions.DECISIONS_PATH, _NOTHING, limit=str(_DECISIONS_READ)),
+        page.get_optional(decisions.DECISIONS_PATH, _NOTHING, part="moves", limit=str(_DECISIONS_READ)),
     )
     if past is not None and not hours:
         hours = span_for(past["ageSeconds"])
         past = await page.api.get(history.PATH, hours=hours, points=str(_POINTS))
     series: Series = past["series"] if past else {}
     words = dict(SPANS).get(hours, "")
-    cards = [to_card(cluster) for cluster in clusters["items"]]
-    shares = [share_of(cluster) for cluster in clusters["items"]]
-    entries = await read_entries(page, listed["causes"], with_pods=False)
+    cards = [to_card(cluster) for cluster in clusters or ()]
+    shares = [share_of(cluster) for cluster in clusters or ()]
+    entries = await read_entries(page, listed["causes"], clusters or (), with_pods=False)
     regions, hidden = squares_of(cards)
     return {
         "tiles": to_tiles(cards, shares, listed, len(entries), series, words),
@@ -80,7 +80,7 @@ async def _load(page: Page) -> Mapping[str, Any]:
         "entries_more": max(0, len(entries) - _ENTRIES),
         "decisions": notable(decided["items"]),
         "listed": listed,
-        "may_see_clusters": clusters is not _NOTHING,
+        "may_see_clusters": clusters is not None,
     }
 
 

@@ -21,6 +21,7 @@ from federation.plans.edits import Edit, Verb
 from federation.plans.planner import Forecast, apply_edits
 from federation.plans.requestedchanges import RequestedChanges
 from federation.scheduling.whatif.planresult import MemberPlan, ObjectPlan
+from federation.web.ui.clusterlist import read_visible_clusters
 from federation.web.ui.forms import asked_time
 from federation.web.ui.screen import Collection, Page, Screen
 from federation.web.ui.usertransport import client_of
@@ -43,9 +44,9 @@ _FIELDS = ("manifests", "namespace", "cluster", "action", "taint")
 
 
 async def _load(page: Page) -> Mapping[str, Any]:
-    listed = await page.get_optional(FEDERATED_CLUSTERS.path(), {"items": []})
+    listed = await read_visible_clusters(page)
     return {
-        "clusters": sorted((cluster["metadata"]["name"] for cluster in listed["items"]), key=natural_key),
+        "clusters": sorted((cluster["metadata"]["name"] for cluster in listed or ()), key=natural_key),
         "actions": ACTIONS,
         "form": {field: page.query[field] for field in _FIELDS if page.query.get(field)},
     }

@@ -35,7 +35,9 @@ async def _load(page: Page) -> Mapping[str, Any]:
     start = end - timedelta(hours=float(hours))
     query = {key: page.query[key] for key in _FILTERS if page.query.get(key)}
     cluster = query.get("cluster", "")
-    listed = await page.api.get(decisions.DECISIONS_PATH, **query, since=to_rfc3339(start), limit=str(_RECORDS_MAX))
+    listed = await page.api.get(
+        decisions.DECISIONS_PATH, **query, since=to_rfc3339(start), part="moves", limit=str(_RECORDS_MAX)
+    )
     past = await page.get_optional(history.PATH, {"incidents": []}, hours=hours, points="1")
     incidents = [each for each in past["incidents"] if cluster in ("", each["cluster"])]
     records = listed["items"]

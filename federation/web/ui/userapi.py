@@ -72,9 +72,9 @@ class UserAPI:
         with charged():
             return orjson.loads(answer)
 
-    async def get_text(self, path: str) -> str:
+    async def get_text(self, path: str, query: Query = _NO_QUERY) -> str:
         """Return the text of a successful response; ApiError otherwise."""
-        return (await self.send("GET", path)).decode()
+        return (await self.send("GET", path, query)).decode()
 
     async def post(self, path: str, value: Any) -> Any:
         """Send a JSON value and return that of the response; ApiError without success."""

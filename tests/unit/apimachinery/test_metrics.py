@@ -26,5 +26,11 @@ async def test_metric_names_contain_layer_and_unit() -> None:
     assert [name for name in sorted(names) if not re.fullmatch(rf"federation_(({LAYERS})_[a-z_]+|{FLEET})", name)] == []
 
 
+async def test_one_metric_is_read_alone() -> None:
+    text = (await metrics.to_text("python_info")).decode()
+    assert [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")] == ["python_info"]
+    assert await metrics.to_text("federation_unknown") == b""
+
+
 def test_buckets_grow() -> None:
     assert list(metrics.LATENCY_BUCKETS_S) == sorted(set(metrics.LATENCY_BUCKETS_S))

@@ -50,6 +50,20 @@ async def test_decisions_come_from_the_journal(parts: Parts, admin: httpx.AsyncC
     assert (await admin.get(f"{url}&limit=5&since=2026-01-01T00:02:00Z&outcome=placed")).json()["items"] == [newest]
 
 
+async def test_the_part_moves_has_what_changed_without_scores(parts: Parts, admin: httpx.AsyncClient) -> None:
+    changed = {"previous": {"a": 1}, "placements": {"b": None}, "because": ["x"], "reason": "r", "unplaced": 2}
+    scores = {"clusters": ["a", "b"], "scores": {"totals": [1, 2]}, "rejected": {"a": {"plugin": "P"}}}
+    for number, explanation in enumerate(({"unit": {"mode": "Divide"}, **changed, **scores}, {"reason": "later"})):
+        moment = datetime(2026, 1, 1, 0, number, tzinfo=UTC)
+        record = DecisionRecord(moment, "apps", "Deployment", "default", "web", "o", 1.5, orjson.dumps(explanation))
+        await parts.journal.append(record)
+    url = "/federation/v1/decisions?kind=Deployment&namespace=default&name=web&limit=5&part=moves"
+    deferred, decided = (item["explanation"] for item in (await admin.get(url)).json()["items"])
+    assert decided == {"unit": {}, **changed}
+    assert deferred == {"reason": "later"}
+    assert (await admin.get(url.replace("moves", "scores"))).status_code == 400
+
+
 async def test_decisions_come_in_pages(parts: Parts, admin: httpx.AsyncClient) -> None:
     for number in range(7):
         moment = datetime(2026, 1, 1, 0, number, tzinfo=UTC)
