@@ -14,7 +14,7 @@ from federation.apimachinery.resources import (
     SECRETS,
     Object,
 )
-from federation.simulator.controllers.names import SIMULATOR_ALIVE, SIMULATOR_EVICT_AFTER
+from federation.simulator.controllers.names import SIMULATOR_ALIVE, SIMULATOR_EVICT_AFTER, SIMULATOR_INIT_EXIT_CODE
 
 
 def a_pod(annotations: dict[str, str] | None = None, container: Object | None = None, **spec: Any) -> Object:
@@ -150,3 +150,53 @@ async def test_a_pod_with_scheduling_gates_waits_for_their_removal() -> None:
         assert "nodeName" not in (await member.get(PODS, "web"))["spec"]
         await member.merge(PODS, "web", {"spec": {"schedulingGates": []}})
         await member.until(lambda: is_ready(member))
+
+
+INIT: dict[str, Any] = {
+    "initContainers": [
+        {"name": "first", "image": "init:1"},
+        {"name": "mesh", "image": "mesh:1", "restartPolicy": "Always"},
+    ]
+}
+
+
+async def states(member: Member) -> dict[str, str]:
+    """Return the kind of state of each init container."""
+    status = (await member.get(PODS, "web")).get("status") or {}
+    return {each["name"]: next(iter(each["state"])) for each in status.get("initContainerStatuses") or ()}
+
+
+async def test_init_containers_end_before_the_others_run_and_sidecars_go_on() -> None:
+    async with a_member() as member:
+        await member.create(PODS, a_pod(**INIT))
+        await member.until(lambda: is_ready(member))
+        assert await states(member) == {"first": "terminated", "mesh": "running"}
+
+
+async def test_an_init_container_that_fails_is_restarted_and_the_pod_does_not_start() -> None:
+    async with a_member() as member:
+        await member.create(PODS, a_pod({SIMULATOR_INIT_EXIT_CODE: "2"}, **INIT))
+
+        async def restarts() -> int:
+            status = (await member.get(PODS, "web")).get("status") or {}
+            return int((status.get("initContainerStatuses") or [{"restartCount": 0}])[0]["restartCount"])
+
+        async def has_restarted() -> bool:
+            return await restarts() >= 3
+
+        await member.until(has_restarted)
+        status = (await member.get(PODS, "web"))["status"]
+        assert status["phase"] == "Pending"
+        assert status["initContainerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 2
+        assert (find(status["conditions"], "Initialized") or {}).get("status") == "False"
+        assert await waiting(member) == ("PodInitializing", "")
+
+
+async def test_a_pod_that_never_restarts_fails_with_its_init_container() -> None:
+    async with a_member() as member:
+        await member.create(PODS, a_pod({SIMULATOR_INIT_EXIT_CODE: "2"}, **INIT, restartPolicy="Never"))
+
+        async def has_failed() -> bool:
+            return ((await member.get(PODS, "web")).get("status") or {}).get("phase") == "Failed"
+
+        await member.until(has_failed)

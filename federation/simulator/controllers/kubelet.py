@@ -124,6 +124,8 @@ class Kubelet:
             self._exits_at_s[key] = self._clock.monotonic() + pause_s
             return Result(requeue_after_s=pause_s)
         self._tries.pop(key, None)
+        if behaviour.init_code and podstatus.has_init_containers(pod):
+            return await self._fail_init(pod, behaviour.init_code)
         await self._start(pod, behaviour)
         self._exits_at_s.pop(key, None)
         delays = [each for each in (behaviour.run_s, behaviour.evict_after_s) if each is not None]
@@ -132,6 +134,14 @@ class Kubelet:
         if behaviour.becomes_ready and behaviour.ready_after_s:
             delays.append(behaviour.ready_after_s)
         return Result(requeue_after_s=min(delays)) if delays else _DONE
+
+    async def _fail_init(self, pod: Object, code: int) -> Result:
+        """Report that an init container has failed, and come back for its restart if there is one."""
+        if pod["spec"].get("restartPolicy") == "Never":
+            await self._report(pod, podstatus.compute_ended_status(pod, code, self._now()))
+            return _DONE
+        await self._report(pod, podstatus.compute_init_crash_status(pod, code, self._now()))
+        return Result(requeue_after_s=podstatus.restart_pause_s(podstatus.init_restarts_of(pod) + 1))
 
     async def _find_problem(self, key: Key, pod: Object) -> Problem | None:
         """Return what keeps the containers from starting, None if nothing does."""

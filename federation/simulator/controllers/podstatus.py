@@ -37,6 +37,8 @@ class Behaviour:
     ready_after_s: float = 0.0
     """Seconds from start until the probes of all containers can have succeeded."""
     evict_after_s: float | None = None
+    init_code: int = 0
+    """The exit code of init containers."""
 
     @classmethod
     def of(cls, pod: Pod) -> "Behaviour":
@@ -59,6 +61,7 @@ class Behaviour:
             becomes_ready=notes.get(names.SIMULATOR_READY) != "false",
             ready_after_s=_ready_after_s(pod["spec"]),
             evict_after_s=_duration(notes, names.SIMULATOR_EVICT_AFTER),
+            init_code=_number(notes, names.SIMULATOR_INIT_EXIT_CODE) or 0,
         )
 
     def code_after(self, failed_runs: int) -> int:
@@ -131,6 +134,7 @@ def compute_running_status(
         "podIPs": [{"ip": address}],
         "startTime": status.get("startTime", now),
         "qosClass": status.get("qosClass", "BestEffort"),
+        **_init_containers(pod, now),
         "containerStatuses": _containers(
             pod,
             {"running": {"startedAt": since or now}},
@@ -168,6 +172,47 @@ def compute_crash_status(pod: Pod, code: int, now: str) -> Object:
             last={"terminated": _termination(pod, code, now)},
         ),
     }
+
+
+def compute_init_crash_status(pod: Pod, code: int, now: str) -> Object:
+    """Return the status of a pod whose first init container has failed and waits for its restart."""
+    status = pod.get("status") or {}
+    restarts = init_restarts_of(pod) + 1
+    message = f"back-off {restart_pause_s(restarts):g}s restarting failed container"
+    ended = {"exitCode": code, "reason": "Error", "startedAt": now, "finishedAt": now}
+    crashed = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+    waiting = {"waiting": {"reason": "PodInitializing"}}
+    inits = [
+        {
+            **_container(pod, each, is_ready=False, is_started=False),
+            "restartCount": 0 if number else restarts,
+            "state": waiting if number else crashed,
+            "lastState": {} if number else {"terminated": ended},
+        }
+        for number, each in enumerate(pod["spec"]["initContainers"])
+    ]
+    conditions = _conditions(pod, now, is_ready=False, reason="ContainersNotReady")
+    for condition in conditions:
+        if condition["type"] == "Initialized":
+            condition.update(status="False", reason="ContainersNotInitialized")
+    return {
+        "phase": "Pending",
+        "conditions": conditions,
+        "startTime": status.get("startTime", now),
+        "initContainerStatuses": inits,
+        "containerStatuses": _containers(pod, waiting, is_ready=False, is_started=False, restarts=0),
+    }
+
+
+def has_init_containers(pod: Pod) -> bool:
+    """Return whether containers have to end before the others start; sidecars do not."""
+    return any(each.get("restartPolicy") != "Always" for each in pod["spec"].get("initContainers") or ())
+
+
+def init_restarts_of(pod: Pod) -> int:
+    """Return how often the first init container was restarted."""
+    statuses = (pod.get("status") or {}).get("initContainerStatuses") or ()
+    return int(statuses[0]["restartCount"]) if statuses else 0
 
 
 def compute_updating_status(pod: Pod, now: str) -> Object:
@@ -242,18 +287,48 @@ def _containers(
     before = {each["name"]: each for each in (pod.get("status") or {}).get("containerStatuses") or ()}
     return [
         {
-            "name": container["name"],
-            "image": container.get("image", ""),
-            "imageID": "",
-            "containerID": f"simulated://{pod['metadata']['uid']}/{container['name']}",
-            "ready": is_ready,
-            "started": is_started,
+            **_container(pod, container, is_ready=is_ready, is_started=is_started),
             "restartCount": restarts,
             "state": state,
             "lastState": last or before.get(container["name"], {}).get("lastState") or {},
         }
         for container in pod["spec"].get("containers", ())
     ]
+
+
+def _init_containers(pod: Pod, now: str) -> Object:
+    """Return the statuses of init containers beside running ones: they have ended, and sidecars run."""
+    containers = pod["spec"].get("initContainers")
+    if not containers:
+        return {}
+    before = {each["name"]: each for each in (pod.get("status") or {}).get("initContainerStatuses") or ()}
+    found = []
+    for each in containers:
+        is_sidecar, old = each.get("restartPolicy") == "Always", before.get(each["name"], {})
+        ended = {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}
+        state = {"running": {"startedAt": now}} if is_sidecar else {"terminated": ended}
+        is_same = old.get("state", {}).keys() == state.keys()
+        found.append(
+            {
+                **_container(pod, each, is_ready=True, is_started=is_sidecar),
+                "restartCount": old.get("restartCount", 0),
+                "state": old["state"] if is_same else state,
+                "lastState": old.get("lastState", {}),
+            }
+        )
+    return {"initContainerStatuses": found}
+
+
+def _container(pod: Pod, container: Mapping[str, Any], *, is_ready: bool, is_started: bool) -> Object:
+    """Return the part of a container's status that does not depend on its state."""
+    return {
+        "name": container["name"],
+        "image": container.get("image", ""),
+        "imageID": "",
+        "containerID": f"simulated://{pod['metadata']['uid']}/{container['name']}",
+        "ready": is_ready,
+        "started": is_started,
+    }
 
 
 def _termination(pod: Pod, code: int, now: str) -> Object:
