@@ -39,6 +39,7 @@ from federation.scheduling.names import (
     REASON_CLAIMS_NOT_KNOWN,
     REASON_POLICY_NOT_FOUND,
     REASON_PROFILE_NOT_FOUND,
+    REASON_SUSPENDED,
 )
 from federation.scheduling.occasions import Occasion, Surroundings, UnitOptions
 from federation.scheduling.podrequest import claims_of, claims_problem, has_pods, request_of
@@ -236,8 +237,8 @@ def assess(
     comparison = compare_triggers(before, triggers, policy, is_plugin_back=is_plugin_back)
     if has_finished_everywhere(attempt.federated) and not may_concern_finished(comparison.changed):
         return Deferred(_finished(comparison))
-    if waits is not None or (waits := _unknown_claims(federated, type_)) is not None:
-        return waits
+    if held := waits or _unknown_claims(federated, type_) or _while_suspended(attempt, policy, comparison):
+        return held
     if not (comparison.is_due or is_unschedulable or (queue and not attempt.current())):
         stays = not attempt.may_go_back()
         quiet = quiet_causes(comparison.changed, can_place_more, stays, homes=homes, completes=completes)
@@ -263,6 +264,14 @@ def assess(
     divides = _divides(policy, federated)
     occasion = Occasion(now, is_unschedulable, can_place_more, is_plugin_back, homes, completes, tuple(away))
     return Due(unit, profile, policy, triggers.text, comparison, ignored, divides, spread is not None, quiet, occasion)
+
+
+def _while_suspended(attempt: SchedulingAttempt, policy: Policy, comparison: TriggerComparison) -> Assessment | None:
+    """Return the assessment while the policy suspends scheduling; it is reported where a decision would be due."""
+    if not policy.suspended:
+        return None
+    is_due = comparison.is_due or not attempt.current()
+    return Unschedulable(REASON_SUSPENDED, policy.suspended) if is_due else Deferred(comparison)
 
 
 def _unknown_claims(federated: Mapping[str, Any], type_: FederatedType) -> Assessment | None:

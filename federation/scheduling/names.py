@@ -22,6 +22,7 @@ KUEUE_QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 REASON_CLAIMS_NOT_KNOWN = "DeviceClaimsNotKnown"
 REASON_POLICY_NOT_FOUND = "PolicyNotFound"
 REASON_PROFILE_NOT_FOUND = "ProfileNotFound"
+REASON_SUSPENDED = "SchedulingSuspended"
 
 # WorkloadSpreads and virtual nodes
 UNSCHEDULABLE_SUBSETS = "federation.kubeadmiral.io/unschedulable-subsets"

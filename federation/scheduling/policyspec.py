@@ -31,7 +31,10 @@ from federation.scheduling.framework.types import ReplicasStrategy, SchedulingMo
 CHANGE_LENGTH_MAX = 200
 """Characters of the name of a change; the rest of a longer one is left out."""
 _NOT_CONTENT = frozenset(
-    ("autoMigration", CHANGE_FIELD, "preemption", "priority", "resourceSelectors", "rollout", "schedulingPriority")
+    (
+        *("autoMigration", CHANGE_FIELD, "preemption", "priority", "resourceSelectors", "rollout"),
+        *("schedulingPriority", "suspension"),
+    )
 )
 """Fields that do not affect placements, and so are not part of the content hash."""
 
@@ -147,6 +150,8 @@ class Policy:
     """Whether it takes objects from the policy that their last decision followed."""
     rollout: str | None = None
     """The annotation with its rollout rules, None without any."""
+    suspended: str = ""
+    """Why its objects are not scheduled, "" if they are."""
     gang: str = ""
     """Always, Never, or "" where the kind of an object says whether its pods start together."""
     change: str = ""
@@ -235,9 +240,16 @@ def _compile(source: Mapping[str, Any]) -> Policy:
         precedence=int(spec.get("priority") or 0),
         preempts=spec.get("preemption") != "Never",
         rollout=_rollout(ref, spec),
+        suspended=_suspended(ref, spec.get("suspension") or {}),
         gang=str(spec.get("gang") or ""),
         change=str((metadata.get("annotations") or {}).get(names.CHANGE) or "")[:CHANGE_LENGTH_MAX],
     )
+
+
+def _suspended(ref: PolicyRef, suspension: Mapping[str, Any]) -> str:
+    if not suspension.get("scheduling"):
+        return ""
+    return f"{ref} suspends scheduling: {suspension.get('reason') or 'without a reason'}"
 
 
 def compile_valid(sources: Iterable[Mapping[str, Any]]) -> Iterator[Policy]:

@@ -107,7 +107,9 @@ POLICIES = st.fixed_dictionaries(
         "dependentOverrides": unique(WORDS),
         "conflictResolution": st.sampled_from(["Abort", "Overwrite"]),
         "activationPreference": st.just("Lazy"),
-        "suspension": some(dispatching=st.booleans(), dispatchingOnClusters=some(clusterNames=unique(NAMES))),
+        "suspension": some(
+            dispatching=st.booleans(), dispatchingOnClusters=some(clusterNames=unique(NAMES)), scheduling=st.booleans()
+        ),
         "preserveResourcesOnDeletion": st.booleans(),
         "schedulePriority": some(priorityClassSource=WORDS, priorityClassName=WORDS),
         "schedulerName": st.sampled_from(["default-scheduler", "other"]),

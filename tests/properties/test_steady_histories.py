@@ -110,6 +110,8 @@ class History:
         self.freezes: list[Freeze] = []
         self.moves = 0
         self.frozen = 0
+        self.held: set[str] = set()
+        """Objects whose last decision a freeze held."""
         self.log: list[str] = []
 
     def _made(self, policy: str) -> Object:
@@ -152,7 +154,9 @@ class History:
         before = current_clusters(self.objects[name], DEPLOYMENT)
         staying = {cluster for cluster in before if self.is_feasible(cluster, name)}
         run: PipelineRun = run_to_end(run_pipeline(self.objects[name], DEPLOYMENT, self.state, now=self.now))
-        self.objects[name] = self.as_frozen(name, run) or dict(run.federated)
+        was_held, held = name in self.held, self.as_frozen(name, run)
+        (self.held.discard if held is None else self.held.add)(name)
+        self.objects[name] = dict(run.federated) if held is None else held
         self.state.observe(self.objects[name])
         after = current_clusters(self.objects[name], DEPLOYMENT)
         lost = {c for c, count in before.items() if (after.get(c, 0) or 0) < (count or 0) or c not in after}
@@ -166,6 +170,7 @@ class History:
         # What its group cannot hold any more goes to another group as a whole: after a loss, or with more replicas.
         is_in_another_group = name == "fallback" and not after.keys() & staying
         has_outgrown = is_in_another_group and (wanted > placed or before.keys() - staying)
+        has_outgrown = has_outgrown or (name == "fallback" and was_held)  # its new replicas have gone there already
         assert placed > wanted or has_outgrown or not lost & staying, (name, before, after, self.log)
 
     def as_frozen(self, name: str, run: PipelineRun) -> Object | None:

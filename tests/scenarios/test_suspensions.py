@@ -13,6 +13,7 @@ from federation.api import names
 from federation.api.resources import CLUSTER_DELIVERY_SUSPENSIONS, DELIVERY_SUSPENSIONS, PROPAGATION_POLICIES
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import DEPLOYMENTS, Object, Resource
+from federation.scheduling.names import REASON_SUSPENDED
 
 NEW = {"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "nginx:1.28"}]}}}}
 PATIENCE_S = 90
@@ -108,10 +109,44 @@ async def test_what_leaves_a_suspended_cluster_waits_and_nothing_new_comes() -> 
         await world.until_available("new", 2)
 
 
+async def test_while_scheduling_is_suspended_nothing_is_placed_or_moved_and_then_what_waited_is() -> None:
+    async with a_world(members=("east", "west")) as world:
+        await running(world)
+        suspension = {"spec": {"suspension": {"scheduling": True, "reason": "ask platform"}}}
+        await world.merge(PROPAGATION_POLICIES, "divide", suspension)
+        await world.settle()
+        assert not await world.condition("web", names.SCHEDULED), "nothing waits yet"
+
+        await world.create(DEPLOYMENTS, a_deployment("new", 2))
+        await world.scale("web", 6)
+        await world.lose("west")
+        await world.pass_time(600)
+        assert await world.replicas("new") == {}
+        assert await world.replicas("web") == {"east": 2, "west": 2}
+        scheduled = await world.condition("new", names.SCHEDULED)
+        assert (scheduled["status"], scheduled["reason"]) == ("False", REASON_SUSPENDED)
+        assert scheduled["message"].endswith("suspends scheduling: ask platform")
+        assert (await world.condition("web", names.SCHEDULED)).get("reason") == REASON_SUSPENDED
+
+        await world.restart()
+        await world.bring_back("west")
+        await world.until_ready("west")
+        await world.settle()
+        assert await world.replicas("web") == {"east": 2, "west": 2}
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"suspension": None}})
+        await world.until_replicas("new", {"east": 1, "west": 1})
+        await world.until_replicas("web", {"east": 3, "west": 3})
+
+
 async def test_the_suspensions_of_the_reference_are_accepted() -> None:
     page = (ROOT / "docs" / "reference" / "suspensions.md").read_text(encoding="utf-8")
     examples = [each for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) for each in yaml.safe_load_all(text)]
-    assert [each["kind"] for each in examples] == ["DeliverySuspension", "ClusterDeliverySuspension"]
+    assert [each["kind"] for each in examples] == [
+        "DeliverySuspension",
+        "ClusterDeliverySuspension",
+        "PropagationPolicy",
+    ]
+    kinds = (DELIVERY_SUSPENSIONS, CLUSTER_DELIVERY_SUSPENSIONS, PROPAGATION_POLICIES)
     async with a_world(members=("east",)) as world:
-        for example, resource in zip(examples, (DELIVERY_SUSPENSIONS, CLUSTER_DELIVERY_SUSPENSIONS), strict=True):
+        for example, resource in zip(examples, kinds, strict=True):
             await world.create(resource, example)

@@ -235,6 +235,15 @@ class PolicyPreemption(StrEnum):
     NEVER = "Never"
 
 
+class PolicySuspension(Model):
+    """What waits for the objects of the policy."""
+
+    reason: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    """The reason, and the contact for questions. Messages quote it."""
+    scheduling: bool = False
+    """Whether the objects are not scheduled: new ones are not placed, and placed ones stay where they are."""
+
+
 class GangRule(StrEnum):
     """Always places an object only where all of its pods have room at the same time; Never places it without that."""
 
@@ -328,6 +337,8 @@ class PropagationPolicySpec(Model):
     sticky_cluster: bool | None = None
     """Whether an object is scheduled only once, for stateful workloads and jobs. KubeAdmiral's older manifests have
     this field; its successor is reschedulePolicy.disableRescheduling, and either switches rescheduling off."""
+    suspension: PolicySuspension | None = None
+    """Whether decisions about its objects wait. An extension of this project."""
     tolerations: list[Toleration] | None = None
     """The cluster taints that are tolerated."""
     topology_spread: Annotated[

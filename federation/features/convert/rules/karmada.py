@@ -104,6 +104,6 @@ def _convert_one(manifest: Object, definitions: Sequence[Object], notes: list[No
     converted = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
     suspension = None
     if resource.kind in _PROPAGATION:
-        suspension = to_suspension(source, title, metadata, spec.get("resourceSelectors", []))
+        suspension = to_suspension(source, title, metadata, spec)
     reader.finish()
     return [converted] if suspension is None else [suspension, converted]

@@ -201,17 +201,20 @@ def _failover(failover: FieldReader, *, is_divided: bool) -> Object:
     moves["purgeMode"] = _PURGE_MODES[application.one_of("purgeMode", tuple(_PURGE_MODES), "Graciously")]
     if (grace_s := application.number("gracePeriodSeconds")) is not None:
         moves["gracePeriodSeconds"] = grace_s
-    if rules := [_state_rule(rule) for rule in application.child("statePreservation").children("rules")]:
-        moves["statePreservation"] = {"rules": rules}
+    rules = [_state_rule(rule) for rule in application.child("statePreservation").children("rules")]
+    if named := [rule for rule in rules if all(rule.values())]:
+        moves["statePreservation"] = {"rules": named}
     converted.setdefault("failover", {})["application"] = moves
     return converted
 
 
 def _state_rule(rule: FieldReader) -> Object:
-    path = rule.text("jsonPath")
-    if problem := path_problem(path):
+    path, label = rule.text("jsonPath"), rule.text("aliasLabelName")
+    if not (path and label):
+        rule.note("", "left out: it needs jsonPath and aliasLabelName")
+    elif problem := path_problem(path):
         rule.note("jsonPath", problem)
-    return {"aliasLabelName": rule.text("aliasLabelName"), "jsonPath": path}
+    return {"aliasLabelName": label, "jsonPath": path}
 
 
 def _drop_state(behavior: FieldReader) -> None:

@@ -505,10 +505,11 @@ def test_suspended_dispatching_is_a_suspension_of_the_policys_objects(
     assert held["spec"]["owner"].startswith(f"{kind} ")
 
 
-def test_what_is_not_suspended_makes_no_suspension_and_suspended_scheduling_is_noted() -> None:
-    objects, notes = converted(policy(suspension={"dispatching": False, "scheduling": True}))
-    assert [each["kind"] for each in objects] == ["PropagationPolicy"]
-    assert [note.field for note in notes] == ["spec.suspension.scheduling"]
+def test_what_is_not_suspended_makes_no_suspension_and_suspended_scheduling_stays_in_the_policy() -> None:
+    (found,), notes = converted(policy(suspension={"dispatching": False, "scheduling": True}))
+    assert notes == []
+    reason = "suspended in Karmada by spec.suspension of this policy"
+    assert found["spec"]["suspension"] == {"scheduling": True, "reason": reason}
 
 
 def test_a_cluster_taint_policy_keeps_its_conditions_and_taints() -> None:

@@ -361,3 +361,17 @@ def test_a_workload_that_would_leave_its_volume_is_held(share: float, modes: lis
     moved = change(world, PROPAGATION_POLICIES, a_policy({"west": 1}, **FREE))
     result = plan(world, moved, guard=GuardOptions(share=share))
     assert [hold.volumes for hold in result.holds] == held
+
+
+def test_a_policy_that_suspends_scheduling_places_nothing_and_says_so() -> None:
+    world = a_usual_world()
+    suspended = a_policy({"east": 9, "west": 1}, suspension={"scheduling": True, "reason": "ask platform"}, **FREE)
+    result = plan(world, change(world, PROPAGATION_POLICIES, suspended))
+    assert result.summary()["replicasMoved"] == 0
+    (obj,) = result.objects
+    assert "suspends scheduling: ask platform" in obj.reason
+    new = ObjectChange(DEPLOYMENTS, "default", "new", None, a_source("new", 2))
+    result = plan(world, change(world, PROPAGATION_POLICIES, suspended), new)
+    assert result.changed == []
+    obj = next(each for each in result.objects if each.name == "new")
+    assert "suspends scheduling: ask platform" in obj.reason
