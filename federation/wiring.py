@@ -169,6 +169,7 @@ class Wiring:
             self.policy_usage,
             self._collectors,
             journal,
+            self.engine,
             self._gate_transport,
             self._metrics_transport,
             read_sources(settings.metric_sources_file),

@@ -3,6 +3,7 @@
 from federation.apimachinery.resources import Resource
 
 CORE_GROUP = "core.kubeadmiral.io"
+KUEUE_GROUP = "kueue.x-k8s.io"
 KRUISE_GROUP = "apps.kruise.io"
 _MULTICLUSTER_GROUP = "multicluster.x-k8s.io"
 

@@ -11,6 +11,7 @@ from federation.planning.clusters.accessproviders import Providers
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.waves.metricsources import Sources
 from federation.runtime.host import Host
+from federation.scheduling.engine import Engine
 from federation.scheduling.policyusage import PolicyUsage
 
 
@@ -38,6 +39,8 @@ class Surroundings:
     collectors: Collectors
     """The capacity of members, node by node."""
     journal: Journal
+    engine: Engine
+    """The scheduler."""
     gate_transport: GateTransport
     """Sends requests to addresses that users choose, such as those of gates of rollouts and of remedies."""
     metrics_transport: GateTransport

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from federation.api import names
 from federation.api.crds import crd_manifests
 from federation.api.federatedtype import default_type_configs, from_config
+from federation.api.resources import KUEUE_GROUP
 from federation.apimachinery.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -102,6 +103,8 @@ def account_rules() -> list[Object]:
         *federated,
         _rule(CRDS.group, (CRDS.plural,), _WRITE),
         _rule(CONTROLLER_REVISIONS.group, (CONTROLLER_REVISIONS.plural, REPLICA_SETS.plural), _WRITE),
+        _rule(KUEUE_GROUP, ("admissionchecks", "multikueueconfigs", "workloads"), _READ),
+        _rule(KUEUE_GROUP, ("workloads/status",), ("patch",)),
         _rule("", ("events",), ("create", "patch")),
         _rule("", ("nodes",), _READ),
         _rule("coordination.k8s.io", ("leases",), ("create", "get", "update")),

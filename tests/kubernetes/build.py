@@ -38,6 +38,8 @@ AUTOSCALER: Final = "autoscaler"
 """A program of this folder: the autoscaling controller of kube-controller-manager, run on cases."""
 PROMETHEUS: Final = "prometheus"
 """A Go module of this folder, for objectives of rollouts."""
+KUEUE: Final = "kueue"
+"""A Go module of this folder, whose Workloads we dispatch."""
 _VERSION: Final = re.compile(r"k8s\.io/kubernetes (v1\.(\d+)\.\d+)")
 
 
@@ -109,28 +111,37 @@ def build_prometheus() -> Path:
 
     The build takes six CPU minutes, once for each content of its `go.mod`.
     """
-    module = HERE / PROMETHEUS
+    return _build_module(PROMETHEUS, "github.com/prometheus/prometheus/cmd/prometheus", "-tags=remove_all_sd,netgo")
+
+
+def build_kueue() -> Path:
+    """Return the program of a real Kueue, built if it is missing; BuildError. The build takes about 15 CPU minutes."""
+    return _build_module(KUEUE, "sigs.k8s.io/kueue/cmd/kueue")
+
+
+def kueue_definitions() -> Path:
+    """Return the folder of Kueue's CustomResourceDefinitions, of the version that `build_kueue` builds; BuildError."""
+    command = ["go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kueue"]
+    done = subprocess.run(command, cwd=HERE / KUEUE, env=_environment(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise _failure(" ".join(command), done.stderr.strip())
+    return Path(done.stdout.strip()) / "config" / "components" / "crd" / "bases"
+
+
+def _build_module(name: str, target: str, *options: str) -> Path:
+    """Return the program of a Go module of this folder, built if it is missing; BuildError."""
+    module = HERE / name
     content = (module / "go.mod").read_bytes() + (module / "go.sum").read_bytes()
-    folder = binaries_of().parent / f"{PROMETHEUS}-{hashlib.sha256(content).hexdigest()[:12]}"
-    if not (folder / PROMETHEUS).is_file():
+    folder = binaries_of().parent / f"{name}-{hashlib.sha256(content).hexdigest()[:12]}"
+    if not (folder / name).is_file():
         with _locked(folder):
-            part = folder / f".{PROMETHEUS}.part"
-            target = "github.com/prometheus/prometheus/cmd/prometheus"
-            command = [
-                "go",
-                "build",
-                "-trimpath",
-                "-tags=remove_all_sd,netgo",
-                "-ldflags=-s -w",
-                "-o",
-                str(part),
-                target,
-            ]
+            part = folder / f".{name}.part"
+            command = ["go", "build", "-trimpath", *options, "-ldflags=-s -w", "-o", str(part), target]
             done = subprocess.run(command, cwd=module, env=_environment(), capture_output=True, text=True, check=False)
             if done.returncode:
                 raise _failure(" ".join(command), done.stderr.strip())
-            part.replace(folder / PROMETHEUS)
-    return folder / PROMETHEUS
+            part.replace(folder / name)
+    return folder / name
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.scenarios.test_gangs import NODES, SIZES, a_definition, everywhere, waits
+from tests.scenarios.test_kueue_dispatch import a_workload, nominated, submit, with_kueue
 from tests.support.vectors import ROOT
 from tests.support.world import World, a_world
 
@@ -16,8 +17,8 @@ from federation.api.resources import (
     FEDERATED_TYPE_CONFIGS,
     PROPAGATION_POLICIES,
 )
-from federation.apimachinery.resources import CRDS, Object, Resource
-from federation.simulator.options import NodeShape
+from federation.apimachinery.resources import CRDS, JOBS, RESOURCE_CLAIM_TEMPLATES, Object, Resource
+from federation.simulator.options import NodeDevices, NodeShape
 
 RAY_JOBS = Resource("ray.io", "v1", "RayJob", "rayjobs")
 PYTORCH_JOBS = Resource("kubeflow.org", "v1", "PyTorchJob", "pytorchjobs")
@@ -74,3 +75,32 @@ async def test_the_configuration_of_the_page_is_accepted() -> None:
     async with a_world(members=()) as world:
         created = await world.create(FEDERATED_TYPE_CONFIGS, config)
         assert created["spec"]["components"] == config["spec"]["components"]
+
+
+async def test_the_claims_of_the_page_go_where_the_page_says() -> None:
+    def gpus(count: int) -> list[NodeShape]:
+        return [NodeShape(f"node-{at}", devices=NodeDevices(2)) for at in range(count)]
+
+    async with a_world(members=("two",), nodes={"two": gpus(2), "three": gpus(3)}) as world:
+        await world.create(PROPAGATION_POLICIES, manifests()["PropagationPolicy"])
+        await world.create(RESOURCE_CLAIM_TEMPLATES, manifests()["ResourceClaimTemplate"])
+        await world.create(JOBS, manifests()["Job"])
+
+        async def has_too_few() -> bool:
+            return "needs 6 devices of class gpu.example.com with memory >= 40Gi" in await waits(world, "render")
+
+        await world.until(has_too_few)
+        await world.add_member("three", {})
+        await world.join("three")
+        await world.until_equal(lambda: clusters_with(world, JOBS, "render"), ["three"])
+        await world.until_equal(lambda: clusters_with(world, RESOURCE_CLAIM_TEMPLATES, "large-gpus"), ["three"])
+
+
+async def test_the_dispatcher_of_the_page_nominates_as_the_page_says() -> None:
+    async with a_world(members=("medium", "large"), nodes=NODES) as world:
+        await with_kueue(world, settings=(manifests()["AdmissionCheck"], manifests()["MultiKueueConfig"]))
+        await submit(world, a_workload("fits", pods=40))
+        await submit(world, a_workload("wide", pods=60))
+        await world.until_equal(lambda: nominated(world, "fits"), ["large"])
+        await world.settle()
+        assert await nominated(world, "wide") is None
