@@ -7,7 +7,8 @@ anew. Nothing of the fleet is written.
 
 import asyncio
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -83,6 +84,27 @@ def _prefix(resource: Resource) -> str:
 async def from_backup(file: Path, encryption: EncryptionOptions, since_us: int) -> Fleet:
     """Return the fleet in a backup, with the records since a time; ConfigurationError for another file."""
     about, _ = backup.read_backup(file)
+    async with _restored(file, encryption) as store:
+        entries = (await store.list("/")).entries
+        records = await _records(store, since_us)
+    parsed = {entry.key: orjson.loads(entry.value) for entry in entries if entry.value}
+    return Fleet(about.created_at, _selected(parsed), tuple(records))
+
+
+async def records_of_backup(file: Path, encryption: EncryptionOptions, since_us: int) -> list[Chunk]:
+    """Return the records of decisions in a backup that reach a time; ConfigurationError for another file."""
+    backup.read_backup(file)
+    async with _restored(file, encryption) as store:
+        return await _records(store, since_us)
+
+
+async def _records(store: SQLStore, since_us: int) -> list[Chunk]:
+    return list(await SQLInputLog(store.database, store.cipher).read(since_us, (0, 0), 1 << 40))
+
+
+@asynccontextmanager
+async def _restored(file: Path, encryption: EncryptionOptions) -> AsyncIterator[SQLStore]:
+    """Yield a store with the content of a backup, in a folder that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="federation-twin-") as folder:
         url = f"sqlite:///{folder}/state.db"
         await asyncio.to_thread(
@@ -91,12 +113,9 @@ async def from_backup(file: Path, encryption: EncryptionOptions, since_us: int) 
         store = SQLStore(url, StoreOptions(encryption=encryption))
         try:
             await store.ready()
-            entries = (await store.list("/")).entries
-            records = await SQLInputLog(store.database, store.cipher).read(since_us, (0, 0), 1 << 40)
+            yield store
         finally:
             await store.close()
-    parsed = {entry.key: orjson.loads(entry.value) for entry in entries if entry.value}
-    return Fleet(about.created_at, _selected(parsed), tuple(records))
 
 
 async def from_host(host: Client, now: datetime, records: Iterable[Chunk]) -> Fleet:

@@ -25,6 +25,7 @@ from federation.web import (
     namespaceclusters,
     objectlist,
     policyobjects,
+    replaycomparison,
     replayrecords,
 )
 from federation.web.clusterheadroom import HeadroomView
@@ -64,7 +65,8 @@ def mount(
         paths.add(policyobjects.PATH)
     if listed is not None:
         objectlist.add_routes(web, listed)
-        paths.add(objectlist.PATH)
+        replaycomparison.add_routes(web, journal, listed)
+        paths |= {objectlist.PATH, replaycomparison.PATH}
     if headroom is not None:
         clusterheadroom.add_routes(web, headroom)
         paths.add(clusterheadroom.PATH)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Query, Request, Response
 
 from federation.apimachinery.errors import BadRequest
+from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.journal.decisions import Journal
 from federation.scheduling.replay.logentries import Chunk, to_us
@@ -36,14 +37,18 @@ def add_routes(web: FastAPI, journal: Journal) -> None:
         check_parameters(request, _PARAMETERS)
         if since.tzinfo is None:
             raise BadRequest("since: a time needs a time zone, for example 2026-01-01T00:00:00Z")
-        needed = [to_read(resource, "list", "") for resource in (*RECORDED, *FEDERATED)]
-        await request.scope[AUTHORIZE](needed, is_path_enough=False)
+        await request.scope[AUTHORIZE](required(), is_path_enough=False)
         segment, number = map(int, after.split("."))
         found = await journal.read_inputs(to_us(since), (segment, number), _BYTES_MAX)
         metadata = {"continue": f"{found[-1].segment}.{found[-1].number}"} if found else {}
         return json_response(
             200, {"kind": "ReplayRecordList", "metadata": metadata, "items": [_to_item(chunk) for chunk in found]}
         )
+
+
+def required() -> list[Attributes]:
+    """Return the permissions to read records: to list everything that they come from, in all namespaces."""
+    return [to_read(resource, "list", "") for resource in (*RECORDED, *FEDERATED)]
 
 
 def _to_item(chunk: Chunk) -> dict[str, Any]:

@@ -132,6 +132,7 @@ MARKED = (
     "/ui/attention",
     "/ui/objects",
     "/ui/capacity",
+    "/ui/replay",
     "/ui/plan",
     "/ui/rollouts",
     "/ui/rollouts/default/web",

@@ -10,10 +10,12 @@ from tests.support.manifests import a_deployment, a_policy
 from tests.support.replays import elsewhere, replay
 from tests.support.world import a_world_without_pods
 
-from federation.api.resources import PROPAGATION_POLICIES
+from federation.api import names
+from federation.api.resources import PROJECTS, PROPAGATION_POLICIES, SCHEDULING_PROFILES
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import DEPLOYMENTS
-from federation.cli.replay.worldoutput import print_comparison, to_json
+from federation.cli.replay.worldoutput import print_comparison
+from federation.plans.replays import to_json
 from federation.scheduling.replay.otherworld import Changes, to_changed_object
 
 
@@ -71,3 +73,36 @@ async def test_a_world_without_a_cluster_and_with_another_one_moves_its_replicas
         comparison = await elsewhere(world.journal, changes)
         (different,) = comparison.different
         assert different.other_after == {"east": 3, "north": 3, "north-like-1": 3}
+
+
+async def test_another_price_list_and_profile_and_the_sums_of_teams() -> None:
+    """Emissions by the labels of clusters, cost by a list, a profile that prefers the cheaper cluster, and a Project."""
+    labels = {name: {f"{names.CARBON_PREFIX}cpu": grams} for name, grams in (("east", "400"), ("west", "100"))}
+    async with a_world_without_pods(members=("east", "west"), labels=labels) as world:
+        project = {"spec": {"namespaces": ["default"], "clusters": {"names": ["east", "west"]}}}
+        head = {"apiVersion": PROJECTS.api_version, "kind": PROJECTS.kind, "metadata": {"name": "shop"}}
+        await world.create(PROJECTS, head | project)
+        profile = {"spec": {"plugins": {"score": {"enabled": [{"name": "ClusterCost"}]}}}}
+        head = {"apiVersion": SCHEDULING_PROFILES.api_version, "kind": "SchedulingProfile"}
+        await world.create(SCHEDULING_PROFILES, {**head, "metadata": {"name": "cheap"}, **profile})
+        await world.create(PROPAGATION_POLICIES, a_policy({}, schedulingMode="Duplicate", maxClusters=1))
+        web = a_deployment("web", replicas=4)
+        web["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+        await world.create(DEPLOYMENTS, web)
+        await world.settle()
+        (cluster,) = await world.replicas("web")
+        other = "west" if cluster == "east" else "east"
+        rates = {cluster: {"price": {"cpu": 3}}, other: {"price": {"cpu": 1}}}
+        same = to_json(await elsewhere(world.journal, Changes(rates=rates)))["total"]
+        hours = same["other"]["cpuHours"]
+        assert hours > 0
+        assert (same["recorded"]["cost"], same["other"]["cost"]) == (0, pytest.approx(3 * hours, rel=1e-3))
+        found = to_json(await elsewhere(world.journal, Changes(rates=rates, profile="cheap")))
+        assert [each["other"]["placements"] for each in found["different"]] == [{other: None}]
+        total = found["total"]
+        assert total["other"]["cost"] == pytest.approx(hours, rel=1e-3)
+        grams = {name: int(labels[name][f"{names.CARBON_PREFIX}cpu"]) for name in labels}
+        for side, name in (("recorded", cluster), ("other", other)):
+            assert total[side]["emissionsKg"] == pytest.approx(hours * grams[name] / 1000, rel=1e-3)
+        (team,) = found["byTeam"]
+        assert (team["project"], team["other"]["cost"]) == ("shop", total["other"]["cost"])

@@ -24,6 +24,7 @@ from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.interface import Store
 from federation.apiserver.store.memory import MemoryStore
 from federation.hosting.roles import HOST_RBAC
+from federation.web.objectlist import ObjectListView
 from tests.support.apiserver import Parts, build
 
 ROLES = {"viewer": "view", "editor": "edit", "administrator": "admin"}
@@ -118,11 +119,15 @@ def federated(template: Object, name: str, *clusters: str, **annotations: str) -
 
 @asynccontextmanager
 async def tenants(
-    directory: Path, registry: Registry | None = None, *, store: Store | None = None
+    directory: Path,
+    registry: Registry | None = None,
+    *,
+    store: Store | None = None,
+    listed: ObjectListView | None = None,
 ) -> AsyncIterator[Tenants]:
-    """Serve a registry, by default an empty one with our CRDs on `store`."""
+    """Serve a registry, by default an empty one with our CRDs on `store`; with `listed` also the list of objects."""
     store = store or MemoryStore()
-    parts = build(directory, store, registry=registry)
+    parts = build(directory, store, registry=registry, listed=listed)
     tasks = []
     if registry is None:
         await parts.registry.install_crds(crd_manifests())

@@ -23,10 +23,11 @@ from federation.cli.replay.otherworldoptions import read_changes
 from federation.cli.replay.output import print_verdict
 from federation.cli.replay.worldoutput import print_comparison
 from federation.features.catalogue import spread_compiler
+from federation.plans.recordfiles import write_records
+from federation.plans.replays import Selection, compare
 from federation.scheduling.framework.registry import load_plugins
-from federation.scheduling.replay.comparison import Comparison
 from federation.scheduling.replay.logentries import Chunk, from_us, read, to_us
-from federation.scheduling.replay.otherworld import Changes, redecide_elsewhere
+from federation.scheduling.replay.otherworld import Changes
 from federation.scheduling.replay.redecide import Verdict, redecide
 from federation.terminal import flags
 from federation.terminal.execution import execute, fail
@@ -50,7 +51,8 @@ def replay_command(
     ] = "",
     until: Annotated[str, typer.Option("--until", metavar="TIME", help="Until this time; now if not given.")] = "",
     source: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE", help="Read an exported file instead of the running host.")
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Read an exported file or a backup, not the host."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--export", metavar="FILE", help="Write the records to a file, and decide nothing.")
@@ -67,6 +69,10 @@ def replay_command(
     like: Annotated[
         list[str] | None, typer.Option("--add-cluster", metavar="LIKE", help="One more, like another one and empty.")
     ] = None,
+    namespace: Annotated[
+        str,
+        typer.Option("--namespace", "-n", metavar="NAME", help="Count its objects only, in both worlds."),
+    ] = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
     output: flags.OutputFormat = "table",
@@ -99,7 +105,7 @@ def replay_command(
             to_us(parse_time(until, now, "--until")) if until else _FOREVER_US,
         )
         changes = read_changes(files or (), profile, price_list, without or (), like or ())
-        execute(replay(KubeconfigContext(kubeconfig, context), period, source, out, output, changes))
+        execute(replay(KubeconfigContext(kubeconfig, context), period, source, out, output, changes, namespace))
     except FederationError as error:
         fail(str(error), code=2)
 
@@ -113,20 +119,28 @@ class Period:
 
 
 async def replay(
-    context: KubeconfigContext, period: Period, source: Path | None, out: Path | None, output: str, changes: Changes
+    context: KubeconfigContext,
+    period: Period,
+    source: Path | None,
+    out: Path | None,
+    output: str,
+    changes: Changes,
+    namespace: str = "",
 ) -> int:
     """Read the records, and export them, or decide again and print; return the exit code."""
     if source is not None:
-        chunks = sources.from_file(source)
+        chunks = await sources.from_file(source, period.since_us)
     else:
         chunks = await sources.from_host(context, from_us(period.since_us))
     if out is not None:
-        sources.export(chunks, out)
+        write_records(chunks, out)
         print(f"{sum(chunk.decisions for chunk in chunks)} decisions written to {out}")
         return EQUAL
     started_s = time.perf_counter()
     if changes:
-        comparison = compare(chunks, period, changes)
+        selection = Selection(period.since_us, period.until_us, namespace)
+        now_us = to_us(SystemClock().now())
+        comparison = compare(chunks, changes, selection, now_us, load_plugins(selects=selects), spread_compiler())
         print_comparison(comparison, output, time.perf_counter() - started_s)
         return DIFFERENT if comparison.different else EQUAL
     verdict = redecide_all(chunks, period)
@@ -149,18 +163,6 @@ def redecide_all(chunks: Sequence[Chunk], period: Period) -> Verdict:
         for segment in segments:
             verdict.merge(work(segment))
     return verdict
-
-
-def compare(chunks: Sequence[Chunk], period: Period, changes: Changes) -> Comparison:
-    """Decide again in another world; one segment after the other, because placements are carried forward."""
-    comparison = Comparison()
-    again = redecide_elsewhere(
-        read(chunks), load_plugins(selects=selects), spread_compiler(), changes, period.since_us, period.until_us
-    )
-    for each in again:
-        comparison.add(each)
-    comparison.finish(min(period.until_us, to_us(SystemClock().now())))
-    return comparison
 
 
 def _redecide(segment: Sequence[Chunk], period: Period) -> Verdict:

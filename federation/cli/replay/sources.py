@@ -1,22 +1,19 @@
 """Where `fedctl replay` reads records: from a running host, or from a file that `--export` wrote."""
 
-import base64
-import binascii
-import contextlib
-from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
-
-import orjson
+from typing import Final
 
 from federation.apimachinery.clock import to_rfc3339_micro
 from federation.apimachinery.errors import ConfigurationError
+from federation.plans.recordfiles import read_records, to_chunk
 from federation.scheduling.replay.logentries import Chunk
+from federation.settings import from_environment
 from federation.terminal.kubeconfigcontext import KubeconfigContext, get_json
+from federation.twin.fleetcopy import records_of_backup
 
 _PATH: Final = "/federation/v1/replay/records"
-_FORMAT: Final = "federation-replay/1"
+_DATABASE: Final = b"SQLite format 3\0"
 
 
 async def from_host(context: KubeconfigContext, since: datetime) -> list[Chunk]:
@@ -29,63 +26,20 @@ async def from_host(context: KubeconfigContext, since: datetime) -> list[Chunk]:
             assert isinstance(answer, dict)
             if not answer["items"]:
                 return chunks
-            chunks += map(_to_chunk, answer["items"])
+            chunks += map(to_chunk, answer["items"])
             parameters["continue"] = answer["metadata"]["continue"]
 
 
-def export(chunks: Iterable[Chunk], file: Path) -> None:
-    """Write chunks to a new file, one line each; ConfigurationError if it exists or cannot be written."""
-    try:
-        with file.open("xb") as written:
-            file.chmod(0o600)
-            written.write(orjson.dumps({"format": _FORMAT}) + b"\n")
-            for chunk in chunks:
-                written.write(orjson.dumps(_to_line(chunk)) + b"\n")
-    except FileExistsError:
-        raise ConfigurationError(f"{file} exists; name another file, or remove it first") from None
-    except OSError as error:
-        raise ConfigurationError(f"{file}: {error.strerror}; use a folder that exists and is writable") from error
+async def from_file(file: Path, since_us: int = 0) -> list[Chunk]:
+    """Return the chunks of an exported file, or those of a backup that reach a time; ConfigurationError for others.
 
-
-def from_file(file: Path) -> list[Chunk]:
-    """Return the chunks of an exported file; ConfigurationError for another one."""
-    problem = f"{file} has no records; give a file that `fedctl replay --export` has written"
+    Encrypted records of a backup are read with the keys that the environment names (`FEDERATION_ENCRYPTION_KEY_FILE`).
+    """
     try:
         with file.open("rb") as read:
-            if _parse(read.readline(), problem).get("format") != _FORMAT:
-                raise ConfigurationError(problem)
-            return [_to_chunk(_parse(line, problem)) for line in read]
+            is_backup = read.read(len(_DATABASE)) == _DATABASE
     except OSError as error:
         raise ConfigurationError(f"{file}: {error.strerror}") from error
-    except (KeyError, TypeError, binascii.Error) as error:
-        raise ConfigurationError(problem) from error
-
-
-def _parse(line: bytes, problem: str) -> dict[str, Any]:
-    with contextlib.suppress(orjson.JSONDecodeError):
-        found = orjson.loads(line)
-        if isinstance(found, dict):
-            return found
-    raise ConfigurationError(problem)
-
-
-def _to_line(chunk: Chunk) -> dict[str, Any]:
-    return {
-        "segment": chunk.segment,
-        "number": chunk.number,
-        "firstUs": chunk.first_us,
-        "lastUs": chunk.last_us,
-        "decisions": chunk.decisions,
-        "content": base64.b64encode(chunk.content).decode(),
-    }
-
-
-def _to_chunk(item: dict[str, Any]) -> Chunk:
-    return Chunk(
-        int(item["segment"]),
-        int(item["number"]),
-        int(item["firstUs"]),
-        int(item["lastUs"]),
-        int(item["decisions"]),
-        base64.b64decode(item["content"], validate=True),
-    )
+    if is_backup:
+        return await records_of_backup(file, from_environment({"directory": Path()}).encryption, since_us)
+    return read_records(file)

@@ -30,6 +30,8 @@ class Side:
     """Replicas that have no cluster, times minutes."""
     cost: float = 0.0
     """Billionths."""
+    emissions: float = 0.0
+    """Billionths of a gram."""
     cpu_hours: float = 0.0
     capacity_hours: float = 0.0
     """Allocatable CPU hours of all clusters; of sums over all namespaces only."""
@@ -43,6 +45,7 @@ class Side:
         self.moves += other.moves
         self.missing_minutes += other.missing_minutes
         self.cost += other.cost
+        self.emissions += other.emissions
         self.cpu_hours += other.cpu_hours
         self.capacity_hours += other.capacity_hours
         self.quota_hits += other.quota_hits
@@ -84,6 +87,7 @@ class _Running:
     name: str
     missing: tuple[int, int]
     cost: tuple[int, int]
+    emissions: tuple[int, int]
     cpu: tuple[int, int]
 
 
@@ -98,6 +102,8 @@ class Comparison:
         self.cells: dict[tuple[int, str], Pair] = {}
         """By the hour, as microseconds, and the namespace."""
         self.peak: Peak | None = None
+        self.teams: dict[str, str] = {}
+        """The Project of each namespace that has one, as of its last decision."""
         self._capacity: dict[int, tuple[int, int]] = {}
         self._running: dict[Key, _Running] = {}
         self._missing = [0, 0]
@@ -110,6 +116,8 @@ class Comparison:
         """Count a decision."""
         self.decisions += 1
         self._end_us = max(self._end_us, decision.at_us)
+        if decision.team:
+            self.teams[decision.key[0]] = decision.team
         if decision.recorded_after != decision.other_after:
             self.different.append(decision)
         cell = self._cell(decision.at_us, decision.key[0])
@@ -147,6 +155,13 @@ class Comparison:
         """Return the sums of all hours by namespace."""
         return dict(sorted(_sums((namespace, pair) for (_, namespace), pair in self.cells.items()).items()))
 
+    def by_team(self) -> dict[str, Pair]:
+        """Return the sums of all hours by Project, "" for namespaces without one; {} without any Project."""
+        if not self.teams:
+            return {}
+        found = ((self.teams.get(namespace, ""), pair) for (_, namespace), pair in self.cells.items())
+        return dict(sorted(_sums(found).items()))
+
     def total(self) -> Pair:
         """Return the sums of everything."""
         return _sums((0, pair) for pair in self.by_hour().values()).get(0, Pair())
@@ -175,6 +190,7 @@ class Comparison:
             str((template.get("metadata") or {}).get("name") or ""),
             (first, second),
             (decision.recorded_cost, decision.other_cost),
+            (decision.recorded_emissions, decision.other_emissions),
             (used[0], used[1]),
         )
         was = before.missing if before is not None else (0, 0)
@@ -207,6 +223,7 @@ class Comparison:
             for index, side in enumerate((cell.recorded, cell.other)):
                 side.missing_minutes += running.missing[index] * took_us / _MINUTE_US
                 side.cost += running.cost[index] * took_us / HOUR_US
+                side.emissions += running.emissions[index] * took_us / HOUR_US
                 side.cpu_hours += running.cpu[index] / 1000 * took_us / HOUR_US
             at_us = end_us
 

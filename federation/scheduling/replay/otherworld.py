@@ -106,9 +106,14 @@ class Twofold:
     recorded_cost: int
     """Billionths per hour of the placement after the decision; clusters without a price cost nothing."""
     other_cost: int
+    recorded_emissions: int
+    """Billionths of a gram per hour of the placement after the decision; clusters without a rate emit nothing."""
+    other_emissions: int
     recorded_capacity: int
     """Allocatable thousandths of a CPU in all clusters, as of the beginning of the hour."""
     other_capacity: int
+    team: str
+    """The Project of the object's namespace, "" without one."""
 
 
 class OtherWorld(ReplayWorld):
@@ -121,7 +126,7 @@ class OtherWorld(ReplayWorld):
         self.recorded: dict[_WorldKey, Object] = {}
         self._changes = changes
         self._shifts = shifts
-        self._prices: dict[tuple[str, bool], tuple[Object, Rates]] = {}
+        self._rates: dict[tuple[str, str, bool], tuple[Object, Rates]] = {}
         self._capacity: tuple[int, int, int] = (-1, 0, 0)
         for key, obj in changes.objects.items():
             self.put(key, self._changed(key, obj))
@@ -171,19 +176,34 @@ class OtherWorld(ReplayWorld):
         if profile and (SCHEDULING_PROFILES, "", profile) not in self.objects:
             raise ConfigurationError(f"{profile}: the records have no such SchedulingProfile; give it with -f")
 
-    def cost_of(self, placed: Placements, request: Mapping[str, int], replicas: int, *, is_recorded: bool) -> int:
-        """Return the billionths per hour of a placement, by the prices of the recorded or of this world."""
+    def cost_of(
+        self,
+        placed: Placements,
+        request: Mapping[str, int],
+        replicas: int,
+        *,
+        is_recorded: bool,
+        prefix: str = names.PRICE_PREFIX,
+    ) -> int:
+        """Return the billionths per hour of a placement, by rates of the recorded or of this world: prices, or others
+        whose labels begin with `prefix`.
+        """
         objects, total = self.recorded if is_recorded else self.objects, 0
         for name, count in placed.items():
             cluster = objects.get((FEDERATED_CLUSTERS, "", name))
             if cluster is None:
                 continue
-            known = self._prices.get((name, is_recorded))
+            known = self._rates.get((prefix, name, is_recorded))
             if known is None or known[0] is not cluster:
-                rates = rates_from(cluster["metadata"].get("labels") or {}, names.PRICE_PREFIX)
-                known = self._prices[name, is_recorded] = cluster, rates
+                rates = rates_from(cluster["metadata"].get("labels") or {}, prefix)
+                known = self._rates[prefix, name, is_recorded] = cluster, rates
             total += (known[1].cost_of(request) or 0) * (replicas if count is None else count)
         return total
+
+    def team_of(self, namespace: str) -> str:
+        """Return the name of the Project of a namespace, "" without one."""
+        project = self.scoped.projects.of(namespace) if namespace else None
+        return project.name if project is not None else ""
 
     def capacity(self, at_us: int) -> tuple[int, int]:
         """Return the allocatable thousandths of a CPU of the recorded and of this world, counted once an hour."""
@@ -344,7 +364,10 @@ def _decide_twice(
         course.replicas,
         world.cost_of(after, request, course.replicas, is_recorded=True),
         world.cost_of(course.other, request, course.replicas, is_recorded=False),
+        world.cost_of(after, request, course.replicas, is_recorded=True, prefix=names.CARBON_PREFIX),
+        world.cost_of(course.other, request, course.replicas, is_recorded=False, prefix=names.CARBON_PREFIX),
         *world.capacity(entry.at_us),
+        world.team_of(entry.key[0]),
     )
 
 

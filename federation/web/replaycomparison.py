@@ -1,0 +1,163 @@
+"""Replays in another world at `/federation/v1/replay`, for the web UI: what recorded decisions would have been.
+
+They are computed in a process of their own, one at a time, within limits of time and of records. `fedctl replay` has no
+limits, and reads the records itself. Who may read the records sees everything. Other users name a namespace: they see
+what they may list there, and may change policies of that namespace only.
+"""
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+from fastapi import FastAPI, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from federation.api.resources import PROPAGATION_POLICIES
+from federation.apimachinery.errors import BadRequest, Forbidden, ServiceUnavailable, TooManyRequests
+from federation.apimachinery.jsonobject import parse_object
+from federation.apimachinery.resources import Object
+from federation.apiserver.http.nonresource import AUTHORIZE
+from federation.journal.decisions import Journal
+from federation.plans.recordfiles import write_records
+from federation.scheduling.replay.logentries import Chunk, to_us
+from federation.web.objectlist import ObjectListView, visible_types
+from federation.web.replayrecords import required
+from federation.web.requests import json_response, read_body
+
+PATH = "/federation/v1/replay"
+WORKER = "federation.cli.replay.worker"
+"""The module that decides again, run by this Python: it is above this package, so that it is named and not imported."""
+_BODY_BYTES_MAX = 1 << 20
+_RECORD_BYTES_MAX = 64 << 20
+"""Compressed bytes of records in one replay."""
+_PAGE_BYTES = 4 << 20
+_TIME_S_MAX = 60.0
+_ANSWER_BYTES_MAX = 32 << 20
+
+
+class ReplayRequest(BaseModel):
+    """The period, and the other world; without changes the recorded world is compared with itself."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", populate_by_name=True)
+
+    since: datetime
+    until: datetime | None = None
+    namespace: Annotated[str, Field(max_length=63, pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$")] = ""
+    objects: Annotated[list[dict[str, Any]], Field(max_length=200)] = []
+    """Policies and other objects of the other world."""
+    without_clusters: Annotated[list[str], Field(max_length=200)] = []
+    add_clusters: Annotated[list[str], Field(max_length=200)] = []
+    profile: Annotated[str, Field(max_length=253)] = ""
+
+
+def add_routes(web: FastAPI, journal: Journal, listed: ObjectListView) -> None:
+    """Serve replays."""
+    turns = {True: asyncio.Lock(), False: asyncio.Lock()}  # users of namespaces do not keep operators waiting
+
+    @web.post(PATH)
+    async def replay(request: Request) -> Response:
+        """Return both worlds by hour, namespace and team, as `fedctl replay -o json` prints them."""
+        asked = _parse(await read_body(request, _BODY_BYTES_MAX, "a replay has at most 1 MiB of objects"))
+        kinds = await _authorize(request, asked, listed)
+        turn = turns[kinds is None]
+        if turn.locked():
+            raise TooManyRequests("another replay is being computed; try again in a minute")
+        async with turn:
+            chunks = await _read(journal, to_us(asked.since))
+            return json_response(200, await compute(asked, kinds, chunks))
+
+
+def _parse(body: bytes) -> ReplayRequest:
+    try:
+        asked = ReplayRequest.model_validate(parse_object(body))
+    except ValidationError as error:
+        found = error.errors()[0]
+        raise BadRequest(f"{'.'.join(map(str, found['loc'])) or 'body'}: {found['msg']}") from error
+    for field, at in (("since", asked.since), ("until", asked.until)):
+        if at is not None and at.tzinfo is None:
+            raise BadRequest(f"{field}: a time needs a time zone, for example 2026-01-01T00:00:00Z")
+    return asked
+
+
+async def _authorize(request: Request, asked: ReplayRequest, listed: ObjectListView) -> list[tuple[str, str]] | None:
+    """Return the kinds that count, None for all; Forbidden for what the user may not see or change."""
+    try:
+        await request.scope[AUTHORIZE](required(), is_path_enough=False)
+    except Forbidden as error:
+        if not asked.namespace:
+            raise Forbidden(
+                f"{error.message}; without that right, name a namespace in which you may list objects"
+            ) from error
+        visible, _ = await visible_types(request, listed, asked.namespace)
+        if not visible:
+            raise
+        if asked.without_clusters or asked.add_clusters or asked.profile or not _is_own(asked):
+            raise Forbidden(
+                f"in a replay of namespace {asked.namespace} you may change PropagationPolicies of that namespace;"
+                " anything else needs the right to read all records"
+            ) from error
+        return [(type_.resource.group, type_.resource.kind) for type_ in visible]
+    return None
+
+
+def _is_own(asked: ReplayRequest) -> bool:
+    policy = (PROPAGATION_POLICIES.group, PROPAGATION_POLICIES.kind)
+    return all(
+        (str(each.get("apiVersion") or "").rpartition("/")[0], each.get("kind")) == policy
+        and isinstance(each.get("metadata"), dict)
+        and (each["metadata"].get("namespace") or "default") == asked.namespace
+        for each in asked.objects
+    )
+
+
+async def _read(journal: Journal, since_us: int) -> list[Chunk]:
+    chunks: list[Chunk] = []
+    after, size = (0, 0), 0
+    while found := await journal.read_inputs(since_us, after, _PAGE_BYTES):
+        chunks += found
+        after, size = (found[-1].segment, found[-1].number), size + sum(len(chunk.content) for chunk in found)
+        if size > _RECORD_BYTES_MAX:
+            raise BadRequest(
+                f"since: the records of this time are larger than {_RECORD_BYTES_MAX >> 20} MiB; choose a later time,"
+                " or use fedctl replay"
+            )
+    return chunks
+
+
+async def compute(
+    asked: ReplayRequest,
+    kinds: list[tuple[str, str]] | None,
+    chunks: Sequence[Chunk],
+    time_s_max: float = _TIME_S_MAX,
+) -> Object:
+    """Run the worker; BadRequest with its message if it refuses, ServiceUnavailable if it takes too long."""
+    with tempfile.TemporaryDirectory(prefix="federation-replay-") as folder:
+        records = Path(folder) / "records"
+        await asyncio.to_thread(write_records, chunks, records)
+        order = {"records": str(records), "kinds": kinds, **asked.model_dump(mode="json", by_alias=True)}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", WORKER, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        )
+        try:
+            async with asyncio.timeout(time_s_max):
+                answer, _ = await process.communicate(orjson.dumps(order))
+        except TimeoutError as error:
+            raise ServiceUnavailable(
+                f"the replay takes longer than {time_s_max:g} s; choose a shorter time, or use fedctl replay"
+            ) from error
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+    found = parse_object(answer[:_ANSWER_BYTES_MAX])
+    if found is None:
+        raise ServiceUnavailable("the replay failed; its process has ended without an answer")
+    if problem := found.get("problem"):
+        raise BadRequest(str(problem))
+    return found
