@@ -6,14 +6,23 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 from tests.scenarios.test_projects import a_project
+from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.tenants import MERGE, OURS, RBAC, Tenants, rule, tenants
 from tests.support.world import World, a_world
 
-from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_RESOURCE_QUOTAS, PROJECTS
+from federation.api import names
+from federation.api.resources import (
+    FEDERATED_CLUSTERS,
+    FEDERATED_RESOURCE_QUOTAS,
+    OVERRIDE_POLICIES,
+    PROJECTS,
+    PROPAGATION_POLICIES,
+)
 from federation.apimachinery import conditions
-from federation.apimachinery.resources import CLUSTER_ROLES, NAMESPACES, ROLE_BINDINGS, Object
+from federation.apimachinery.resources import CLUSTER_ROLES, CONFIGMAPS, DEPLOYMENTS, NAMESPACES, ROLE_BINDINGS, Object
 from federation.apiserver.verbs.paging import Continuation, decode_token, encode_token
 
 GROUP = "rbac.authorization.k8s.io"
@@ -195,3 +204,46 @@ async def test_a_member_reads_the_clusters_of_his_project_and_no_name_of_another
     assert '"code":410' in events
     assert '"told"' not in events
     assert '"name":"north"' not in events
+
+
+@pytest.mark.slow("a world and its API server")
+async def test_no_wish_of_a_tenant_brings_anything_into_a_cluster_of_others(host: Host) -> None:
+    """By name in policies, annotations and overrides, with followers, by migrations and undone moves."""
+    world = host.world
+    await world.create(PROJECTS, a_project("east", "north"))
+    policy = a_policy({"west": 5, "east": 1}, name="divide")
+    policy["spec"] |= {"tolerations": [{"operator": "Exists"}], "stickyCluster": True}
+    await world.create(PROPAGATION_POLICIES, policy)
+    await world.create(OVERRIDE_POLICIES, an_override("west", "/spec/replicas", 7))
+    placed = orjson.dumps([{"cluster": "west"}, {"cluster": "east"}]).decode()
+    moved = {"workloadMigrations": [{"cluster": "east", "validUntil": "2099-01-01T00:00:00Z"}]}
+    wishes = {
+        "named": {},
+        "placements": {names.PLACEMENTS: placed},
+        "selector": {names.CLUSTER_SELECTOR: "kubernetes.io/hostname=west"},
+        "moved": {names.MIGRATION_CONFIGURATION: orjson.dumps(moved).decode()},
+        "undone": {names.UNDO: "all"},
+    }
+    for name, annotations in wishes.items():
+        deployment = a_deployment(name, replicas=2)
+        deployment["metadata"].setdefault("annotations", {}).update(annotations)
+        deployment["spec"]["template"]["spec"]["volumes"] = [{"name": "c", "configMap": {"name": "config"}}]
+        await world.create(DEPLOYMENTS, deployment)
+    await world.create(CONFIGMAPS, {"metadata": {"name": "config", "namespace": "default"}, "data": {"a": "b"}})
+    await world.until_replicas("named", {"east": 2})
+    await world.settle()
+
+    west = world.members["west"].admin
+    for resource in (DEPLOYMENTS, CONFIGMAPS):
+        found = [each["metadata"]["name"] for each in (await west.list(resource, "default")).items]
+        assert not {*wishes, "config"} & set(found), resource.kind
+    own = {key for annotations in wishes.values() for key in annotations}
+    editor = await host.served.client("editor")
+    for path in ("/apis/apps/v1/namespaces/default/deployments", f"{OURS}/namespaces/default/federatedrollouts"):
+        for item in (await editor.get(path)).json()["items"]:
+            annotations = item["metadata"].pop("annotations", {})
+            told = [item.get("status"), {key: annotations[key] for key in annotations.keys() - own}]
+            assert "west" not in str(told), item["metadata"]["name"]
+    events = [message for _, message in await world.events()]
+    about = [each for each in events if "west" in each]
+    assert [each for each in about if "there is no FederatedCluster 'west'" not in each] == []

@@ -23,12 +23,14 @@ PAGES = (
     "operators.md",
     "replay.md",
     "twin.md",
+    "projects.md",
 )
 READS = (
     *("kubectl get", "kubectl --kubeconfig faq-demo/members/member-1.kubeconfig get", "kubectl logs"),
     "kubectl --kubeconfig operators-demo/members/member-1.kubeconfig get",
     "kubectl --kubeconfig operators-demo/members/member-3.kubeconfig get",
     *("kubectl auth", "kubectl --kubeconfig deployer.kubeconfig get"),
+    *("kubectl --kubeconfig alice.kubeconfig get", "fedctl --kubeconfig alice.kubeconfig why"),
     "kubectl --kubeconfig reviewer.kubeconfig auth",
     *("fedctl why", "env -u KUBECONFIG fedctl why", "fedctl clusters", "fedctl doctor", "fedctl holds"),
     "fedctl replay",
