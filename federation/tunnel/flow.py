@@ -2,6 +2,8 @@
 
 Each side starts with the permission to send `window` bytes and gets more as the other side processes them. What a
 stream can hold in memory is therefore bounded, and a slow reader stops only its own stream.
+
+Decision: docs/decisions/0174-where-a-library-would-lose-something.md
 """
 
 from federation.tunnel.frames import TunnelError

@@ -3,6 +3,8 @@
 Keys are fetched in the background (discovery document, then its `jwks_uri`), and again when a token names an unknown
 key, at most every few seconds. While the issuer is unreachable the last keys remain valid. Only requests whose token
 names this issuer ever wait for it. `oidcclaims.py` maps claims to a user.
+
+Decision: docs/decisions/0174-where-a-library-would-lose-something.md
 """
 
 import asyncio

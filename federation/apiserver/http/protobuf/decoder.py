@@ -2,6 +2,8 @@
 
 Pure. Only fields on the wire are visited, so a small object is cheap; unknown fields are skipped, as protobuf requires.
 Depth and lengths are checked, and every malformed body is a BadRequest.
+
+Decision: docs/decisions/0174-where-a-library-would-lose-something.md
 """
 
 import base64
