@@ -65,7 +65,15 @@ FAILOVER = some(
 )
 PLACEMENTS = some(
     clusterAffinity=AFFINITIES,
-    clusterAffinities=listed(st.fixed_dictionaries({"affinityName": WORDS}, optional=AFFINITY)),
+    clusterAffinities=listed(
+        st.fixed_dictionaries(
+            {"affinityName": WORDS},
+            optional={
+                **AFFINITY,
+                "overflowAffinities": listed(st.fixed_dictionaries({"affinityName": WORDS}, optional=AFFINITY)),
+            },
+        )
+    ),
     clusterTolerations=listed(
         some(
             key=st.sampled_from(["k", "cluster.karmada.io/not-ready", "cluster.karmada.io/other"]),

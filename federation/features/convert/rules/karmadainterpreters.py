@@ -18,12 +18,12 @@ _ASSIGNED = re.compile(r"\bdesiredObj\.([A-Za-z_][\w.]*)\s*=\s*desiredReplica\b"
 _CHANGED = re.compile(r"\bdesiredObj\b[\w.\[\]\"']*\s*=(?!=)")
 _READ = re.compile(r"\bdesiredObj\.([A-Za-z_][\w.]*)")
 _NOTES = {
-    "retention": "a field that the object on the host does not set is left to the member; do not set it there",
+    "retention": "a field that the host does not set is left to the member; write others as CEL in spec.retention",
     "statusReflection": "the whole status of custom kinds is merged; name more fields in spec.statusCollection.fields",
     "statusAggregation": "write the fields as CEL in spec.statusAggregation.rules",
-    "healthInterpretation": "health of a kind is not judged; the merged conditions of its status tell it",
+    "healthInterpretation": "write it as CEL in spec.health",
     "dependencyInterpretation": f"name the objects in the annotation {names.FOLLOWERS} of the object",
-    "replicaResource": "resources of a replica are read from the pod template only",
+    "replicaResource": "resources are read from the pod template; describe other pods in spec.components",
 }
 
 

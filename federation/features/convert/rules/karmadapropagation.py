@@ -80,13 +80,22 @@ def to_policy_spec(spec: FieldReader, namespace: str) -> Object:
 
 
 def _groups(placement: FieldReader) -> list[Object]:
-    """Return our ordered groups of clusters; a later one is used if the earlier ones cannot take the workload."""
+    """Return our ordered groups of clusters; a later one is used if the earlier ones cannot take the workload.
+
+    What overflows from a group goes into those that follow it as Overflow.
+    """
     converted = []
     for index, group in enumerate(placement.children("clusterAffinities")):
-        choice = to_cluster_choice(group)
-        entry = {"name": group.text("affinityName") or f"group-{index + 1}", **choice.selection()}
-        converted.append({**entry, "clusters": choice.names} if choice.names else entry)
+        converted.append(_group(group, f"group-{index + 1}"))
+        for number, overflow in enumerate(group.children("overflowAffinities")):
+            converted.append({**_group(overflow, f"group-{index + 1}-{number + 1}"), "when": "Overflow"})
     return converted
+
+
+def _group(group: FieldReader, name: str) -> Object:
+    choice = to_cluster_choice(group)
+    entry = {"name": group.text("affinityName") or name, **choice.selection()}
+    return {**entry, "clusters": choice.names} if choice.names else entry
 
 
 def _workloads(affinity: FieldReader) -> Object:

@@ -171,6 +171,21 @@ def test_groups_of_clusters_keep_their_order() -> None:
     assert not notes
 
 
+def test_what_overflows_from_a_group_goes_into_those_behind_it() -> None:
+    rented = [{"affinityName": "rented", "clusterNames": ["c"]}, {"affinityName": "far", "exclude": ["a", "b", "c"]}]
+    main = {"affinityName": "main", "clusterNames": ["a", "b"], "overflowAffinities": rented}
+    spec, notes = placed(clusterAffinities=[main, {"affinityName": "last", "clusterNames": ["d"]}])
+    groups = spec["clusterGroups"]
+    assert [(each["name"], each.get("when")) for each in groups] == [
+        ("main", None),
+        ("rented", "Overflow"),
+        ("far", "Overflow"),
+        ("last", None),
+    ]
+    assert groups[1]["clusters"] == ["c"]
+    assert not notes
+
+
 def test_groups_of_workloads_stay_together_or_apart() -> None:
     affinity = {"affinity": {"groupByLabelKey": "stack"}, "antiAffinity": {"groupByLabelKey": "copies-of"}}
     spec, notes = placed(workloadAffinity=affinity)
