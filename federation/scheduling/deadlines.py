@@ -13,16 +13,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
 from federation.api import names
+from federation.apimachinery import dotpaths
 from federation.apimachinery.annotationrecords import Count, Time
 from federation.apimachinery.durations import parse_duration
 from federation.planning.cost.rates import from_nano
 from federation.scheduling.framework.costs import CARBON, PRICE, is_spot, rates_of
 from federation.scheduling.framework.types import Cluster
 
+_LIMITS: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("batch", "Job"): ("spec", "activeDeadlineSeconds"),
+    ("ray.io", "RayJob"): ("spec", "activeDeadlineSeconds"),
+    ("argoproj.io", "Workflow"): ("spec", "activeDeadlineSeconds"),
+}
+"""Where kinds have a limit of time that their controllers enforce; a limit that nobody enforces is no promise."""
+_OF_KUBEFLOW = ("spec", "runPolicy", "activeDeadlineSeconds")
+_LIMIT_S_MAX = 10 * 365 * 24 * 3600
 SHOWN_MAX = 5
 """Alternatives that are shown."""
 _HOUR_S = 3600
@@ -106,6 +116,15 @@ def read_deadline(annotations: Mapping[str, str], limit_s: float | None, losses:
     lost_s = run_s if checkpoint_s is None else min(checkpoint_s, run_s)
     measure = CARBON if wish.minimize is Minimize.CARBON else PRICE
     return Deadline(wish.by.timestamp(), run_s, lost_s, max(0, wish.spot_retries - losses), measure)
+
+
+def limit_of(template: Mapping[str, Any]) -> float | None:
+    """Return how long an object can run at most, in seconds, if its kind enforces that."""
+    group = str(template.get("apiVersion") or "").partition("/")[0]
+    kind = str(template.get("kind") or "")
+    path = _OF_KUBEFLOW if group == "kubeflow.org" else _LIMITS.get((group, kind))
+    value = dotpaths.get(template, path) if path is not None else None
+    return float(value) if type(value) is int and 0 < value <= _LIMIT_S_MAX else None
 
 
 def _seconds(field: str, text: str) -> float:

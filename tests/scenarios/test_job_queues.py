@@ -10,6 +10,7 @@ import pytest
 import yaml
 from prometheus_client import REGISTRY
 from tests.scenarios.test_gangs import NODES, SIZES, a_job, job_policy, nodes, pods, waits
+from tests.scenarios.test_plan_and_reality import documents, plan
 from tests.support.vectors import ROOT
 from tests.support.world import World, a_world
 
@@ -382,13 +383,18 @@ async def test_a_job_with_a_deadline_waits_for_the_cheaper_cluster_while_there_i
         await world.create(JOBS, with_deadline(a_queued_job("first", 30), 180, "60m"))
         await world.until_equal(lambda: placed(world, "first"), ["west"])
         await world.settle()
-        await world.create(JOBS, with_deadline(a_queued_job("second", 10), 180, "30m"))
+        second = with_deadline(a_queued_job("second", 10), 180, "30m")
+        planned, _ = await plan(world, documents=documents(second))
+        [expected] = [each for each in planned.objects if each.name == "second"]
+        await world.create(JOBS, second)
 
         await world.until_equal(lambda: names_waiting(world), ["second"])
         [line] = await waiting(world)
         assert line["waitsFor"] == "waits for cluster west, the cheapest in which it ends before its deadline"
         assert [(each["cluster"], each["cost"]) for each in line["alternatives"]] == [("west", 0.1), ("east", 0.4)]
         assert await placed(world, "second") == []
+        assert [(each["cluster"], each["cost"]) for each in expected.alternatives] == [("west", 0.1), ("east", 0.4)]
+        assert expected.alternatives[0]["startsAt"] == line["alternatives"][0]["startsAt"]
 
         sooner = with_deadline(a_queued_job("second", 10), 45, "30m")["metadata"]["annotations"]
         await world.merge(JOBS, "second", {"metadata": {"annotations": sooner}})

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from federation.apimachinery.amounts import first_of, to_amount, to_count
+from federation.planning.waitingjobs import describe_alternatives
 from federation.plans.diffs import to_diff
 from federation.plans.edits import describe_object
 from federation.scheduling.decisiontext import to_cost
@@ -102,6 +103,8 @@ def _print_object(console: Console, obj: ObjectPlan, *, has_diffs: bool, is_expl
         print_wrapped(console, "  ", obj.reason)
     for problem in obj.problems:
         print_field(console, "note:", problem, width=6)
+    for line in describe_alternatives(obj.alternatives):
+        print_field(console, "deadline:", line, width=10)
     if obj.unplaced:
         before = f" (now {obj.unplaced_before})" if obj.unplaced_before else ""
         console.print(f"  {to_count(obj.unplaced, 'replica')} unplaced{before}")

@@ -301,6 +301,7 @@ def _plan(
         lost=lost_at_worst(type_.resource, rows, [wave[:2] for wave in waves], is_divided=is_divided),
         costs=costs_of(rows, state.clusters.snapshot().by_name, type_) if action is not Action.NONE else {},
         approvals=[wave for wave, _, needs_approval in waves if needs_approval],
+        alternatives=run.alternatives if run is not None else (),
     )
 
 

@@ -5,7 +5,7 @@ stage writes anything. An unknown controller (of a custom FederatedTypeConfig) i
 the pending controllers, and a problem is reported.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -37,6 +37,7 @@ from federation.scheduling.quotas import charge_of_decision, key_in
 from federation.scheduling.relatedworkloads import placed_in, to_workload
 from federation.scheduling.triggerwords import describe_deferral
 from federation.scheduling.whatif.affected import is_unschedulable
+from federation.scheduling.whatif.alternatives import compare_clusters
 from federation.scheduling.whatif.state import CompiledState
 
 _ROUNDS_MAX = 4
@@ -56,6 +57,8 @@ class PipelineRun:
     assessment: Assessment | None = None
     decision: Decision | None = None
     problems: list[str] = field(default_factory=list)
+    alternatives: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    """The clusters that its queue would compare for its deadline."""
     follows: str = ""
     """A description of its leaders; "" when they were not computed."""
 
@@ -131,6 +134,8 @@ def _schedule(run: PipelineRun, state: CompiledState, now: Any) -> Exchange[Obje
     )
     if run.assessment is None:
         run.attempt, run.assessment = attempt, assessment
+    if isinstance(assessment, Unschedulable) and assessment.reason == names.REASON_QUEUED and not run.alternatives:
+        run.alternatives = yield from compare_clusters(run.federated, state, now)
     if not isinstance(assessment, Due):
         return unchanged_patch(attempt, assessment)
     decision = yield from state.engine.run(assessment.unit, snapshot, assessment.profile, now=now)

@@ -100,6 +100,8 @@ class ObjectPlan:
     """The costs of its replicas per hour, by measure."""
     approvals: Sequence[str] = ()
     """The waves that wait for an approval before they start."""
+    alternatives: Sequence[Mapping[str, Any]] = ()
+    """The clusters that its queue would compare for its deadline, the best one first."""
 
     @property
     def target(self) -> str:
@@ -245,6 +247,7 @@ def _to_object(obj: Mapping[str, Any]) -> ObjectPlan:
             for measure, cost in (obj.get("costs") or {}).items()
         },
         approvals=obj.get("approvals") or (),
+        alternatives=obj.get("alternatives") or (),
     )
 
 
@@ -286,6 +289,8 @@ def _object(obj: ObjectPlan) -> dict[str, Any]:
     }
     if obj.costs:
         content["costs"] = costs_to_json(obj.costs)
+    if obj.alternatives:
+        content["alternatives"] = list(obj.alternatives)
     if obj.approvals:
         content["approvals"] = list(obj.approvals)
     if obj.waves:

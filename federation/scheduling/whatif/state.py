@@ -132,6 +132,7 @@ class CompiledState:
         self, objects: ObjectSet, before: ObjectSet, installed: PluginRegistry, spreads: SpreadCompiler
     ) -> None:
         self.problems: list[str] = []
+        self.federated = objects.federated
         self.triggers = TriggerSource()
         self.assume_cache = AssumeCache()
         self.annotation_policy = AnnotationPolicy()

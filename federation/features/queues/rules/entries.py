@@ -7,7 +7,6 @@ from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.apimachinery import dotpaths
 from federation.apimachinery.clock import from_rfc3339
 from federation.features.queues.rules.configuration import Component
 from federation.planning.clusters.deviceclaims import Claims
@@ -15,19 +14,10 @@ from federation.planning.components import ComponentError, pod_specs_of
 from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 from federation.planning.rendering.admittednodes import has_own_pod_specs
-from federation.scheduling.deadlines import Deadline, read_deadline
+from federation.scheduling.deadlines import Deadline, limit_of, read_deadline
 from federation.scheduling.framework.types import PodSet
 from federation.scheduling.jobqueues import Admission, admission_of
 from federation.scheduling.podrequest import claims_of, claims_problem, counted_demand_of, pod_spec_of, shape_of
-
-_LIMITS: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("batch", "Job"): ("spec", "activeDeadlineSeconds"),
-    ("ray.io", "RayJob"): ("spec", "activeDeadlineSeconds"),
-    ("argoproj.io", "Workflow"): ("spec", "activeDeadlineSeconds"),
-}
-"""Where kinds have a limit of time that their controllers enforce; a limit that nobody enforces is no promise."""
-_OF_KUBEFLOW = ("spec", "runPolicy", "activeDeadlineSeconds")
-_LIMIT_S_MAX = 10 * 365 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +53,7 @@ def to_entry(key: str, federated: Mapping[str, Any], type_: FederatedType, queue
     pods, problem = _pods(template, type_, claims_of(federated))
     problem = problem or claims_problem(federated, type_)
     annotations = metadata.get("annotations") or {}
-    limit_s, admission = _limit_s(template), admission_of(federated)
+    limit_s, admission = limit_of(template), admission_of(federated)
     wished = read_deadline(annotations, limit_s, admission.losses if admission is not None else 0)
     if isinstance(wished, str):
         problem = problem or wished
@@ -116,14 +106,6 @@ def _priority_classes(template: Mapping[str, Any], type_: FederatedType) -> tupl
     pod = pod_spec_of(template)
     specs = [pod] if pod is not None else list(pod_specs_of(template, type_.components))
     return tuple(sorted({str(spec["priorityClassName"]) for spec in specs if spec.get("priorityClassName")}))
-
-
-def _limit_s(template: Mapping[str, Any]) -> float | None:
-    group = str(template.get("apiVersion") or "").partition("/")[0]
-    kind = str(template.get("kind") or "")
-    path = _OF_KUBEFLOW if group == "kubeflow.org" else _LIMITS.get((group, kind))
-    value = dotpaths.get(template, path) if path is not None else None
-    return float(value) if type(value) is int and 0 < value <= _LIMIT_S_MAX else None
 
 
 def _seconds(moment: datetime) -> float:
