@@ -2,7 +2,7 @@
 
 `ledgerevents.py` keeps a ledger of all that waits and all that is used, `rules/` decides, `reconcile.py` writes whether
 an object may be placed and where (`scheduling/jobqueues.py`), and the scheduler places it. `screens.py` shows queues in
-the web UI.
+the web UI, with their course from `usagehistory.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,9 @@ from federation.featureapi.feature import Feature, Loop, Rights
 if TYPE_CHECKING:
     from federation.api.v1alpha1.base import Kind
     from federation.featureapi.surroundings import Surroundings
+    from federation.runtime.host import Host
     from federation.web.ui.screen import Screen
+    from federation.web.view import View
 
 
 def _kinds() -> Sequence["type[Kind]"]:
@@ -35,6 +37,12 @@ def _screens() -> Sequence["Screen"]:
     return SCREENS
 
 
+def _views(host: "Host") -> Sequence["View"]:
+    from federation.features.queues.queuehistory import QueueHistoryView
+
+    return (QueueHistoryView(host),)
+
+
 def _queue() -> Any:
     from federation.features.queues.command import queue_command
 
@@ -47,6 +55,7 @@ FEATURE = Feature(
     kinds=_kinds,
     rights=Rights(read=(JOB_QUEUES,)),
     controllers=_controllers,
+    views=_views,
     screens=_screens,
     commands={"queue": _queue},
 )

@@ -7,7 +7,9 @@ from typing import Any
 from federation.api.resources import CLUSTER_JOB_QUEUES, JOB_QUEUES
 from federation.apimachinery.nameformats import path_segment
 from federation.apimachinery.quantity import parse
+from federation.features.queues.usagehistory import PATH
 from federation.planning.waitingjobs import start_of, waiting_jobs
+from federation.web.ui.linechart import draw_line
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
 
 _FULL = 100
@@ -20,9 +22,13 @@ async def _load_all(page: Page) -> Mapping[str, Any]:
         listed = await page.api.get(JOB_QUEUES.path(_namespace(page)), limit=str(PAGE_ROWS), **query)
     after = listed["metadata"].get("continue", "")
     fleet = await page.get_optional(CLUSTER_JOB_QUEUES.path(), {"items": []}, limit=str(PAGE_ROWS))
+    past = await page.get_optional(PATH, {"queues": {}})
     return {
         "queues": listed["items"],
-        "fleet": [{"name": each["metadata"]["name"], **to_fleet_row(each)} for each in fleet["items"]],
+        "fleet": [
+            {"name": (name := each["metadata"]["name"]), **to_fleet_row(each), **to_course(past["queues"].get(name))}
+            for each in fleet["items"]
+        ],
         "next": page.link(**{"continue": after}) if after else "",
         "first": page.link(**{"continue": ""}) if query else "",
     }
@@ -48,6 +54,16 @@ def to_fleet_row(queue: Mapping[str, Any]) -> Mapping[str, Any]:
         "message": status.get("message") or "",
         "usage": usage,
     }
+
+
+def to_course(series: Mapping[str, Sequence[float | None]] | None) -> Mapping[str, Any]:
+    """Return the line of the used quota over the last hours and its description. The top is a full quota or more."""
+    used = [None if value is None else value * _FULL for value in (series or {}).get("used", ())]
+    line = draw_line(used, max(_FULL, *(value or 0.0 for value in used))) if used else None
+    if line is None or line.last is None or line.least is None or line.most is None:
+        return {"line": None, "words": ""}
+    words = f"used in the last 6 h: now {line.last:.0f} %, from {line.least:.0f} to {line.most:.0f} %"
+    return {"line": line, "words": words}
 
 
 def _percent(line: Mapping[str, Any]) -> int:
