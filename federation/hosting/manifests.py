@@ -18,6 +18,8 @@ from federation.apimachinery.resources import (
     CONTROLLER_REVISIONS,
     CRDS,
     REPLICA_SETS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
     ROLES,
     Object,
 )
@@ -123,8 +125,8 @@ def account_rules() -> list[Object]:
 def _federated() -> dict[str, list[str]]:
     """Return the plurals of the kinds that are federated by default, by group."""
     found: dict[str, list[str]] = {}
-    for config in default_type_configs():
-        resource = from_config(config).resource
+    claims = (RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES)
+    for resource in (*(from_config(config).resource for config in default_type_configs()), *claims):
         found.setdefault(resource.group, []).append(resource.plural)
     return {group: sorted(plurals) for group, plurals in sorted(found.items())}
 

@@ -16,7 +16,6 @@ import yaml
 from tests.kubernetes.build import CannotBuild, build_kueue, kueue_definitions
 from tests.kubernetes.cluster import Cluster, Process, free_port, real_cluster
 from tests.support.federation import Kubectl, eventually, fedctl, start_on_host
-from tests.support.vectors import ROOT
 
 pytestmark = [pytest.mark.nightly, pytest.mark.slow("three real clusters and two controllers")]
 
@@ -144,12 +143,6 @@ def a_job(name: str, pods: int, cpu: str) -> Manifest:
     }
 
 
-def commands() -> list[str]:
-    """Return the commands of the page that give the federation's accounts rights in a worker."""
-    page = (ROOT / "docs" / "reference" / "kueue.md").read_text()
-    return [line for line in page.splitlines() if line.startswith("kubectl create clusterrole")]
-
-
 def prepare(kubectl: Kubectl, *manifests: Manifest) -> None:
     """Install Kueue's kinds and these objects."""
     kubectl("create", "namespace", "kueue-system")
@@ -177,8 +170,6 @@ def test_kueue_sends_jobs_where_we_nominate(tmp_path: Path, kueue: Path) -> None
         workers = {"busy": busy, "empty": empty}
         for worker in workers.values():
             prepare(worker.kubectl, *queues("100"))
-            for line in commands():
-                worker.kubectl(*line.split()[1:])
         secrets = [secret(name, worker.kubeconfig) for name, worker in workers.items()]
         prepare(manager.kubectl, *secrets, *queues("1000", "workers"), *multi_kueue(*workers))
         dispatcher = {"multiKueue": {"dispatcherName": "federation.kubeadmiral.io/dispatcher"}}

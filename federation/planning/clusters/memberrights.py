@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
+from federation.api.resources import KUEUE_GROUP
 from federation.apimachinery import conditions
 from federation.apimachinery.amounts import first_of
 from federation.apimachinery.resources import (
@@ -22,6 +23,7 @@ from federation.apimachinery.resources import (
     POD_METRICS,
     PODS,
     REPLICA_SETS,
+    RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     Object,
@@ -40,6 +42,8 @@ UPDATE_ALL = "fedctl join --update-credentials --all --kubeconfig FOLDER"
 """The command that gives the accounts in all members the rights of the federated types."""
 
 
+_CLAIMS = (RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES)
+"""The first object with claims for devices federates them (`features/devices`); without these rights it would wait."""
 _KEYS = ("apiGroups", "resources", "verbs", "resourceNames")
 
 
@@ -64,8 +68,8 @@ def plan_rules(types: Iterable[FederatedType]) -> list[Object]:
     """Return the rules of the account's ClusterRole for these federated types."""
     types = list(types)
     plurals: dict[str, set[str]] = {}
-    for type_ in types:
-        plurals.setdefault(type_.resource.group, set()).add(type_.resource.plural)
+    for resource in (*(type_.resource for type_ in types), *_CLAIMS):
+        plurals.setdefault(resource.group, set()).add(resource.plural)
     rules = [_rule(group, sorted(found), _SYNC_VERBS) for group, found in sorted(plurals.items())]
     rbac = plurals.get(_RBAC, set())
     if roles := rbac & _ROLE_PLURALS:
@@ -76,12 +80,11 @@ def plan_rules(types: Iterable[FederatedType]) -> list[Object]:
         rules.append(_rule(REPLICA_SETS.group, [REPLICA_SETS.plural], _READ_VERBS))
     if any(runs_to_completion(type_.resource.group, type_.resource.kind) for type_ in types):
         rules.append(_rule(EVENTS.group, [EVENTS.plural], ("list",)))  # they tell how an object ended that is gone
-    if plurals.keys() & {DEVICE_CLASSES.group}:
-        plurals_read = [each.plural for each in (DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES)]
-        rules.append(_rule(DEVICE_CLASSES.group, plurals_read, _READ_VERBS))
     return [
         *rules,
         _rule("", [NODES.plural, PODS.plural], _READ_VERBS),
+        _rule(DEVICE_CLASSES.group, [DEVICE_CLASSES.plural, RESOURCE_SLICES.plural], _READ_VERBS),
+        _rule(KUEUE_GROUP, ["clusterqueues", "localqueues"], _READ_VERBS),
         _rule(POD_METRICS.group, [POD_METRICS.plural], ("list",)),
         _rule("", ["namespaces"], ("get",), ("kube-system", names.SYSTEM_NAMESPACE)),
         _rule("", ["namespaces"], ("delete", "patch"), (names.SYSTEM_NAMESPACE,)),
