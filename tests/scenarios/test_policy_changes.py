@@ -1,13 +1,19 @@
 """A change of a policy reaches its objects in waves; a bad one returns, and objects that appear meanwhile are spared."""
 
 from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 from tests.support.manifests import a_deployment, a_policy, an_override
+from tests.support.prometheus import CountedRequests
 from tests.support.world import World, a_world
 
 from federation.api.resources import OVERRIDE_POLICIES, PROPAGATION_POLICIES
+from federation.apimachinery.connection import Connection
 from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.apimachinery.webhookclient import WebhookResponse
 from federation.simulator.controllers.names import SIMULATOR_READY
 
 OBJECTS = 8
@@ -16,6 +22,7 @@ WAVES: list[Object] = [
     {"name": "more", "objects": 3, "pause": True, "timeoutSeconds": 60},
 ]
 MOVABLE: Object = {"replicaRescheduling": {"avoidDisruption": False}, "rescheduleWhen": {"policyContentChanged": True}}
+IMAGE = "/spec/template/spec/containers/0/image"
 NEVER_READY = {SIMULATOR_READY: "false"}
 EAST, WEST = [{"cluster": "east"}], [{"cluster": "west"}]
 
@@ -94,26 +101,86 @@ async def test_a_bad_change_returns_and_new_objects_never_see_it() -> None:
 async def test_an_override_that_breaks_pods_stops_after_the_first_objects() -> None:
     async with a_world(members=("east", "west")) as world:
         await begin(world, changeRollout=None)
-        override = an_override("east", "/spec/template/spec/containers/0/image", "nginx:1.28")
+        override = an_override("east", IMAGE, "nginx:1.28")
         override["spec"] |= rollout({"name": "few", "objects": 3, "timeoutSeconds": 60})
         await world.create(OVERRIDE_POLICIES, override)
         await world.until_equal(lambda: images(world), {"nginx:1.28": OBJECTS})
         await world.settle()
-        broken = an_override("east", "/spec/template/spec/containers/0/image", "nginx:broken")["spec"]["overrideRules"]
+        broken = an_override("east", IMAGE, "nginx:broken")["spec"]["overrideRules"]
         never_ready = {"path": "/spec/template/metadata/annotations", "operator": "add", "value": NEVER_READY}
         broken[0]["overriders"]["jsonpatch"].append(never_ready)
         await world.merge(OVERRIDE_POLICIES, "special", {"spec": {"overrideRules": broken}})
 
-        async def overridden() -> str:
-            policy = await world.find(OVERRIDE_POLICIES, "special")
-            assert policy is not None
-            return str(policy["status"]["changeRollout"]["state"])
-
         await world.until_equal(lambda: images(world), {"nginx:1.28": OBJECTS - 3, "nginx:broken": 3})
-        await world.until_equal(overridden, "RolledBack")
+        await world.until_equal(lambda: overridden(world), "RolledBack")
         assert await images(world) == {"nginx:1.28": OBJECTS}
+
+
+async def overridden(world: World) -> str:
+    policy = await world.find(OVERRIDE_POLICIES, "special")
+    assert policy is not None
+    return str(policy["status"]["changeRollout"]["state"])
 
 
 async def images(world: World) -> Counter[str]:
     items = (await world.members["east"].admin.list(DEPLOYMENTS, "default")).items
     return Counter(each["spec"]["template"]["spec"]["containers"][0]["image"] for each in items)
+
+
+async def test_a_change_that_raises_errors_returns_and_a_clean_one_passes(tmp_path: Path) -> None:
+    """An override raises the share of bad requests in the objects of the first wave, which the others do not have."""
+    path = tmp_path / "sources.yaml"
+    path.write_text("sources: {main: {url: 'https://prometheus.example.com'}}\n")
+    errors = {"name": "errors", "source": "main", "errors": {"metric": "requests_total", "bad": {"code": "5.."}}}
+    few = {"name": "few", "objects": 2, "gate": {"soakSeconds": 60, "objectives": [errors]}}
+    metered = Metered()
+    async with a_world(members=("east", "west"), gates=metered, metric_sources_file=str(path)) as world:
+        await begin(world, changeRollout=None)
+        override = an_override("east", IMAGE, "nginx:1.28")
+        override["spec"] |= rollout(few)
+        await world.create(OVERRIDE_POLICIES, override)
+        await world.until_equal(lambda: images(world), {"nginx:1.28": OBJECTS})
+        await world.settle()
+        shares = metered.begin(world)
+        for image, share, outcome in (("nginx:bad", 0.03, "RolledBack"), ("nginx:1.29", 0.01, "Complete")):
+            shares["bad"] = share
+            changed = an_override("east", IMAGE, image)["spec"]["overrideRules"]
+            await world.merge(OVERRIDE_POLICIES, "special", {"spec": {"overrideRules": changed}})
+            await world.until_equal(lambda: images(world), {"nginx:1.28": OBJECTS - 2, image: 2})
+            await world.until_equal(lambda: overridden(world), outcome)
+        assert await images(world) == {"nginx:1.29": OBJECTS}
+        assert {query.count("web-") for query in metered.queries} == {2, OBJECTS - 2}
+
+
+class Metered:
+    """A source of metrics: the objects of a wave, asked for together, have another share of bad requests."""
+
+    def __init__(self) -> None:
+        self.queries: list[str] = []
+        self.shares = {"bad": 0.01}
+        self.few: CountedRequests | None = None
+        self.others: CountedRequests | None = None
+
+    def begin(self, world: World) -> dict[str, float]:
+        """Start with ten measured minutes; return the share of the first wave, which a test changes."""
+        self.few = CountedRequests(world.clock, {"east": lambda: self.shares["bad"]})
+        self.others = CountedRequests(world.clock, {"east": lambda: 0.01})
+        self.shares["bad"] = 0.01
+        for ago_s in range(600, 0, -10):
+            self.few.advance(ago_s)
+            self.others.advance(ago_s)
+        return self.shares
+
+    async def get(self, connection: Connection, headers: Mapping[str, str], *, timeout_s: float) -> WebhookResponse:
+        raise AssertionError((connection, headers, timeout_s))
+
+    async def post(
+        self, connection: Connection, body: bytes, headers: Mapping[str, str], *, timeout_s: float
+    ) -> WebhookResponse:
+        assert self.few is not None
+        assert self.others is not None
+        query = parse_qs(body.decode())["query"][0]
+        self.queries.append(query)
+        source = self.few if query.count("web-") == 2 else self.others
+        source.advance()
+        return await source.post(connection, body, headers, timeout_s=timeout_s)

@@ -16,9 +16,9 @@ from tests.support.world import World, a_world
 
 from federation.admission.deviceselectors import selects
 from federation.api import names
-from federation.api.resources import PLACEMENT_HOLDS
+from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PLACEMENT_HOLDS, PROPAGATION_POLICIES
 from federation.apimachinery.clock import to_rfc3339
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.features.catalogue import spread_compiler
 from federation.plans.inventory import read_inventory
 from federation.plans.planfile import PlanFile, read_plan_file, to_plan_file, write_plan_file
@@ -166,6 +166,58 @@ async def test_generated_changes_come_true(tmp_path: Path) -> None:
     tally = await check_changes(tmp_path, ["east", "north", "west"], 7, 14)
     assert tally["true"] == tally["made"] == 14
     assert tally["held"]
+
+
+async def disturb(world: World, clusters: list[str], chance: random.Random, number: int) -> str:
+    """Change what a plan depends on, as somebody else does after the review; return a word for it."""
+    cluster = chance.choice(clusters)
+    match number % 6:
+        case 0:
+            await world.scale("few-a", 20 + number)
+            return "object"
+        case 1:
+            await world.merge(PROPAGATION_POLICIES, "small", {"spec": {"maxClusters": 2 + number}})
+            return "policy"
+        case 2:
+            patch = {"metadata": {"labels": {"disturbed": str(number)}}}
+            await world.user.patch(FEDERATED_CLUSTERS, cluster, patch)
+            return "label"
+        case 3:
+            taint = {"key": f"disturbed-{number}", "effect": "NoSchedule"}
+            await world.user.patch(FEDERATED_CLUSTERS, cluster, {"spec": {"taints": [taint]}})
+            return "taint"
+        case 4:
+            await world.create(
+                OVERRIDE_POLICIES, an_override("east", "/spec/minReadySeconds", number, name=f"o-{number:02}")
+            )
+            return "override"
+        case _:
+            await world.user.delete(DEPLOYMENTS, "few-a", "default")
+            return "deletion"
+
+
+@pytest.mark.slow("a federation for each kind of disturbance")
+async def test_every_stale_plan_is_refused_and_writes_nothing(tmp_path: Path) -> None:
+    """Objects, policies, overrides, labels and taints of clusters, deletions: each after a review of the same change."""
+    clusters, chance, refused = ["east", "north", "west"], random.Random(3), []
+    repository: Repository = {"small.yaml": policy("small", {"east": 1, "west": 1}, "few")}
+    repository["few-a.yaml"] = a_deployment("few-a", replicas=3)
+    repository["few-a.yaml"]["metadata"]["labels"] = {"app": "few"}
+    changed = {path: yaml.safe_load(yaml.safe_dump(manifest)) for path, manifest in repository.items()}
+    changed["few-a.yaml"]["spec"]["replicas"] = 9
+    async with a_world(members=clusters, has_workloads=False, has_reports=True) as world:
+        for number in range(12):
+            _, saved = await review(world, {}, repository, f"first-{number}", tmp_path)
+            assert await check_and_apply(a_planner(world), saved) == []
+            await world.settle()
+            _, saved = await review(world, repository, changed, f"change-{number}", tmp_path)
+            what = await disturb(world, clusters, chance, number)
+            await world.settle()
+            causes = await check_and_apply(a_planner(world), saved)
+            refused.append((what, bool(causes)))
+            left = await world.find(DEPLOYMENTS, "few-a")
+            assert left is None or left["spec"]["replicas"] != 9, what
+    assert [what for what, is_refused in refused if not is_refused] == []
 
 
 @pytest.mark.nightly

@@ -18,6 +18,7 @@ from tools import generate_monitoring
 
 from federation import __version__
 from federation.cli.main import app
+from federation.planning.waves.metricsources import parse_sources
 from federation.settings import Settings, from_environment
 
 CHART = ROOT / "charts" / "federation"
@@ -43,6 +44,7 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     {
         "encryption": {"secretName": "encryption"},
         "audit": {"policy": {"rules": [{"level": "Metadata"}]}},
+        "metricSources": {"sources": {"main": {"url": "https://prometheus.example"}}, "secretName": "prometheus"},
         "settings": {"oidc_issuer_url": "https://issuer.example", "store_bytes_max": 10_000_000_000},
     },
     {
@@ -283,6 +285,21 @@ def test_dashboard_and_alerts_are_the_generated_ones() -> None:
     assert rules["spec"] == generate_monitoring.rules()
     assert rules["metadata"]["labels"]["release"] == "prometheus"
     assert not {("ConfigMap", "fed-federation-dashboard"), ("PrometheusRule", "fed-federation")} & render({}).keys()
+
+
+def test_the_list_of_metric_sources_is_one_that_the_program_reads() -> None:
+    source = {"url": "https://prometheus.example", "tokenFile": "/etc/federation/metric-credentials/token"}
+    values = {**STORES["sqlite"], "metricSources": {"sources": {"main": source}, "secretName": "prometheus"}}
+    objects = render(values)
+    (text,) = objects["ConfigMap", "fed-federation-metric-sources"]["data"].values()
+    assert parse_sources(yaml.safe_load(text), setting="metricSources")["main"].token_file == source["tokenFile"]
+    container = container_of(objects)
+    mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+    (path,) = [each["value"] for each in container["env"] if each["name"] == "FEDERATION_METRIC_SOURCES_FILE"]
+    assert path == f"{mounts['metric-sources']}/sources.yaml"
+    assert source["tokenFile"].startswith(mounts["metric-credentials"])
+    with pytest.raises(helm.HelmError, match="there is one list of sources"):
+        render(values | {"settings": {"metric_sources_file": "/x"}})
 
 
 def test_a_volume_is_kept_and_a_claim_of_the_user_is_used() -> None:

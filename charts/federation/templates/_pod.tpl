@@ -9,6 +9,9 @@ metadata:
     {{- if .Values.audit.policy }}
     checksum/audit-policy: {{ toYaml .Values.audit.policy | sha256sum }}
     {{- end }}
+    {{- if .Values.metricSources.sources }}
+    checksum/metric-sources: {{ toYaml .Values.metricSources.sources | sha256sum }}
+    {{- end }}
     {{- with .Values.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
 spec:
   serviceAccountName: {{ include "federation.serviceAccount" . }}
@@ -74,6 +77,12 @@ spec:
         - name: FEDERATION_STORE_URL
           valueFrom: {secretKeyRef: {name: {{ $secret.name }}, key: {{ $secret.key }}}}
         {{- end }}
+        {{- if .Values.metricSources.sources }}
+        {{- if .Values.settings.metric_sources_file }}
+        {{- fail "settings.metric_sources_file: remove it, or metricSources.sources; there is one list of sources" }}
+        {{- end }}
+        - {name: FEDERATION_METRIC_SOURCES_FILE, value: /etc/federation/metric-sources/sources.yaml}
+        {{- end }}
         {{- range $name, $value := .Values.settings }}
         - name: FEDERATION_{{ upper $name }}
           value: {{ kindIs "slice" $value | ternary (join "," $value) (kindIs "float64" $value | ternary (toJson $value) (toString $value)) | quote }}
@@ -115,6 +124,12 @@ spec:
         {{- if .Values.audit.policy }}
         - {name: audit, mountPath: /etc/federation/audit, readOnly: true}
         {{- end }}
+        {{- if .Values.metricSources.sources }}
+        - {name: metric-sources, mountPath: /etc/federation/metric-sources, readOnly: true}
+        {{- if .Values.metricSources.secretName }}
+        - {name: metric-credentials, mountPath: /etc/federation/metric-credentials, readOnly: true}
+        {{- end }}
+        {{- end }}
         {{- with .Values.extraVolumeMounts }}{{ toYaml . | nindent 8 }}{{ end }}
   volumes:
     {{- if eq .Values.store "postgresql" }}
@@ -137,6 +152,12 @@ spec:
     {{- end }}
     {{- if .Values.audit.policy }}
     - {name: audit, configMap: {name: {{ include "federation.fullname" . }}-audit}}
+    {{- end }}
+    {{- if .Values.metricSources.sources }}
+    - {name: metric-sources, configMap: {name: {{ include "federation.fullname" . }}-metric-sources}}
+    {{- with .Values.metricSources.secretName }}
+    - {name: metric-credentials, secret: {secretName: {{ . }}, defaultMode: 0440}}
+    {{- end }}
     {{- end }}
     {{- with .Values.extraVolumes }}{{ toYaml . | nindent 4 }}{{ end }}
   topologySpreadConstraints:
