@@ -37,6 +37,7 @@ def test_a_wing_brings_its_screens_with_their_templates() -> None:
     assert found == {
         "/ui/rollouts": "waves",
         "/ui/rollouts/{namespace}/{name}": "waves",
+        "/ui/projects": "projects",
         "/ui/queues": "queues",
         "/ui/queues/{namespace}/{name}": "queues",
     }

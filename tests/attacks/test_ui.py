@@ -99,7 +99,24 @@ QUEUE_STATUS: dict[str, Any] = {
     "JobQueue": {"pending": 2, "admitted": 1, "message": MARKUP, "waiting": [WAITING]},
     "ClusterJobQueue": {"pending": 2, "admitted": 1, "message": MARKUP, "usage": [USE]},
 }
-
+PROJECT = {
+    "apiVersion": "core.kubeadmiral.io/v1alpha1",
+    "kind": "Project",
+    "metadata": {"name": "shop"},
+    "spec": {
+        "namespaces": ["shop"],
+        "clusters": {"names": ["east", MARKUP]},
+        "members": [{"role": "edit", "subjects": [{"kind": "User", "name": MARKUP}]}],
+    },
+}
+PROJECT_STATUS = {
+    "clusters": [MARKUP],
+    "leaving": [{"name": MARKUP, "objects": 2}],
+    "conditions": [
+        {"type": "Ready", "status": "False", "reason": "Forbidden", "message": MARKUP,
+         "lastTransitionTime": "2026-01-01T00:00:00Z"},
+    ],
+}  # fmt: skip
 ROLLOUT = {
     "apiVersion": "core.kubeadmiral.io/v1alpha1",
     "kind": "FederatedRollout",
@@ -136,6 +153,7 @@ MARKED = (
     "/ui/plan",
     "/ui/rollouts",
     "/ui/rollouts/default/web",
+    "/ui/projects",
     "/ui/queues",
     "/ui/queues/default/team",
     "/ui/search",
@@ -179,6 +197,10 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
                 path = f"{base}/{each['metadata']['name']}/status"
                 answer = await admin.patch(path, json={"status": QUEUE_STATUS[each["kind"]]}, headers=merge)
                 assert answer.status_code == 200, answer.text
+            projects = "/apis/core.kubeadmiral.io/v1alpha1/projects"
+            assert (await admin.post(projects, json=PROJECT)).status_code == 201
+            answer = await admin.patch(f"{projects}/shop/status", json={"status": PROJECT_STATUS}, headers=merge)
+            assert answer.status_code == 200, answer.text
             rollouts = "/apis/core.kubeadmiral.io/v1alpha1/namespaces/default/federatedrollouts"
             answer = await admin.post(rollouts, json=ROLLOUT)
             assert answer.status_code == 201, answer.text

@@ -2,7 +2,7 @@
 
 `planning/projects/projectindex.py` says which project a namespace belongs to, and the scheduler sees no other clusters.
 `rules.py` derives what a Project makes, `reconcile.py` writes it as its author, and `admission.py` refuses what he may
-not give.
+not give. `projectscreen.py` shows projects in the web UI.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from federation.api.v1alpha1.base import Kind
     from federation.apiserver.admission.plugins import AdmissionPlugin
     from federation.featureapi.surroundings import Surroundings
+    from federation.web.ui.screen import Screen
 
 
 def _kinds() -> Sequence["type[Kind]"]:
@@ -37,4 +38,17 @@ def _admission(host: "HostReader") -> Sequence["AdmissionPlugin"]:
     return (AuthorAdmission(ProjectAdmission(host)),)
 
 
-FEATURE = Feature("projects", page="projects.md", kinds=_kinds, controllers=_controllers, admission=_admission)
+def _screens() -> Sequence["Screen"]:
+    from federation.features.projects.projectscreen import SCREENS
+
+    return SCREENS
+
+
+FEATURE = Feature(
+    "projects",
+    page="projects.md",
+    kinds=_kinds,
+    controllers=_controllers,
+    admission=_admission,
+    screens=_screens,
+)
