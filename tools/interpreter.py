@@ -91,6 +91,8 @@ def main() -> int:
     """Print the path; 1 when there is no interpreter."""
     seen: dict[str, Interpreter] = {}
     found = candidates(os.environ.get("PATH", os.defpath), Path.home())
+    if len(found) > 1:
+        sys.stderr.write(f"Comparing {len(found)} installed Pythons (some seconds) ...\n")
     for _ in range(ROUNDS):  # by turns, so that a busy moment of the machine meets all of them
         for path in found:
             if (new := probe(path)) is not None:
@@ -106,4 +108,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)  # as a shell says it; `make` is interrupted, too

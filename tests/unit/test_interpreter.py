@@ -1,9 +1,11 @@
 """`tools/interpreter.py` takes the interpreter that a shell would take, or one that is clearly faster."""
 
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.support.vectors import ROOT
 from tools.interpreter import Interpreter, candidates, choose, probe
 
 
@@ -51,3 +53,17 @@ def test_an_environment_stands_for_the_interpreter_it_was_made_of() -> None:
     assert found is not None
     assert found.version == sys.version.split()[0]
     assert not found.path.startswith(sys.prefix)
+
+
+def test_an_interrupt_ends_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "python3").write_text("#!/bin/sh\nkill -INT $PPID\nsleep 5\n")
+    (tmp_path / "python3").chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "interpreter.py")],
+        env={"PATH": f"{tmp_path}:/bin:/usr/bin", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (130, False), done.stderr
