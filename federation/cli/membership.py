@@ -14,7 +14,7 @@ from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ConfigurationError, FederationError
 from federation.apimachinery.resources import Object
 from federation.cli import joining, membercredentials
-from federation.cli.draining import Item, items_in
+from federation.cli.drainitems import Item, items_in
 from federation.cli.joining import JoinRequest
 from federation.client.client import Client
 from federation.client.clustersecret import is_pulled

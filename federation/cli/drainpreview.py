@@ -1,0 +1,109 @@
+"""`fedctl drain --dry-run`: what would leave a member and what would stay, computed by a plan of the drain."""
+
+from collections.abc import Mapping, Sequence
+
+from federation.api import names
+from federation.api.resources import (
+    CLUSTER_DISRUPTION_BUDGETS,
+    CLUSTER_PROPAGATION_POLICIES,
+    FEDERATED_CLUSTERS,
+    FEDERATED_ROLLOUTS,
+    PROPAGATION_POLICIES,
+)
+from federation.apimachinery.amounts import to_count
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, Object
+from federation.cli.drainitems import item_of, read_types, type_of
+from federation.cli.plan.command import make_planner
+from federation.client.client import Client
+from federation.planning.clusters.taintedits import drained
+from federation.planning.failover.clusterbudgets import budgeted_clusters, disruptions_of, find_blocked
+from federation.planning.failover.tolerance import tolerance_of
+from federation.planning.federatedobject.placements import placement_of
+from federation.plans.inventory import read_inventory
+from federation.scheduling.policymatching import PolicyIndex
+from federation.scheduling.policyspec import Policy, compile_valid
+from federation.scheduling.whatif.planresult import ObjectPlan
+from federation.scheduling.whatif.state import ObjectChange
+from federation.terminal.kubeconfigcontext import KubeconfigContext
+
+_NO_ROOM = "other clusters have no room"
+
+
+async def preview(context: KubeconfigContext, name: str) -> int:
+    """Print what would leave a member and what would stay; return 1 if something has no room or a budget forbids it."""
+    async with make_planner(context) as planner:
+        host, world = planner.host, await read_inventory(planner.host)
+        cluster = await host.get(FEDERATED_CLUSTERS, name)  # NotFound for a wrong name
+        taints = list(drained((cluster.get("spec") or {}).get("taints"), SystemClock().now()))
+        after = {**cluster, "spec": {**(cluster.get("spec") or {}), "taints": taints}}
+        forecast = await planner.plan(world, [ObjectChange(FEDERATED_CLUSTERS, "", name, cluster, after)])
+        budgets = (await host.list(CLUSTER_DISRUPTION_BUDGETS)).items
+        disruptions = list(map(disruptions_of, (await host.list(FEDERATED_ROLLOUTS)).items))
+        types, policies, claims = await read_types(host), await _policies(host), await _claims(host)
+    plans = {(plan.namespace, plan.federated_name): plan for plan in forecast.objects}
+    lacking = objects = 0
+    for federated in world.federated():
+        type_, policy = type_of(federated, types), policies.policy_of(federated)
+        if type_ is None or policy is None or name not in placement_of(federated, names.GLOBAL_SCHEDULER):
+            continue
+        item, why = item_of(federated, type_, name), _obstacle(federated, policy, claims)
+        metadata = federated["metadata"]
+        staying, reason = _forecast(plans.get((metadata.get("namespace", ""), metadata["name"])), name, item.replicas)
+        if why or (reason and staying == item.replicas):
+            print(item.to_text(f"would stay: {why or reason}"))
+        elif staying:
+            print(
+                f"{item.name}: {item.replicas - staying} of {to_count(item.replicas, 'replica')} would leave: {reason}"
+            )
+        else:
+            print(item.to_text("would leave"))
+        if not why and reason == _NO_ROOM:
+            lacking, objects = lacking + staying, objects + 1
+    if lacking:
+        print(f"other clusters have no room for {to_count(lacking, 'replica')} of {to_count(objects, 'object')}")
+    else:
+        print("everything that may leave fits into other clusters")
+    views = budgeted_clusters(world.list(FEDERATED_CLUSTERS), disruptions)
+    blocked = find_blocked(name, views, budgets, SystemClock().now())
+    if blocked is not None:
+        print(blocked.message)
+    return 1 if blocked is not None or lacking else 0
+
+
+def _forecast(plan: ObjectPlan | None, cluster: str, replicas: int) -> tuple[int, str]:
+    """Return how many replicas of an object would stay in the drained cluster, and why, "" if none."""
+    row = next((row for row in plan.rows if row.cluster == cluster), None) if plan is not None else None
+    if plan is not None and plan.is_stuck:
+        return replicas, _NO_ROOM
+    if plan is None or row is None or not row.is_changed:
+        return replicas, "its policy tolerates the drain"
+    lacking = max(0, plan.unplaced - plan.unplaced_before) + plan.waiting
+    return min(replicas, lacking), _NO_ROOM if lacking else ""
+
+
+def _obstacle(federated: Object, policy: Policy, claims: Mapping[tuple[str, str], Sequence[str]]) -> str:
+    """Return why an object would stay, "" if it may leave."""
+    namespace = federated["metadata"].get("namespace", "")
+    template = federated["spec"]["template"]
+    tolerance = tolerance_of(template, policy.failover, lambda claim: claims.get((namespace, claim)))
+    if policy.is_sticky:
+        return "its policy keeps it where it is"
+    return "" if tolerance.may_leave else tolerance.state or "its policy says failover.mode: Never"
+
+
+async def _policies(host: Client) -> PolicyIndex:
+    found = PolicyIndex()
+    for kind in (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES):
+        for policy in compile_valid((await host.list(kind)).items):
+            found.put(policy)
+    return found
+
+
+async def _claims(host: Client) -> dict[tuple[str, str], Sequence[str]]:
+    """Return the access modes of the claims of the host by namespace and name."""
+    claims = (await host.list(PERSISTENT_VOLUME_CLAIMS)).items
+    return {
+        (claim["metadata"]["namespace"], claim["metadata"]["name"]): (claim.get("spec") or {}).get("accessModes") or ()
+        for claim in claims
+    }
