@@ -187,9 +187,9 @@ async def disturb(world: World, clusters: list[str], chance: random.Random, numb
             await world.user.patch(FEDERATED_CLUSTERS, cluster, {"spec": {"taints": [taint]}})
             return "taint"
         case 4:
-            await world.create(
-                OVERRIDE_POLICIES, an_override("east", "/spec/minReadySeconds", number, name=f"o-{number:02}")
-            )
+            override = an_override("", "/spec/minReadySeconds", number, name=f"o-{number:02}")
+            del override["spec"]["overrideRules"][0]["targetClusters"]
+            await world.create(OVERRIDE_POLICIES, override)
             return "override"
         case _:
             await world.user.delete(DEPLOYMENTS, "few-a", "default")
