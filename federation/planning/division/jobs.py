@@ -3,6 +3,8 @@
 Kubernetes does not let the completions of a Job change. They are divided when the Job is placed; later decisions only
 change the parallelism, and the completions of a cluster that leaves go to clusters that are new. The Jobs of a CronJob
 are made from the template each time, so each Job is divided by itself.
+
+Decision: docs/decisions/0166-indexed-jobs-are-not-divided.md
 """
 
 from collections.abc import Collection, Mapping

@@ -2,6 +2,8 @@
 
 import pytest
 
+from federation.api import names
+from federation.planning.cost.names import GRID_CARBON, POWER_PREFIX
 from federation.planning.cost.rates import NANO, Rates, rates_from, to_rate
 
 PREFIX = "price.example/"
@@ -39,3 +41,22 @@ def test_what_is_no_rate_is_named_and_left_out(text: str) -> None:
 
 def test_rates_are_exact_to_a_billionth() -> None:
     assert to_rate("0.000000031") == 31
+
+
+def carbon(grid: str, **more: str) -> Rates:
+    labels = {GRID_CARBON: grid, f"{POWER_PREFIX}cpu": "5", f"{POWER_PREFIX}gpu": "300"}
+    return rates_from({**labels, **more}, names.CARBON_PREFIX)
+
+
+def test_emissions_follow_from_those_of_a_kwh_and_the_power_of_a_resource() -> None:
+    assert carbon("200").per_hour == {"cpu": NANO, "gpu": 60 * NANO}
+    assert carbon("200", **{f"{names.CARBON_PREFIX}cpu": "3"}).per_hour == {"cpu": 3 * NANO, "gpu": 60 * NANO}
+    assert rates_from({GRID_CARBON: "200"}, names.CARBON_PREFIX) == Rates()
+    assert rates_from({f"{POWER_PREFIX}cpu": "5"}, names.CARBON_PREFIX) == Rates()
+
+
+def test_a_malformed_grid_or_power_gives_no_emissions_and_is_named() -> None:
+    assert carbon("clean").per_hour == {}
+    assert GRID_CARBON in carbon("clean").problems[0]
+    assert carbon("200", **{f"{POWER_PREFIX}gpu": "lots"}).per_hour == {"cpu": NANO}
+    assert rates_from({GRID_CARBON: "200"}, names.PRICE_PREFIX) == Rates()
