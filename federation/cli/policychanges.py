@@ -6,6 +6,7 @@ The record is in the status of the policy, and wishes about it are in its `spec.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object, Resource
 from federation.planning.waves.changerules import ChangeRules, current_wave, find_change_rules, waiting_wave
@@ -93,4 +94,4 @@ def _row(wave: ChangeWave, record: ChangeRecord) -> list[str]:
     )
     if wave.bound and record.phase in (Phase.ROLLING_BACK, Phase.ROLLED_BACK):
         state = str(record.phase)
-    return [wave.name, str(wave.objects) if wave.bound else "-", state, since.isoformat() if since else ""]
+    return [wave.name, str(wave.objects) if wave.bound else "-", state, to_rfc3339(since) if since else ""]

@@ -29,6 +29,7 @@ from federation.cli.whydiff import print_difference
 from federation.cli.whyfollowers import FederationState, FollowerPlacement, print_following, read_federation_state
 from federation.cli.whypolicy import is_policy, why_policy
 from federation.planning.waitingjobs import alternatives_of, describe_alternatives, place_of
+from federation.planning.waves.policychanges import describe_version
 from federation.plans.kinds import ServedKinds, split_target
 from federation.scheduling.decisiondiff import compare
 from federation.scheduling.explanations import is_decided, is_in_force, kept_placement
@@ -123,6 +124,8 @@ class _Target:
     """Its place in the JobQueue in which it waits, "" if it waits in none."""
     alternatives: Sequence[Mapping[str, Any]]
     """The clusters that were compared for its deadline, the best one first."""
+    waits: str
+    """Why it has the version of its policy before a change in waves, "" if it has the present one."""
     policies: "PolicyIndex | None"
     """Those that may apply to it; none when there are decisions, or when the user may not read them."""
 
@@ -171,8 +174,23 @@ async def _read_target(
             queues = (await host.list(JOB_QUEUES, namespace)).items
             queue = place_of(queues, resource.kind, name, SystemClock().now())
             alternatives = alternatives_of(queues, resource.kind, name)
+    waits = await _read_change(host, records, state.federated) if records else ""
     policies = None if records else await _read_policies(host, namespace)
-    return _Target(resource, namespace, name, source, state, delivery, queue, alternatives, policies)
+    return _Target(resource, namespace, name, source, state, delivery, queue, alternatives, waits, policies)
+
+
+async def _read_change(
+    host: "HTTPClient", records: Sequence[Mapping[str, Any]], federated: Mapping[str, Any] | None
+) -> str:
+    """Return why the object has the earlier version of its policy, "" if it has not or the user may not read it."""
+    ref = records[0]["explanation"].get("policy") or {}
+    if not ref.get("name") or not federated:
+        return ""
+    kind = PROPAGATION_POLICIES if ref.get("namespace") else CLUSTER_PROPAGATION_POLICIES
+    with contextlib.suppress(Forbidden, NotFound):
+        policy = await host.get(kind, ref["name"], ref.get("namespace") or "")
+        return describe_version({**policy, "kind": kind.kind}, federated)
+    return ""
 
 
 def _compared(federated: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
@@ -268,6 +286,8 @@ def _print(
         print_field(console, "gone", deleted)
     elif is_now and (annotation := _scheduling_annotation(target)):
         print_field(console, "now", f"not scheduled any more because of its annotation {annotation}")
+    if is_now and target.waits:
+        print_field(console, "waits", target.waits)
     if is_now and target.queue:
         print_field(console, "queue", target.queue)
     for line in describe_alternatives(target.alternatives) if is_now else ():

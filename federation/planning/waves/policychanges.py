@@ -170,6 +170,20 @@ def versions_of(policy: Mapping[str, Any]) -> Versions:
     return Versions(earlier, Reach(salt, started, begun_at, any(wave.is_done for wave in record.waves)), revision)
 
 
+def describe_version(policy: Mapping[str, Any], federated: Mapping[str, Any]) -> str:
+    """Return why an object of the policy has its earlier version, "" if it has the present one."""
+    found, record = versions_of(policy), record_of(policy)
+    if found.reach is None or record is None:
+        return ""
+    created = str(federated["metadata"].get("creationTimestamp") or "")
+    if found.reach.includes(identity_of(federated), labels_of(federated), created):
+        return ""
+    what = f"change {found.revision} of {policy.get('kind')} {policy['metadata']['name']}"
+    if record.phase in (Phase.ROLLING_BACK, Phase.ROLLED_BACK) and record.revision == found.revision:
+        return f"{what} was taken back: {record.reason}"
+    return f"{what} has not reached it: {record.message or 'it begins'}"
+
+
 def is_policy_changed(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bool:
     """Return whether an event of a policy changes its spec or the objects of its versions."""
     if old is None or new is None or old.get("spec") != new.get("spec"):

@@ -7,6 +7,7 @@ version that the record says. It is written for the policy that was read, so two
 from collections.abc import Callable, Sequence
 
 from federation.api import names
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.resources import Object
 from federation.features.waves import names as wavenames
@@ -140,7 +141,7 @@ class Reconciler:
         for wave in record.waves:
             known = earlier.get(wave.name)
             if wave.bound and (known is None or not known.bound):
-                text = f"wave {wave.name} has started with {wave.objects} objects"
+                text = f"wave {wave.name} has started with {to_count(wave.objects, 'object')}"
                 self._recorder.event(policy, NORMAL, wavenames.EVENT_WAVE_STARTED, text)
             if wave.is_done and (known is None or not known.is_done):
                 self._recorder.event(policy, NORMAL, wavenames.EVENT_WAVE_COMPLETE, f"wave {wave.name} is complete")

@@ -13,7 +13,14 @@ from federation.apimachinery.resources import Object
 from federation.features.waves.rules.changeplan import ChangePlan, Subject, members_of, plan_change
 from federation.features.waves.rules.objectives import Judgement, Verdict
 from federation.planning.waves.changerules import find_change_rules, waiting_wave
-from federation.planning.waves.policychanges import FIELD, ChangeRecord, record_of, to_status, versions_of
+from federation.planning.waves.policychanges import (
+    FIELD,
+    ChangeRecord,
+    describe_version,
+    record_of,
+    to_status,
+    versions_of,
+)
 from federation.planning.waves.waverecord import Phase
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -260,3 +267,18 @@ def test_no_more_objects_than_the_waves_allow_have_the_new_version(steps: list[s
                 assert seen == 60
             case _:
                 assert seen == 0
+
+
+def test_an_object_is_told_which_change_has_not_reached_it() -> None:
+    federated = {"metadata": {"namespace": "shop", "name": "web-1", "creationTimestamp": BEFORE}}
+    change = Change(policy(1, {"name": "few", "objects": 5, "pause": True}), FLEET[:1])
+    assert describe_version(change.present, federated) == ""
+    change.write(policy(2, {"name": "few", "objects": 5, "pause": True}))
+    assert (
+        describe_version(change.present, federated) == "change 1 of PropagationPolicy web has not reached it: it begins"
+    )
+    change.step()
+    assert describe_version(change.present, federated).endswith("has not reached it: wave few waits for approval")
+    change.wish(abort=1)
+    change.step()
+    assert describe_version(change.present, federated).endswith("was taken back: aborted by a user")
