@@ -125,6 +125,7 @@ class ExistingHost:
                 clock,
                 settings.gate_networks,
                 metric_sources=read_sources(settings.metric_sources_file),
+                acts_as_users=False,
             ),
             self._kinds,
             self._access,

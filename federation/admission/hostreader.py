@@ -17,6 +17,8 @@ class HostReader:
     find: FindResource
     """Return the resource of an API version and kind that the host serves, or None."""
     clock: Clock
+    acts_as_users: bool = True
+    """Whether reviews are as any user, and controllers write as one: not on an API server that is not embedded."""
 
     async def list_objects(self, resource: Resource, namespace: str = "") -> list[Object]:
         """Return the objects of a resource, of all namespaces by default."""

@@ -27,13 +27,16 @@ def admission_plugins(
     gate_networks: Sequence[Network] = (),
     effect_of: EffectOf | None = None,
     metric_sources: Sources = NO_SOURCES,
+    *,
+    acts_as_users: bool = True,
 ) -> list[AdmissionPlugin]:
     """Return the admission of the kinds that the control plane writes, of policies, and of what users steer.
 
     `gate_networks` are those that gates of rollouts may reach beside global unicast addresses, `metric_sources` those
-    that their objectives may name. `effect_of` is given for a host that keeps configurations as data.
+    that their objectives may name. `effect_of` is given for a host that keeps configurations as data; `acts_as_users`
+    as in `HostReader`.
     """
-    host = HostReader(client, find, clock)
+    host = HostReader(client, find, clock, acts_as_users)
     return [
         AuthorAdmission(FederatedObjectAdmission(find)),
         ChangeFreezeAdmission(),

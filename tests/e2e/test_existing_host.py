@@ -210,6 +210,21 @@ def test_a_tenants_policy_selects_only_what_he_may_update(fed: Federated, tenant
     assert "there is no FederatedCluster 'nowhere'" in done.stderr
 
 
+def test_a_project_limits_clusters_and_gives_no_roles_that_its_author_may_lack(fed: Federated) -> None:  # noqa: F811  # the fixture
+    project = yaml.safe_load((ROOT / "examples" / "projects" / "shop.yaml").read_text())
+    project["spec"]["clusters"] = {"names": ["cluster-01"]}
+    fed.host.apply(project)
+    state = "jsonpath={.status.conditions[0].reason} {.status.clusters}"
+    eventually(
+        lambda: fed.host("get", "project", "shop", "-o", state),
+        'MembersNotGranted ["cluster-01"]'.__eq__,
+        what="the project is in force",
+    )
+    assert fed.host("get", "federatedresourcequotas", "-n", "shop", "-o", "name").split()
+    assert fed.host("get", "rolebindings", "-n", "shop", "-o", "name") == ""
+    fed.host("delete", "project", "shop")
+
+
 def test_decisions_are_shown_to_users_who_may_read_the_object(fed: Federated, tenant: Kubectl) -> None:  # noqa: F811  # the fixture
     fed.apply("weights-40-30-40.yaml")
     eventually(lambda: fed.replicas("weighted"), lambda seen: sum(seen.values()) == 110)

@@ -31,7 +31,7 @@ from federation.features.projects.names import (
     REASON_REFUSED,
     REASON_TAKEN,
 )
-from federation.features.projects.rules import Made, made_by
+from federation.features.projects.rules import RIGHTS, Made, made_by
 from federation.planning.authors import authors_of
 from federation.planning.projects.projectindex import ProjectIndex
 from federation.runtime.controller import DONE, Result
@@ -40,7 +40,6 @@ from federation.runtime.host import Host
 from federation.runtime.informer import Informer
 from federation.runtime.onbehalf import apply_for
 
-_RIGHTS = (ROLE_BINDINGS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
 _REMOVED = (ROLE_BINDINGS, FEDERATED_RESOURCE_QUOTAS, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES)
 _REPAIR_S = 300.0
 """Time after which changes by others are repaired."""
@@ -85,7 +84,7 @@ class Reconciler:
         namespaces, taken = self._own_namespaces(name, source)
         clusters = self._clusters(name)
         made = [
-            each for each in made_by(source, namespaces, clusters) if self._gives_rights or each.resource not in _RIGHTS
+            each for each in made_by(source, namespaces, clusters) if self._gives_rights or each.resource not in RIGHTS
         ]
         problems = await self._apply(source, made)
         await self._remove_others(name, made)

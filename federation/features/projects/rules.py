@@ -22,6 +22,10 @@ _RBAC: Final = ROLE_BINDINGS.group
 _READ: Final = ("get", "list", "watch")
 
 
+RIGHTS: Final = (ROLE_BINDINGS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
+"""What gives rights: it is not made where the control plane cannot act as the author."""
+
+
 class Made(NamedTuple):
     """An object that a Project makes; `field` is the part of the spec that asks for it."""
 
