@@ -53,8 +53,8 @@ from federation.journal.decisions import (
     JournalOptions,
 )
 from federation.journal.inputlog import SQLInputLog
-from federation.scheduling.replay.logentries import Chunk
-from federation.scheduling.replay.recorder import InputRecorder
+from federation.scheduling.replay.logentries import Chunk, compress
+from federation.scheduling.replay.recorder import Draft, InputRecorder
 
 _written = Counter("federation_store_decisions_total", "Decisions written to the journal")
 _dropped = Counter("federation_store_decisions_dropped_total", "Decisions that a full buffer dropped")
@@ -113,8 +113,9 @@ class SQLJournal:
         self._flush_lock = asyncio.Lock()
         self.inputs = InputRecorder(is_on=self._options.inputs_bytes_max > 0)
         self._input_log = SQLInputLog(database, self._cipher)
+        self._draft: Draft | None = None
         self._chunk: Chunk | None = None
-        """Taken from the recorder and not written yet."""
+        """Both taken from the recorder and not written yet."""
         self._inputs_due_s = 0.0
 
     async def append(self, record: DecisionRecord) -> None:
@@ -153,6 +154,9 @@ class SQLJournal:
         try:
             while True:
                 await self.flush()
+                while self.inputs.is_behind:  # one decision at a time, between other work
+                    self.inputs.encode()
+                    await asyncio.sleep(0)
                 if self._clock.monotonic() >= prune_at_s:
                     await self.prune()
                     prune_at_s = self._clock.monotonic() + self._options.prune_interval_s
@@ -212,9 +216,15 @@ class SQLJournal:
         await self._prune_objects({record.identity for record in batch})
 
     async def _write_inputs(self) -> None:
-        while (chunk := self._chunk or self.inputs.take()) is not None:
-            self._chunk = chunk  # until it is written: a failed or cancelled write loses nothing
-            await self._input_log.append(chunk)
+        # Draft and chunk are kept until the chunk is written: a failed or cancelled write loses nothing.
+        while True:
+            if self._chunk is None:
+                self._draft = self._draft or self.inputs.draft()
+                if self._draft is None:
+                    return
+                content = await asyncio.to_thread(compress, self._draft.lines)  # zlib lets other threads run
+                self._chunk, self._draft = self.inputs.packed(self._draft, content), None
+            await self._input_log.append(self._chunk)
             self._chunk = None
 
     async def _write_repeats(self) -> None:

@@ -20,6 +20,7 @@ import orjson
 from federation.api import names
 from federation.apimachinery import conditions, quantity
 from federation.apimachinery.clock import from_rfc3339
+from federation.apimachinery.textcache import cache_short
 from federation.planning.clusters.devicekinds import kinds_of
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.columns import Columns
@@ -284,11 +285,25 @@ def to_resources(quantities: Mapping[str, Any] | None) -> dict[str, int]:
     amounts: dict[str, int] = {}
     for name, value in (quantities or {}).items():
         try:
-            amount = quantity.to_milli(value) if name == CPU else quantity.to_int_ceil(value)
+            # Clusters report the same texts again and again, hundreds at a time: one lookup for each.
+            if value.__class__ is str:
+                amounts[name] = _thousandths(value) if name == CPU else _whole(value)
+            else:
+                amount = quantity.to_milli(value) if name == CPU else quantity.to_int_ceil(value)
+                amounts[name] = quantity.to_int64(amount)
         except ValueError:
             continue
-        amounts[name] = quantity.to_int64(amount)
     return amounts
+
+
+@cache_short(8192, chars_max=32)
+def _thousandths(text: str) -> int:
+    return quantity.to_int64(quantity.to_milli(text))
+
+
+@cache_short(8192, chars_max=32)
+def _whole(text: str) -> int:
+    return quantity.to_int64(quantity.to_int_ceil(text))
 
 
 def _at_least_0(quantities: Mapping[str, Any] | None) -> dict[str, int]:

@@ -149,12 +149,17 @@ class History:
         return verdict
 
 
-@given(history=st.lists(steps, max_size=40), segment=st.sampled_from((0, 500, 4 << 20)), known=st.sampled_from((1, 99)))
+@given(
+    history=st.lists(steps, max_size=40),
+    segment=st.sampled_from((0, 500, 4 << 20)),
+    known=st.sampled_from((1, 99)),
+    waiting=st.sampled_from((0, 1, 512)),
+)
 def test_a_replay_without_a_change_repeats_every_decision(
-    history: list[tuple[str, str, Any]], segment: int, known: int
+    history: list[tuple[str, str, Any]], segment: int, known: int, waiting: int
 ) -> None:
-    """Segments of one chunk and of many, and objects that are recorded as differences and as a whole."""
-    past = History(RecorderOptions(segment_bytes_max=segment, objects_max=known))
+    """Segments of one chunk and of many; objects as differences and as a whole; text made at once and later."""
+    past = History(RecorderOptions(segment_bytes_max=segment, objects_max=known, waiting_max=waiting))
     for step in history:
         past.do(step)
     verdict = past.replay()

@@ -1,13 +1,13 @@
 """Arrivals for a fleet and its twin, and the placements of both."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from federation.api import names
 from federation.api.resources import FEDERATED_OBJECTS
-from federation.apimachinery.resources import Object
-from federation.client.client import Client
+from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.client.client import Client, PatchType
 from federation.planning.federatedobject.placements import overrides_of, placement_of
 from federation.twin.steps import Arrival
 from tests.support.manifests import a_deployment, a_policy
@@ -60,18 +60,36 @@ def arrivals(count: int, seed: int, every_s: float) -> list[Arrival]:
 
 async def placements(host: Client) -> Placed:
     """Return where every Deployment is."""
-    found = {}
-    for obj in (await host.list(FEDERATED_OBJECTS)).items:
-        if obj["spec"]["template"]["kind"] == "Deployment":
-            replicas = {
-                cluster: [patch["value"] for patch in patches]
-                for cluster, patches in overrides_of(obj, names.GLOBAL_SCHEDULER).items()
-            }
-            found[obj["metadata"]["name"]] = (placement_of(obj, names.GLOBAL_SCHEDULER), replicas)
+    return {
+        obj["metadata"]["name"]: _placed(obj)
+        for obj in (await host.list(FEDERATED_OBJECTS)).items
+        if obj["spec"]["template"]["kind"] == "Deployment"
+    }
+
+
+async def place(
+    host: Client, pass_time: Callable[[float], Awaitable[None]], arriving: Sequence[Arrival], every_s: float
+) -> list[tuple[str, Any]]:
+    """Apply the arrivals; return the strategy of each, and where it is placed before the next one arrives."""
+    found = []
+    for arrival in arriving:
+        metadata = arrival.manifest["metadata"]
+        await host.patch(
+            DEPLOYMENTS,
+            metadata["name"],
+            arrival.manifest,
+            patch_type=PatchType.APPLY,
+            namespace="default",
+            field_manager="twin",
+            force=True,
+        )
+        await pass_time(every_s)
+        federated = await host.get(FEDERATED_OBJECTS, f"{metadata['name']}-deployments.apps", "default")
+        found.append((metadata["labels"]["strategy"], _placed(federated)))
     return found
 
 
-def equal_share(fleet: Placed, twin: Placed) -> float:
-    """Return which share of the objects of both is placed equally."""
-    everything = fleet.keys() | twin.keys()
-    return sum(fleet.get(name) == twin.get(name) for name in everything) / len(everything)
+def _placed(federated: Object) -> tuple[list[str], dict[str, list[Any]]]:
+    patches = overrides_of(federated, names.GLOBAL_SCHEDULER)
+    replicas = {cluster: [patch["value"] for patch in each] for cluster, each in patches.items()}
+    return placement_of(federated, names.GLOBAL_SCHEDULER), replicas

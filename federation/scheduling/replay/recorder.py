@@ -1,12 +1,17 @@
 """Record what decisions depend on, as a log of differences (`logentries.py`).
 
-A record is text at once: its objects are still in the processor's caches, so this is cheaper than later; `take` only
-compresses. A decision that repeats the last one of its object without effect is not recorded, as in the journal. The
-recorder keeps the last recorded version of each object of the world, and the text of a few thousand federated objects.
+A decision only leaves its outcome and the objects that it saw, which nobody changes. `encode` makes text of them, one
+decision at a time, between other work; `take` makes it of all that are left. A decision that repeats the last one of
+its object without effect is not recorded, as in the journal. The recorder keeps the last recorded version of each
+object of the world, and the text of a few thousand federated objects.
+
+Decision: docs/decisions/0172-records-are-written-after-decisions.md
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -18,6 +23,7 @@ from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.framework.assumed import AssumedReplicas, Changes, Request
 from federation.scheduling.framework.quotaheadroom import Headroom
 from federation.scheduling.framework.types import Assumed, PluginResponse
+from federation.scheduling.occasions import Occasion
 from federation.scheduling.replay.logentries import (
     Answer,
     AssumedChange,
@@ -27,7 +33,6 @@ from federation.scheduling.replay.logentries import (
     Header,
     Key,
     QuotaUse,
-    Result,
     WorldChange,
     compress,
     encode,
@@ -40,6 +45,7 @@ from federation.scheduling.replay.projection import name_of, project, project_fe
 _NOWHERE: Placements = {}
 _DAY_US = 24 * 3600 * 1_000_000
 _WorldKey = tuple[Resource, str, str]
+_Answers = Sequence[Sequence[PluginResponse]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +58,31 @@ class RecorderOptions:
     """Lines that wait to be written. Beyond it the decisions among them are dropped, and a new segment begins."""
     answers_bytes_max: int = 64 << 10
     """Bytes of the plugins' answers to one decision; larger ones are not recorded, and the decision not replayed."""
+    waiting_max: int = 512
+    """Decisions that wait to be made text of; beyond it each decision does so for the oldest one."""
     objects_max: int = 8_192
     """Federated objects whose last record is kept, so that the next one is a difference."""
+
+
+class _Waiting(NamedTuple):
+    """A decision without its text, and the changes of the world before it."""
+
+    attempt: SchedulingAttempt
+    due: Due
+    decision: Decision
+    answers: _Answers
+    assumed_changes: list[tuple[Request, Changes]] | None
+    """Of assumed replicas since the decision before, whose log forgets them; None if they are not known."""
+    changed: dict[_WorldKey, Object | None]
+
+
+class Draft(NamedTuple):
+    """A chunk that is not compressed yet."""
+
+    segment: int
+    number: int
+    times_us: list[int]
+    lines: list[bytes]
 
 
 class InputRecorder:
@@ -64,11 +93,13 @@ class InputRecorder:
         self._is_on = is_on
         self._header: Header | None = None
         self._changed: dict[_WorldKey, Object | None] = {}
+        self._waiting: deque[_Waiting] = deque()
         self._lines: list[bytes] = []
         """Of the next chunk."""
         self._times_us: list[int] = []
         """Of the decisions in it."""
-        self._last_results: dict[Key, Result] = {}
+        self._last: dict[Key, tuple[str, str, Placements]] = {}
+        """Outcome, reason and placements of the last decision about objects."""
         self._segment = 0
         self._number = 0
         self._bytes = 0
@@ -102,22 +133,35 @@ class InputRecorder:
         attempt: SchedulingAttempt,
         due: Due,
         decision: Decision,
-        answers: Sequence[Sequence[PluginResponse]] = (),
+        answers: _Answers = (),
     ) -> None:
         """Record a decision of the engine."""
-        occasion, unit = due.occasion, due.unit
-        if self._header is None or occasion is None:
+        if self._header is None or due.occasion is None or self._is_repetition(key_of(attempt.federated), decision):
             return
-        metadata = attempt.federated["metadata"]
-        key, result = (str(metadata.get("namespace") or ""), str(metadata["name"])), result_of(decision)
-        if self._is_repetition(key, result, decision):
-            return
+        changed, self._changed = self._changed, {}
+        before, self._noted = self._noted, due.unit.assumed
+        changes = _changes(before, due.unit.assumed)
+        self._waiting.append(_Waiting(attempt, due, decision, answers, changes, changed))
+        if len(self._waiting) > self._options.waiting_max:
+            self.encode()
+
+    def _is_repetition(self, key: Key, decision: Decision) -> bool:
+        last = self._last.get(key)
+        if len(self._last) > self._options.objects_max:
+            self._last.clear()
+        self._last[key] = this = decision.outcome, decision.reason, decision.placements
+        has_effect = decision.is_success and decision.placements != decision.unit.current
+        return not has_effect and last == this
+
+    def _to_entry(self, due: Due, occasion: Occasion, key: Key, decision: Decision, answers: _Answers) -> Decided:
+        """Return a decision as records have it, without its object."""
+        unit = due.unit
         size = sum(len(answer.body) for exchange in answers for answer in exchange)
         quota = unit.quota
-        entry = Decided(
+        return Decided(
             key,
             to_us(occasion.now),
-            result,
+            result_of(decision),
             is_unschedulable=occasion.is_unschedulable,
             can_place_more=occasion.can_place_more,
             is_plugin_back=occasion.is_plugin_back,
@@ -128,29 +172,12 @@ class InputRecorder:
             quota=_to_use(quota) if isinstance(quota, Headroom) else None,
             answers=_to_answers(answers) if size <= self._options.answers_bytes_max else None,
         )
-        self._make_room(entry.at_us, self._header)
-        self._flush_world()
-        self._add_assumed(unit.assumed)
-        self._add_decision(entry, attempt, unit.current)
-
-    def _is_repetition(self, key: Key, result: Result, decision: Decision) -> bool:
-        last = self._last_results.get(key)
-        if len(self._last_results) > self._options.objects_max:
-            self._last_results.clear()
-        self._last_results[key] = result
-        has_effect = decision.is_success and decision.placements != decision.unit.current
-        same = last is not None and (last.outcome, last.reason, last.placements) == (
-            result.outcome,
-            result.reason,
-            result.placements,
-        )
-        return same and not has_effect
 
     def _make_room(self, at_us: int, header: Header) -> None:
         """Drop what waits if it is too much; begin a segment then, or when the one before is large or old."""
         if len(self._lines) >= self._options.pending_max:
             self.dropped += len(self._times_us)
-            self.restart()
+            self._drop_lines()
         is_full = self._bytes > self._options.segment_bytes_max or at_us - self._segment > _DAY_US
         if not self._lines and is_full:
             self._start_segment(at_us, header)
@@ -165,29 +192,61 @@ class InputRecorder:
             obj = orjson.loads(known) if isinstance(known, bytes) else known
             self._lines.append(encode(WorldChange(name_of(resource), namespace, name, obj)))
 
-    def _flush_world(self) -> None:
-        """Put the changes of the world before the first decision that saw them."""
-        for key, source in self._changed.items():
-            self._put(key, source)
-        self._changed.clear()
-
     # -- making text of it
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether decisions wait to be made text of."""
+        return bool(self._waiting)
+
+    def encode(self) -> bool:
+        """Make text of the oldest decision that waits; return False if none does."""
+        if not self._waiting or self._header is None:
+            return False
+        attempt, due, decision, answers, changes, changed = self._waiting.popleft()
+        assert due.occasion is not None  # others do not wait
+        entry = self._to_entry(due, due.occasion, key_of(attempt.federated), decision, answers)
+        self._make_room(entry.at_us, self._header)
+        for key, source in changed.items():  # before the first decision that saw them
+            self._put(key, source)
+        self._add_assumed(due.unit.assumed, changes)
+        self._add_decision(entry, attempt, due.unit.current)
+        return True
+
     def restart(self) -> None:
-        """Begin a new segment with the next decision; decisions that wait are dropped."""
+        """Begin a new segment with the next decision; decisions that wait are dropped, not the changes before them."""
+        changed: dict[_WorldKey, Object | None] = {}
+        while self._waiting:
+            changed |= self._waiting.popleft().changed
+        self._changed = changed | self._changed
+        self._drop_lines()
+
+    def _drop_lines(self) -> None:
         self._lines, self._times_us = [], []
         self._segment = 0
 
-    def take(self) -> Chunk | None:
-        """Return what was recorded since the last call, None for nothing."""
+    def draft(self) -> Draft | None:
+        """Return what was recorded since the last call, None for nothing; `packed` needs its compressed lines."""
+        while self.encode():
+            pass
         if not self._times_us:
             return None
-        lines, self._lines = self._lines, []
-        times_us, self._times_us = self._times_us, []
-        content = compress(lines)
-        self._bytes += len(content)
         self._number += 1
-        return Chunk(self._segment, self._number, times_us[0], times_us[-1], len(times_us), content)
+        draft = Draft(self._segment, self._number, self._times_us, self._lines)
+        self._lines, self._times_us = [], []
+        return draft
+
+    def packed(self, draft: Draft, content: bytes) -> Chunk:
+        """Return the chunk of a draft with its content."""
+        if draft.segment == self._segment:
+            self._bytes += len(content)
+        times_us = draft.times_us
+        return Chunk(draft.segment, draft.number, times_us[0], times_us[-1], len(times_us), content)
+
+    def take(self) -> Chunk | None:
+        """Return what was recorded since the last call, None for nothing."""
+        draft = self.draft()
+        return None if draft is None else self.packed(draft, compress(draft.lines))
 
     def _put(self, key: _WorldKey, source: Object | None) -> None:
         """Add the difference between the last version of an object and this one."""
@@ -218,12 +277,10 @@ class InputRecorder:
         self._lines.append(_encode_difference(entry, before, obj))
         self._times_us.append(entry.at_us)
 
-    def _add_assumed(self, assumed: Assumed) -> None:
+    def _add_assumed(self, assumed: Assumed, changes: list[tuple[Request, Changes]] | None) -> None:
         """Add the change since the decision before; all assumed replicas if that is not in the segment."""
-        before, self._noted = self._noted, assumed
         is_whole, self._has_assumed = not self._has_assumed, True
-        changes = None if is_whole else _changes(before, assumed)
-        if changes is None:
+        if is_whole or changes is None:
             is_whole = True
             changes = [
                 (request, [(name, count)]) for name, counts in assumed.items() for request, count in counts.items()
@@ -259,6 +316,12 @@ def _by_request(changes: list[tuple[Request, Changes]]) -> dict[Request, dict[st
     return found
 
 
+def key_of(federated: Mapping[str, Any]) -> Key:
+    """Return the key of a federated object in records."""
+    metadata = federated["metadata"]
+    return str(metadata.get("namespace") or ""), str(metadata["name"])
+
+
 def _is_sorted(placements: Placements) -> bool:
     """Return whether the clusters are in the order in which an object stores them."""
     names = list(placements)
@@ -278,7 +341,7 @@ def _to_use(headroom: Headroom) -> QuotaUse:
     return QuotaUse([(quota.name, dict(quota.hard)) for quota in headroom.quotas], dict(headroom.others))
 
 
-def _to_answers(answers: Sequence[Sequence[PluginResponse]]) -> list[list[Answer]]:
+def _to_answers(answers: _Answers) -> list[list[Answer]]:
     return [
         [Answer(answer.status, answer.body.decode(errors="replace"), answer.error) for answer in exchange]
         for exchange in answers
