@@ -72,7 +72,8 @@ async def test_a_job_gets_the_devices_that_its_selectors_ask_for_or_waits() -> N
         await world.create(RESOURCE_CLAIM_TEMPLATES, a_claim_template("many", exactly(5)))
         await world.create(JOBS, a_gpu_job(1, "third", "many"))
         message = await world.until(lambda: waits(world, "third"))
-        assert "no node could run a pod" in message or "needs 5 devices" in message
+        assert "each pod of pods needs 5 devices of class gpu.example.com on one node" in message
+        assert "the best of 3 clusters has 4" in message
         assert await allocated(world, "small") == 0
 
 

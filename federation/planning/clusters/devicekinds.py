@@ -118,19 +118,19 @@ def group_by_kind(devices: Mapping[Identity, tuple[str, Mapping[str, Value]]]) -
             found |= dict.fromkeys(members, Kind(_OTHER_DRIVERS, ()))
             continue
         unique = _unique(members.values())
-        numbered = {device: str(number) for number, device in enumerate(members)}
-        texts = {
-            numbered[device]: ({key: str(value) for key, value in values.items() if key not in unique}, ())
-            for device, values in members.items()
-        }
-        classes, omitted = classify(texts)
-        left_out, known = unique.union(omitted), dict[Any, Kind]()
+        alike: dict[tuple[tuple[str, Value], ...], list[Identity]] = {}
         for device, values in members.items():
-            key = classes[numbered[device]]
+            kept = tuple([entry for entry in values.items() if entry[0] not in unique])
+            alike.setdefault(kept, []).append(device)
+        # Distinct values are compared, and not devices, of which there may be thousands.
+        texts = {str(at): ({key: str(value) for key, value in kept}, ()) for at, kept in enumerate(alike)}
+        classes, omitted = classify(texts)
+        left_out, known = frozenset(omitted), dict[Any, Kind]()
+        for place, (kept, same) in enumerate(alike.items()):
+            key = classes[str(place)]
             if key not in known:
-                kept = tuple(sorted((name, value) for name, value in values.items() if name not in left_out))
-                known[key] = Kind(driver, kept)
-            found[device] = known[key]
+                known[key] = Kind(driver, tuple(sorted(entry for entry in kept if entry[0] not in left_out)))
+            found |= dict.fromkeys(same, known[key])
     return found
 
 

@@ -56,6 +56,10 @@ class Shortfall:
         """Return what the cluster lacks, for people."""
         match self.lack:
             case Lack.NO_NODE:
+                if self.resource:
+                    needed = amount_text(self.resource, self.needed)
+                    found = amount_number(self.resource, self.found)
+                    return f"a pod of {self.component} needs {needed} on one node, the largest has {found}"
                 return f"no node could run a pod of {self.component}"
             case Lack.SIZE | Lack.ROOM:
                 needed, found = amount_text(self.resource, self.needed), amount_number(self.resource, self.found)
@@ -154,7 +158,7 @@ def _known_shortfall(pods: Sequence[PodSet], cluster: Cluster) -> Shortfall | No
     """Return what the cluster lacks by its report."""
     for component in pods:
         if component.least and not could_run(cluster, component.shape):
-            return Shortfall(Lack.NO_NODE, component.name)
+            return _of_node(component, cluster)
     total = total_of(pods)
     for lack, amounts in ((Lack.SIZE, size_for(pods, cluster)), (Lack.ROOM, room_for(pods, cluster))):
         missing = [(needed / max(1, amounts.get(name, 0)), name) for name, needed in total.items()]
@@ -170,6 +174,22 @@ def _known_shortfall(pods: Sequence[PodSet], cluster: Cluster) -> Shortfall | No
     if _by_count(pods, cluster, {}) is None:
         return None
     return _by_trial(pods, cluster)
+
+
+def _of_node(component: PodSet, cluster: Cluster) -> Shortfall:
+    """Return what no node has for a pod: the scarcest resource, none if nodes have enough of each."""
+    omitted = cluster.omitted_node_labels
+    largest = [
+        each.largest
+        for each in cluster.node_classes or ()
+        if suits(each, component.shape.needs, omitted, is_sure=False)
+    ]
+    most = {name: max((each.get(name, 0) for each in largest), default=0) for name, _ in component.shape.request}
+    short = [(amount / max(1, most[name]), name) for name, amount in component.shape.request if amount > most[name]]
+    if not short or not largest:
+        return Shortfall(Lack.NO_NODE, component.name)
+    name = max(short)[1]
+    return Shortfall(Lack.NO_NODE, component.name, name, dict(component.shape.request)[name], most[name])
 
 
 def _by_count(pods: Sequence[PodSet], cluster: Cluster, assumed: Mapping[_Request, int]) -> Shortfall | None:

@@ -71,6 +71,12 @@ def _describe(unit: SchedulingUnit, shortfalls: Mapping[str, Shortfall], reporte
     """Return why the gang waits: what no cluster has, or what the nearest one lacks."""
     needed = total_of(unit.pods)
     clusters = [reported[name] for name in shortfalls]
+    if all(each.lack is Lack.NO_NODE and each.resource for each in shortfalls.values()):
+        best = max(shortfalls.values(), key=lambda each: each.found / each.needed)
+        which = f"the best of {len(clusters)} clusters" if len(clusters) > 1 else f"cluster {clusters[0].name}"
+        found = amount_number(best.resource, best.found)
+        amount = amount_text(best.resource, best.needed)
+        return f"each pod of {best.component} needs {amount} on one node, {which} has {found}"
     if text := _scarcest(needed, [size_for(unit.pods, cluster) for cluster in clusters]):
         resource, most = text
         which = f"the largest of {len(clusters)} clusters" if len(clusters) > 1 else f"cluster {clusters[0].name}"

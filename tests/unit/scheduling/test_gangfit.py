@@ -46,7 +46,7 @@ def pools() -> ClusterBuilder:
 CASES = {
     "a Job that fits exactly": (nodes(4, 24), [part("pods", 48, 2)], None, 0),
     "one pod too many": (nodes(4, 24), [part("pods", 49, 2)], Lack.SIZE, 96000),
-    "enough in sum but not on any node": (nodes(20, 1), [part("pods", 1, 2)], Lack.NO_NODE, 0),
+    "enough in sum but not on any node": (nodes(20, 1), [part("pods", 1, 2)], Lack.NO_NODE, 1000),
     "enough in sum but on too few nodes": (nodes(3, 5), [part("pods", 5, 3)], Lack.NODES, 3),
     "a head and its workers": (nodes(3, 16), [part("head", 1, 4), part("workers", 5, 8)], None, 0),
     "workers that the head leaves no node for": (
