@@ -41,7 +41,13 @@ from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool
 from federation.componentoptions import journal_options, pool_options, registration_options
 from federation.controllers.federate.controller import first_finalizers, host_effects
-from federation.features.catalogue import feature_screens, feature_views, spread_compiler, start_features
+from federation.features.catalogue import (
+    feature_forecasts,
+    feature_screens,
+    feature_views,
+    spread_compiler,
+    start_features,
+)
 from federation.hosting.admissionplugins import admission_plugins
 from federation.hosting.roles import HOST_RBAC, LISTED_BY_NAME
 from federation.journal.sqljournal import SQLJournal
@@ -251,7 +257,12 @@ class ControlPlane:
     def _planners(self) -> Planners:
         """Plans for users, those of the web UI and others: their limits are for both."""
         return Planners(
-            load_plugins(selects=selects), spread_compiler(), self._wiring.plugin_caller, self._clock, self._guard
+            load_plugins(selects=selects),
+            spread_compiler(),
+            self._wiring.plugin_caller,
+            self._clock,
+            self._guard,
+            feature_forecasts(),
         )
 
     async def _run_controllers(self) -> None:

@@ -36,7 +36,13 @@ from federation.client.kubeconfig import in_cluster, load_kubeconfig
 from federation.client.pool import ClusterPool
 from federation.componentoptions import journal_options, pool_options
 from federation.controllers.federate.controller import first_finalizers
-from federation.features.catalogue import feature_screens, feature_views, spread_compiler, start_features
+from federation.features.catalogue import (
+    feature_forecasts,
+    feature_screens,
+    feature_views,
+    spread_compiler,
+    start_features,
+)
 from federation.hosting import installation, reachability
 from federation.hosting.access import HostAccess
 from federation.hosting.admissionplugins import admission_plugins
@@ -151,7 +157,9 @@ class ExistingHost:
         from federation.web.ui import uiapp  # noqa: PLC0415  # it takes long, and most have none
 
         wiring, clock = self._wiring, self._clock
-        planners = Planners(load_plugins(selects=selects), spread_compiler(), wiring.plugin_caller, clock)
+        planners = Planners(
+            load_plugins(selects=selects), spread_compiler(), wiring.plugin_caller, clock, None, feature_forecasts()
+        )
         mount = uiapp.mount(self._ui_key, clock, planners, None, feature_screens(), takes_agents=False)
         host = without_identity(self._client.connection)
         return UserInterface(mount, self._endpoint, host, self._access, clock)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from federation.featureapi.surroundings import Surroundings
     from federation.runtime.host import Host
     from federation.runtime.sourceholds import SourceHold
+    from federation.scheduling.whatif.forecasts import Forecasting
     from federation.scheduling.workloadspreads import SpreadCompiler
     from federation.web.ui.screen import Screen
     from federation.web.view import View
@@ -66,6 +67,10 @@ def _no_holds(host: "Host") -> Sequence["SourceHold"]:
     return ()
 
 
+def _no_forecasts() -> Sequence["Forecasting"]:
+    return ()
+
+
 def _no_views(host: "Host") -> Sequence["View"]:
     del host
     return ()
@@ -102,6 +107,8 @@ class Feature:
     """Return its admission plugins. A resource has at most one."""
     spreads: Callable[[], "SpreadCompiler"] | None = None
     """Return the reader of WorkloadSpreads for the scheduler. One feature has it."""
+    forecasts: Callable[[], Sequence["Forecasting"]] = _no_forecasts
+    """Return what follows from changes of its kinds, for plans."""
     views: Callable[["Host"], Sequence["View"]] = _no_views
     """Return what it serves below `/federation/v1`."""
     screens: Callable[[], Sequence["Screen"]] = _no_screens

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from federation.client.client import Client
     from federation.runtime.host import Host
     from federation.runtime.sourceholds import SourceHold
+    from federation.scheduling.whatif.forecasts import Forecasting
     from federation.scheduling.workloadspreads import SpreadCompiler
     from federation.web.ui.screen import Screen
     from federation.web.view import View
@@ -73,6 +74,11 @@ def feature_views(host: "Host") -> list["View"]:
 def feature_screens() -> list["Screen"]:
     """Return the screens that the features add to the web UI."""
     return [screen for feature in FEATURES for screen in feature.screens()]
+
+
+def feature_forecasts() -> list["Forecasting"]:
+    """Return what follows from changes of the features' kinds, for plans."""
+    return [forecast for feature in FEATURES for forecast in feature.forecasts()]
 
 
 def spread_compiler() -> "SpreadCompiler":

@@ -8,7 +8,7 @@ from federation.apimachinery.errors import ConfigurationError, Forbidden, NotFou
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.client.client import Client
 from federation.plans.edits import get_or_none
-from federation.scheduling.whatif.holding import HOLDING
+from federation.scheduling.whatif.holding import FORESEEN, HOLDING
 from federation.scheduling.whatif.state import CONTEXT, FEDERATED, ObjectSet
 
 _PAGE = 500
@@ -26,9 +26,10 @@ async def read_inventory(host: Client, namespaces: Collection[str] | None = None
     """
     kinds = (*CONTEXT, *FEDERATED)
     lists = [_list(host, each) if namespaces is None else _list_for(host, each, namespaces) for each in kinds]
-    optional = [_list_or_none(host, each, namespaces) for each in HOLDING]
+    further = (*HOLDING, *FORESEEN)
+    optional = [_list_or_none(host, each, namespaces) for each in further]
     listed, held = await asyncio.gather(asyncio.gather(*lists), asyncio.gather(*optional))
-    found = {resource: objects for resource, objects in zip(HOLDING, held, strict=True) if objects is not None}
+    found = {resource: objects for resource, objects in zip(further, held, strict=True) if objects is not None}
     unread = [resource for resource in HOLDING if resource not in found]
     return ObjectSet({**dict(zip(kinds, listed, strict=True)), **found}, unread)
 

@@ -8,7 +8,7 @@ Decision: docs/decisions/0013-plans-run-the-controllers-planners.md
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypeVar
 
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
@@ -27,6 +27,8 @@ from federation.plans.plugincalls import Perform, PluginCaller, drive
 from federation.plans.requestedchanges import RequestedChanges, ResolvedChanges, resolve_changes
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.whatif.compute import compute
+from federation.scheduling.whatif.forecasts import Forecasting, with_forecasts
+from federation.scheduling.whatif.holdingtext import describe_holding
 from federation.scheduling.whatif.planresult import Plan
 from federation.scheduling.whatif.rendered import member_objects_of
 from federation.scheduling.whatif.state import ObjectChange, ObjectSet, federated_types
@@ -53,6 +55,8 @@ class Planner:
     """Computes in another thread, for example; here if it is None."""
     guard: GuardOptions = field(default_factory=GuardOptions)
     """The limits of the guard, whose holds a plan foresees."""
+    forecasts: Sequence[Forecasting] = ()
+    """Forecasts of features that know the changed kinds."""
 
     async def forecast(self, requested: RequestedChanges) -> "Forecast":
         """Return what the requested changes would do now; ConfigurationError names the one that is wrong."""
@@ -64,17 +68,21 @@ class Planner:
 
     async def plan(self, world: ObjectSet, changes: Sequence[ObjectChange], *, is_explained: bool = False) -> Plan:
         """Return the result of the changes."""
+        now = self.clock.now()
+        follows, texts = with_forecasts(changes, world, self.forecasts, now)
+        texts += [text for change in changes if (text := describe_holding(change, world, now))]
         run = compute(
             world,
             changes,
             self.plugins,
             self.spreads,
-            now=self.clock.now(),
+            now=now,
             is_explained=is_explained,
             guard=self.guard,
+            follows=follows,
         )
         result, _ = await drive(run, self.caller, self.perform)
-        return result
+        return replace(result, problems=[*texts, *result.problems]) if texts else result
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,9 @@ class Planners:
         caller: PluginCaller | None,
         clock: Clock,
         guard: GuardOptions | None = None,
+        forecasts: Sequence[Forecasting] = (),
     ) -> None:
+        self._forecasts = forecasts
         self._plugins = plugins
         self._spreads = spreads
         self._caller = caller
@@ -123,7 +133,16 @@ class Planners:
             raise ServiceUnavailable(_OTHERS)
         self._users.add(user)
         try:
-            yield Planner(host, self._plugins, self._spreads, self._caller, self._clock, self._compute, self._guard)
+            yield Planner(
+                host,
+                self._plugins,
+                self._spreads,
+                self._caller,
+                self._clock,
+                self._compute,
+                self._guard,
+                self._forecasts,
+            )
         finally:
             self._users.discard(user)
 

@@ -13,14 +13,20 @@ from tests.support.world import World, a_world
 
 from federation.admission.deviceselectors import selects
 from federation.api import names
-from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
+from federation.api.resources import (
+    CHANGE_FREEZES,
+    CLUSTER_TAINT_POLICIES,
+    FEDERATED_CLUSTERS,
+    OVERRIDE_POLICIES,
+    PROPAGATION_POLICIES,
+)
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, SECRETS, Object
-from federation.features.catalogue import spread_compiler
+from federation.features.catalogue import feature_forecasts, spread_compiler
 from federation.plans.documents import Document
 from federation.plans.edits import apply_edit
 from federation.plans.inventory import read_inventory
 from federation.plans.planfile import PlanFile, to_plan_file
-from federation.plans.planner import Planner, check_and_apply, unmet_expectations
+from federation.plans.planner import Planner, apply_edits, check_and_apply, unmet_expectations
 from federation.plans.plugincalls import drive
 from federation.plans.requestedchanges import RequestedChanges, ResolvedChanges, resolve_changes
 from federation.scheduling.framework.registry import load_plugins
@@ -44,7 +50,8 @@ def documents(*manifests: Object) -> list[Document]:
 
 
 def planner(world: World) -> Planner:
-    return Planner(world.user, load_plugins(selects=selects), spread_compiler(), None, world.clock)
+    plugins, forecasts = load_plugins(selects=selects), feature_forecasts()
+    return Planner(world.user, plugins, spread_compiler(), None, world.clock, forecasts=forecasts)
 
 
 async def plan(world: World, **requested: Any) -> tuple[Plan, ResolvedChanges]:
@@ -347,3 +354,34 @@ async def test_a_saved_plan_is_applied_only_while_it_is_valid() -> None:
         await world.merge(FEDERATED_CLUSTERS, "east", {"metadata": {"labels": {"tier": "gold"}}}, "")
         await world.settle()
         assert "east got the label tier=gold since" in await check_and_apply(planner(world), saved)
+
+
+async def test_a_plan_of_a_rule_shows_its_taints_and_the_moves_that_come_true() -> None:
+    async with a_world(members=("east", "west")) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "west": 1}))
+        await world.create(DEPLOYMENTS, a_deployment("web", 4))
+        await world.until_available("web", 4)
+        await world.settle()
+        rule = {
+            "apiVersion": CLUSTER_TAINT_POLICIES.api_version,
+            "kind": "ClusterTaintPolicy",
+            "metadata": {"name": "west-out"},
+            "spec": {"clusters": ["west"], "holdSeconds": 30, "taints": [{"key": "out", "effect": "NoExecute"}]},
+        }
+        freeze = {
+            "apiVersion": CHANGE_FREEZES.api_version,
+            "kind": "ChangeFreeze",
+            "metadata": {"name": "later"},
+            "spec": {"reason": "r", "windows": [{"start": "2030-01-01T00:00:00Z", "end": "2030-01-02T00:00:00Z"}]},
+        }
+        result, resolved = await plan(world, documents=documents(rule, freeze))
+        assert result.problems[:2] == [
+            "ClusterTaintPolicy/west-out is active in west (out:NoExecute) after 30 s",
+            (
+                "ChangeFreeze later is about 2 placed objects in east, west;"
+                " it holds Evictions, Moves, Updates from 2030-01-01T00:00:00Z"
+            ),
+        ]
+        assert result.summary()["replicasMoved"] == 2
+        await apply_edits(world.user, resolved.edits, [change.before for change in resolved.changes])
+        await world.until_replicas("web", {"east": 4})

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from federation.api.v1alpha1.base import Kind
     from federation.apiserver.admission.plugins import AdmissionPlugin
     from federation.featureapi.surroundings import Surroundings
+    from federation.scheduling.whatif.forecasts import Forecasting
 
 
 def _kinds() -> Sequence["type[Kind]"]:
@@ -35,4 +36,17 @@ def _admission(host: "HostReader") -> Sequence["AdmissionPlugin"]:
     return (ClusterRuleAdmission(),)
 
 
-FEATURE = Feature("clusterrules", page="clusterrules.md", kinds=_kinds, controllers=_controllers, admission=_admission)
+def _forecasts() -> Sequence["Forecasting"]:
+    from federation.features.clusterrules.rules.forecast import forecast_rules
+
+    return (forecast_rules,)
+
+
+FEATURE = Feature(
+    "clusterrules",
+    page="clusterrules.md",
+    kinds=_kinds,
+    controllers=_controllers,
+    admission=_admission,
+    forecasts=_forecasts,
+)

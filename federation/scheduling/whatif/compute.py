@@ -88,14 +88,16 @@ def compute(
     is_explained: bool = False,
     is_everything: bool = False,
     guard: GuardOptions | None = None,
+    follows: Sequence[ObjectChange] = (),
 ) -> Exchange[Plan]:
-    """Return the effect of the changes on the objects.
+    """Return the effect of the changes, and of what follows from them, on the objects.
 
     `installed` are the plugins besides the webhooks among the objects; `spreads` reads WorkloadSpreads.
     With `is_everything` all objects are computed, not only the affected ones. Explanations are large; `is_explained`
     adds them. `guard` are the limits of the guard, whose holds are foreseen.
     """
-    changed = list(changes)
+    requested = list(changes)
+    changed = [*requested, *follows]
     after = before.with_changes(changed)
     state = CompiledState(after, before, installed, spreads)
     problems = [*state.problems, *filter(None, map(_removal_warning, changed))]
@@ -117,7 +119,7 @@ def compute(
     objects = [
         _plan(subject, runs.get(key), state, now, is_explained=is_explained) for key, subject in subjects.items()
     ]
-    if len(deciding := [change for change in changed if change.resource not in OVERRIDES]) > 1:
+    if len(deciding := [change for change in requested if change.resource not in OVERRIDES]) > 1:
         problems += _order_warning(deciding, objects)
     reported = [obj for obj in objects if obj.action is not Action.NONE or obj.reason or obj.problems or obj.unplaced]
     reported.sort(key=lambda obj: (obj.resource.kind, obj.namespace, obj.name))

@@ -9,7 +9,13 @@ from datetime import datetime
 from typing import Any
 
 from federation.api.federatedtype import FederatedType
-from federation.api.resources import CHANGE_FREEZES, CLUSTER_DELIVERY_SUSPENSIONS, DELIVERY_SUSPENSIONS
+from federation.api.resources import (
+    CHANGE_FREEZES,
+    CLUSTER_DELIVERY_SUSPENSIONS,
+    CLUSTER_TAINT_POLICIES,
+    DELIVERY_SUSPENSIONS,
+    REMEDIES,
+)
 from federation.apimachinery.dotpaths import Path
 from federation.apimachinery.resources import Object, Resource
 from federation.planning.federatedobject.placements import current_clusters
@@ -28,6 +34,8 @@ from federation.scheduling.whatif.planresult import MemberObject, MemberPlan
 
 HOLDING = (CHANGE_FREEZES, DELIVERY_SUSPENSIONS, CLUSTER_DELIVERY_SUSPENSIONS)
 """The kinds that hold changes for a time. Decisions do not depend on them."""
+FORESEEN = (CLUSTER_TAINT_POLICIES, REMEDIES)
+"""The kinds whose changes lead to others after a while."""
 
 
 class Holding:
