@@ -115,4 +115,6 @@ def _watched(page: Page) -> Sequence[Collection]:
     return [(FEDERATED_CLUSTERS.path(), {"fieldSelector": f"metadata.name={name}"})]
 
 
-SCREEN = Screen(PATH, "Add a cluster", "addcluster.html", _load, _watched, is_listed=False, act=_act)
+SCREEN = Screen(
+    PATH, "Add a cluster", "addcluster.html", _load, _watched, is_listed=False, within="/ui/fleet", act=_act
+)

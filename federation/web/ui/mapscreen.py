@@ -79,4 +79,15 @@ def _watched(page: Page) -> Sequence[Collection]:
     return [*watched_decisions(page), (FEDERATED_CLUSTERS.path(), {})]
 
 
-SCREEN = Screen(PATH, "Map", "map.html", _load, _watched, is_listed=False, pause_s=5.0, poll_s=60.0, table=_table)
+SCREEN = Screen(
+    PATH,
+    "Map",
+    "map.html",
+    _load,
+    _watched,
+    is_listed=False,
+    within="/ui/fleet",
+    pause_s=5.0,
+    poll_s=60.0,
+    table=_table,
+)

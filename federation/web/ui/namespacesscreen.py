@@ -69,5 +69,14 @@ def _watched(page: Page) -> Sequence[Collection]:
 
 
 SCREEN = Screen(
-    PATH, "Namespaces", "namespaces.html", _load, _watched, is_listed=False, pause_s=5.0, poll_s=30.0, table=_table
+    PATH,
+    "Namespaces",
+    "namespaces.html",
+    _load,
+    _watched,
+    is_listed=False,
+    within="/ui/objects",
+    pause_s=5.0,
+    poll_s=30.0,
+    table=_table,
 )

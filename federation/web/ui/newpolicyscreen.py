@@ -71,4 +71,4 @@ def _watched(page: Page) -> Sequence[Collection]:
     return []
 
 
-SCREEN = Screen(PATH, "New policy", "newpolicy.html", _load, _watched, is_listed=False, act=_act)
+SCREEN = Screen(PATH, "New policy", "newpolicy.html", _load, _watched, is_listed=False, within="/ui/policies", act=_act)

@@ -117,6 +117,8 @@ class Screen:
     """Longest time between two live updates, for what no collection of the host tells; 0 for no limit."""
     table: Callable[[Page], Awaitable[Table]] | None = None
     """Returns the list of the screen as a file has it, over all pages; None for a screen without a list."""
+    within: str = ""
+    """The address of the listed screen that has the button to this one, which the navigation then marks."""
     key: str = ""
     """The key that leads to a listed screen after `g`; the first letter of its title if it is ""."""
     styles_itself: bool = False

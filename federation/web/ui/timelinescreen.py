@@ -83,4 +83,14 @@ def _watched(page: Page) -> Sequence[Collection]:
     return watched_decisions(page)
 
 
-SCREEN = Screen(PATH, "Timeline", "timeline.html", _load, _watched, is_listed=False, pause_s=5.0, poll_s=30.0)
+SCREEN = Screen(
+    PATH,
+    "Timeline",
+    "timeline.html",
+    _load,
+    _watched,
+    is_listed=False,
+    within="/ui/decisions",
+    pause_s=5.0,
+    poll_s=30.0,
+)
