@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from federation.api.federatedtype import FederatedType
+from federation.apimachinery.naturalorder import natural_key
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.failover.tolerance import FailoverMode
 from federation.planning.federatedobject.placements import current_clusters
@@ -109,7 +110,7 @@ def loss_of(name: str, clusters: Sequence[Cluster], workloads: Iterable[Workload
         )
         for key, workload in here.items()
     ]
-    rows.sort(key=lambda row: (-row.homeless, -row.staying, row.kind, row.namespace, row.name))
+    rows.sort(key=lambda row: (-row.homeless, -row.staying, row.kind, row.namespace, natural_key(row.name)))
     return Loss(name, tuple(rows))
 
 

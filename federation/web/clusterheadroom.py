@@ -19,6 +19,7 @@ from federation.api.resources import (
     PROPAGATION_POLICIES,
 )
 from federation.apimachinery.errors import BadRequest, ServiceUnavailable
+from federation.apimachinery.naturalorder import natural_key
 from federation.apimachinery.quantity import to_int_ceil, to_milli
 from federation.apimachinery.resources import Object
 from federation.apimachinery.usedtime import in_thread
@@ -110,11 +111,12 @@ def _answer(
     federated: Sequence[tuple[Object, FederatedType]],
     asked: Question,
 ) -> dict[str, Any]:
-    clusters = sorted(map(to_cluster, sources), key=lambda cluster: cluster.name)
+    clusters = sorted(map(to_cluster, sources), key=lambda cluster: natural_key(cluster.name))
     listed = [cluster for cluster in clusters if asked.name in cluster.name and asked.without in ("", cluster.name)]
     if asked.without and not listed:
         raise BadRequest(f"without: there is no cluster {asked.without!r}")
-    page = [cluster for cluster in listed if cluster.name > asked.after][: asked.limit]
+    after = natural_key(asked.after)  # that of "" is before all names
+    page = [cluster for cluster in listed if natural_key(cluster.name) > after][: asked.limit]
     snapshot = Snapshot(0, tuple(clusters))
     workloads = _workloads(policies, federated, {cluster.name for cluster in page}, snapshot)
     items = []

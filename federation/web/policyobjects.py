@@ -14,6 +14,7 @@ from typing import Annotated
 from fastapi import FastAPI, Query, Request, Response
 
 from federation.apimachinery.errors import BadRequest, ServiceUnavailable
+from federation.apimachinery.naturalorder import natural_key
 from federation.apimachinery.resources import Resource
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.planning.federatedobject.builder import source_key
@@ -87,13 +88,14 @@ def add_routes(web: FastAPI, view: PolicyView) -> None:
                 hidden.append(resource.group_resource)
         with_hand_written = await may_list(request, resource_of(Key(scope, "")), scope)
         keys = (
-            (f"{key[0]}/{key[1]}", key)
+            (natural_key(f"{key[0]}/{key[1]}"), key)
             for resource in visible
             for key in view.keys_of(policy, resource, with_hand_written=with_hand_written)
             if not (within and resource.namespaced) or key[0] == within
         )
-        rows = heapq.nsmallest(limit + 1, (row for row in keys if row[0] > after))
-        metadata = {"continue": rows[limit - 1][0]} if len(rows) > limit else {}
+        last = natural_key(after)
+        rows = heapq.nsmallest(limit + 1, (row for row in keys if row[0] > last))
+        metadata = {"continue": "/".join(rows[limit - 1][1])} if len(rows) > limit else {}
         items = [view.identity_of(key) for _, key in rows[:limit]]
         body = {"kind": "PolicyObjectList", "metadata": metadata, "hiddenResources": hidden, "items": items}
         return json_response(200, body)
