@@ -3,6 +3,8 @@
 They are computed in a process of their own, one at a time, within limits of time and of records. `fedctl replay` has no
 limits, and reads the records itself. Who may read the records sees everything. Other users name a namespace: they see
 what they may list there, and may change policies of that namespace only.
+
+Decision: docs/decisions/0169-replays-of-the-web-ui-run-beside-the-host.md
 """
 
 import asyncio
