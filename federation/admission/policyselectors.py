@@ -18,15 +18,14 @@ import orjson
 
 from federation.admission.federatedobjects import FindResource, forbidden
 from federation.admission.hosteffects import acting_kinds, ended_effects
+from federation.admission.projectclusters import clusters_of
 from federation.admission.rolloutgates import gate_causes, kind_causes, objective_causes
 from federation.api.federatedtype import parse_configs
 from federation.api.resources import (
     CLUSTER_OVERRIDE_POLICIES,
     CLUSTER_PROPAGATION_POLICIES,
-    FEDERATED_CLUSTERS,
     FEDERATED_TYPE_CONFIGS,
     OVERRIDE_POLICIES,
-    PROJECTS,
     PROPAGATION_POLICIES,
 )
 from federation.apimachinery.effect import EffectOf
@@ -39,7 +38,6 @@ from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
 from federation.planning.failover.application import compile_application
 from federation.planning.failover.handover import rule_problems
 from federation.planning.overrides.budget import patches_problem, rollout_problem
-from federation.planning.projects.projectindex import ProjectIndex
 from federation.planning.typederivation import can_be_derived
 from federation.planning.waves.metricsources import NO_SOURCES, Sources
 from federation.planning.waves.policychanges import FIELD as CHANGE_FIELD
@@ -161,11 +159,8 @@ class PolicyAdmission:
         configs, policies = [], []
         has_selectors = bool((policy.get("spec") or {}).get("resourceSelectors"))
         if named_clusters(policy) or (policy.get("spec") or {}).get("rollout"):
-            found = (item["metadata"] for item in await self._list(FEDERATED_CLUSTERS, ""))
+            found = (item["metadata"] for item in await clusters_of(self._list, request.namespace))
             clusters = {metadata["name"]: metadata.get("labels") or {} for metadata in found}
-            project = ProjectIndex(await self._list(PROJECTS, "")).of(request.namespace) if request.namespace else None
-            if project is not None:
-                clusters = {name: labels for name, labels in clusters.items() if project.has(name, labels)}
         if has_selectors:
             configs = parse_configs(await self._list(FEDERATED_TYPE_CONFIGS, ""))
         if has_selectors and request.resource in (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES):

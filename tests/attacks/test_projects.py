@@ -20,9 +20,18 @@ from federation.api.resources import (
     OVERRIDE_POLICIES,
     PROJECTS,
     PROPAGATION_POLICIES,
+    UNITED_DEPLOYMENTS,
 )
 from federation.apimachinery import conditions
-from federation.apimachinery.resources import CLUSTER_ROLES, CONFIGMAPS, DEPLOYMENTS, NAMESPACES, ROLE_BINDINGS, Object
+from federation.apimachinery.resources import (
+    CLUSTER_ROLES,
+    CONFIGMAPS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    ROLE_BINDINGS,
+    Object,
+    Resource,
+)
 from federation.apiserver.verbs.paging import Continuation, decode_token, encode_token
 
 GROUP = "rbac.authorization.k8s.io"
@@ -247,3 +256,41 @@ async def test_no_wish_of_a_tenant_brings_anything_into_a_cluster_of_others(host
     events = [message for _, message in await world.events()]
     about = [each for each in events if "west" in each]
     assert [each for each in about if "there is no FederatedCluster 'west'" not in each] == []
+
+
+@pytest.mark.slow("a world and its API server")
+async def test_no_answer_tells_whether_a_cluster_of_others_exists(host: Host) -> None:
+    """Warnings and errors about a foreign cluster are those about a name that nothing has."""
+    await host.world.create(PROJECTS, a_project("east"))
+    await host.served.grant("editor", rule("create", "uniteddeployments", UNITED_DEPLOYMENTS.group))
+    editor = await host.served.client("editor")
+
+    async def said(resource: Resource, obj: Object, cluster: str) -> str:
+        text = orjson.dumps(obj).decode().replace("CLUSTER", cluster)
+        answer = await editor.post(resource.path("default"), content=text, params={"dryRun": "All"})
+        told = (answer.status_code, answer.headers.get_list("warning"), answer.json().get("message"))
+        return str(told).replace(cluster, "CLUSTER")
+
+    deployment = {"kind": "Deployment", "apiVersion": "apps/v1", **a_deployment("united", replicas=1)}
+    template = {"deploymentTemplate": {"metadata": {"labels": {"app": "united"}}, "spec": deployment["spec"]}}
+    del deployment["spec"]["replicas"]
+    subset = {"name": "a", "targetCluster": {"name": "CLUSTER"}}
+    united = {
+        "apiVersion": UNITED_DEPLOYMENTS.api_version,
+        "kind": "UnitedDeployment",
+        "metadata": {"name": "united"},
+        "spec": {
+            "replicas": 1,
+            "selector": deployment["spec"]["selector"],
+            "template": template,
+            "topology": {"subsets": [subset]},
+        },
+    }
+    for resource, obj in (
+        (PROPAGATION_POLICIES, a_policy({"CLUSTER": 1})),
+        (OVERRIDE_POLICIES, an_override("CLUSTER", "/spec/replicas", 1)),
+        (UNITED_DEPLOYMENTS, united),
+    ):
+        foreign, missing, own = [await said(resource, obj, cluster) for cluster in ("west", "none", "east")]
+        assert foreign == missing
+        assert own != missing, "the project's own cluster is known"

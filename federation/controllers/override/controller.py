@@ -12,7 +12,7 @@ from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import template_problem
-from federation.api.resources import CLUSTER_OVERRIDE_POLICIES, FEDERATED_CLUSTERS, OVERRIDE_POLICIES
+from federation.api.resources import CLUSTER_OVERRIDE_POLICIES, FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROJECTS
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import Object
 from federation.controllers.override.names import EVENT_INVALID_OVERRIDE_POLICY, EVENT_MATCH_OVERRIDE_POLICY_FAILED
@@ -23,6 +23,7 @@ from federation.planning.federatedobject.objectindex import policies_named
 from federation.planning.federatedobject.placements import overrides_of
 from federation.planning.guard.ledger import GuardOptions
 from federation.planning.overrides.policymatching import Bindings, selected_types, subject_of_federated
+from federation.planning.projects.projectindex import ProjectIndex
 from federation.planning.waves.policychanges import is_policy_changed
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.host import Host
@@ -65,6 +66,7 @@ class OverrideController:
             host.informers.for_resource(CLUSTER_OVERRIDE_POLICIES),
         ]
         self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
+        self._projects = host.informers.for_resource(PROJECTS)
         host.objects.add_index(_BY_POLICY, _named_policies)
         self._guard = OverrideGuard(host.objects, host.informers, host.clock, chosen.guard, self._enqueue)
         self._reconciler = Reconciler(
@@ -90,7 +92,9 @@ class OverrideController:
             informer.add_handler(self._on_policy)
         self._clusters.add_handler(self._on_cluster)
         # Without complete caches an existing policy or cluster would count as absent.
-        await asyncio.gather(*(informer.wait_synced() for informer in [*self._policies, self._clusters]))
+        await asyncio.gather(
+            *(informer.wait_synced() for informer in [*self._policies, self._clusters, self._projects])
+        )
         self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER)
         await self._objects.wait_synced()
         await self._guard.wait_synced()
@@ -143,6 +147,9 @@ class OverrideController:
         if not self._is_started:
             return []
         clusters = {each["metadata"]["name"]: each["metadata"].get("labels") or {} for each in self._clusters.list()}
+        project = ProjectIndex(self._projects.list()).of(policy["metadata"].get("namespace", ""))
+        if project is not None:
+            clusters = {name: labels for name, labels in clusters.items() if project.has(name, labels)}
         kinds = {(type_.resource.api_version, type_.resource.kind) for type_ in self._objects.types.all()}
         return reference_warnings(policy, clusters, kinds)
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from federation.admission.federatedobjects import forbidden
 from federation.admission.policyselectors import ListObjects
+from federation.admission.projectclusters import clusters_of
 from federation.api import names
 from federation.api.resources import (
     CLUSTER_PROPAGATION_POLICIES,
-    FEDERATED_CLUSTERS,
     PROPAGATION_POLICIES,
     UNITED_DEPLOYMENTS,
 )
@@ -113,7 +113,7 @@ class UnitedDeploymentAdmission:
             return
         if old is not None and old.get("spec") == obj.get("spec"):
             return
-        causes = validate_united(obj, RULES, clusters=await self._registered(obj))
+        causes = validate_united(obj, RULES, clusters=await self._registered(obj, request.namespace))
         if old is not None:
             causes += validate_update(obj, old)
         if causes:
@@ -155,7 +155,7 @@ class UnitedDeploymentAdmission:
         selectors = [entry for each in policies for entry in (each.get("spec") or {}).get("resourceSelectors") or ()]
         return any(entry.get("kind") == kind.resource.kind for entry in selectors)
 
-    async def _registered(self, united: Object) -> Collection[ClusterName] | None:
+    async def _registered(self, united: Object, namespace: str) -> Collection[ClusterName] | None:
         if self._list is None:
             return None
-        return registered_clusters(united.get("spec") or {}, await self._list(FEDERATED_CLUSTERS, ""))
+        return registered_clusters(united.get("spec") or {}, await clusters_of(self._list, namespace))

@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from federation.admission.federatedobjects import FindResource
 from federation.admission.policyselectors import ListObjects
+from federation.admission.projectclusters import clusters_of
 from federation.api.federatedtype import parse_configs
-from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS, WORKLOAD_SPREADS
+from federation.api.resources import FEDERATED_TYPE_CONFIGS, WORKLOAD_SPREADS
 from federation.apimachinery.errors import BadRequest, invalid
 from federation.apimachinery.resources import CRDS, Object, Resource
 from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
@@ -73,7 +74,7 @@ class WorkloadSpreadAdmission:
             error = invalid(WORKLOAD_SPREADS.kind, WORKLOAD_SPREADS.group, request.shown_name, causes)
             raise BadRequest(error.message, details=error.details)
         request.warnings.extend(patch_warnings(spread, unknown_fields))
-        request.warnings.extend(_coverage_warnings(spread, await self._list(FEDERATED_CLUSTERS, "")))
+        request.warnings.extend(_coverage_warnings(spread, await clusters_of(self._list, request.namespace)))
 
     async def _find_target(self, spread: Object, namespace: str) -> Object | None:
         target = target_of(spread)
