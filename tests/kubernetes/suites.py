@@ -184,7 +184,18 @@ def _report(results: dict[str, Outcomes], seconds: float) -> int:
 
 def _pytest(arguments: list[str], report: Path) -> Outcome:
     began = time.monotonic()
-    command = [sys.executable, "-m", "pytest", "-q", *arguments, f"--junit-xml={report}", "-p", "no:cacheprovider"]
+    limit = "--timeout=1200"  # servers beside other work are slow; a test that hangs still ends
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        *arguments,
+        limit,
+        f"--junit-xml={report}",
+        "-p",
+        "no:cacheprovider",
+    ]
     with subprocess.Popen(command) as running:
         is_late = False
         try:
