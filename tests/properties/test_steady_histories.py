@@ -86,6 +86,10 @@ def _count(replicas: int | None) -> int:
     return replicas or 0
 
 
+def _max_clusters(name: str) -> int:
+    return int(SPECS[name].get("maxClusters") or len(CLUSTERS))
+
+
 def policies() -> list[Object]:
     made = []
     for name, spec in SPECS.items():
@@ -170,7 +174,8 @@ class History:
         # What its group cannot hold any more goes to another group as a whole: after a loss, or with more replicas.
         is_in_another_group = name == "fallback" and not after.keys() & staying
         has_outgrown = is_in_another_group and (wanted > placed or before.keys() - staying)
-        has_outgrown = has_outgrown or (name == "fallback" and was_held)  # its new replicas have gone there already
+        # Replicas that a freeze let go elsewhere have left it in another group, or in more clusters than it may be in.
+        has_outgrown = has_outgrown or (was_held and (name == "fallback" or len(before) > _max_clusters(name)))
         assert placed > wanted or has_outgrown or not lost & staying, (name, before, after, self.log)
 
     def as_frozen(self, name: str, run: PipelineRun) -> Object | None:

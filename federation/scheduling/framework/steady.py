@@ -1,7 +1,8 @@
 """Keep what runs where it is, and choose clusters with room: the last steps of Select (docs/decisions/0082, 0083).
 
 Scores choose clusters for what has none. A cluster in which the unit runs stays selected while it is feasible and can
-run what it has; the worst of the newly selected clusters give way to it, so that their number stays the same. Clusters
+run what it has; the worst of the newly selected clusters give way to it, so that their number stays the same. If it
+runs in too many, those with the most replicas stay. Clusters
 that the unit left when they were lost, and may return to, come first. No plugin needs to know any of this. With
 topology constraints the select plugin keeps current clusters within the constraints.
 
@@ -32,7 +33,8 @@ def keep_clusters(cycle: SchedulingCycle, totals: Scored, selected: ClusterGroup
         return selected
     scores = dict(zip(totals.names, totals.scores, strict=True))
     kept = [name for name in {*unit.homes, *unit.current} if name in scores and _can_run(unit, name)]
-    kept.sort(key=lambda name: (name not in unit.homes, name not in chosen, -scores[name], name))
+    running = {name: unit.current.get(name) or 0 for name in kept}
+    kept.sort(key=lambda name: (name not in unit.homes, -running[name], name not in chosen, -scores[name], name))
     kept = kept[: len(selected)]
     if chosen.keys() >= set(kept):
         return selected
