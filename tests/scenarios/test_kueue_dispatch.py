@@ -4,14 +4,17 @@ Kueue's definitions accept any field here, and its controller's writes are made 
 tests/kubernetes/test_kueue.py.
 """
 
+import re
 from typing import Any
 
 import pytest
-from tests.scenarios.test_gangs import a_definition, nodes
+import yaml
+from tests.scenarios.test_gangs import a_definition, a_job, job_policy, nodes
+from tests.support.vectors import ROOT
 from tests.support.world import World, a_world
 
-from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.resources import CRDS, Object, Resource
+from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
+from federation.apimachinery.resources import CRDS, JOBS, Object, Resource
 from federation.features.kueue.names import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,
@@ -140,3 +143,26 @@ async def test_a_forged_nomination_is_replaced_and_a_checkless_workload_ignored(
         await submit(world, a_workload("placed", pods=1), clusterName="small")
         await world.settle()
         assert [await nominated(world, name) for name in ("odd", "ready", "placed")] == [None] * 3
+
+
+async def test_the_queue_of_a_job_is_another_one_where_the_override_of_the_page_says_so() -> None:
+    page = (ROOT / "docs" / "reference" / "kueue.md").read_text()
+    [override] = map(yaml.safe_load, re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
+    async with a_world(members=("east", "west")) as world:
+        await world.create(OVERRIDE_POLICIES, override)
+        await world.create(PROPAGATION_POLICIES, job_policy(schedulingMode="Duplicate"))
+        job = a_job(pods=1, mode="NonIndexed")
+        job["metadata"]["labels"] = {
+            "kueue.x-k8s.io/queue-name": "team",
+            "kubeadmiral.io/override-policy-name": override["metadata"]["name"],
+        }
+        await world.create(JOBS, job)
+
+        async def queues() -> list[str | None]:
+            found = [await world.members[name].find(JOBS, "train") for name in ("east", "west")]
+            return [
+                (each or {"metadata": {}})["metadata"].get("labels", {}).get("kueue.x-k8s.io/queue-name")
+                for each in found
+            ]
+
+        await world.until_equal(queues, ["gpu-team", "team"])
