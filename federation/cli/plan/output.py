@@ -103,8 +103,6 @@ def _print_object(console: Console, obj: ObjectPlan, *, has_diffs: bool, is_expl
         print_wrapped(console, "  ", obj.reason)
     for problem in obj.problems:
         print_field(console, "note:", problem, width=6)
-    for line in describe_alternatives(obj.alternatives):
-        print_field(console, "deadline:", line, width=10)
     if obj.unplaced:
         before = f" (now {obj.unplaced_before})" if obj.unplaced_before else ""
         console.print(f"  {to_count(obj.unplaced, 'replica')} unplaced{before}")
@@ -185,15 +183,17 @@ def _print_diffs(console: Console, obj: ObjectPlan) -> None:
 
 def _print_unchanged(console: Console, objects: Sequence[ObjectPlan], *, is_explained: bool) -> None:
     """Print the unchanged objects, grouped by reason."""
-    reasons: dict[str, list[ObjectPlan]] = {}
+    reasons: dict[tuple[str, ...], list[ObjectPlan]] = {}
     for obj in objects:
         reason = "; ".join(filter(None, (obj.reason, *obj.problems))) or "as before"
         unplaced = f" ({to_count(obj.unplaced, 'replica')} unplaced)" if obj.unplaced else ""
-        reasons.setdefault(reason + unplaced, []).append(obj)
-    for reason, group in reasons.items():
+        reasons.setdefault((reason + unplaced, *describe_alternatives(obj.alternatives)), []).append(obj)
+    for (reason, *alternatives), group in reasons.items():
         named = [describe_object(obj.resource, obj.namespace, obj.name) for obj in group]
         print_wrapped(console, "unchanged: ", first_of(named, _NAMED_MAX))
         print_wrapped(console, "  ", reason)
+        for line in alternatives:
+            print_field(console, "deadline:", line, width=10)
         if is_explained and group[0].explanation is not None:
             print_scores(console, group[0].explanation)
         console.print()

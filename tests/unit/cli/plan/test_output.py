@@ -1,6 +1,7 @@
 """The printed plan: one table per object, one line per reason, totals, all within 80 columns."""
 
 import io
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
@@ -111,6 +112,16 @@ def test_unchanged_objects_take_one_line_per_reason() -> None:
     assert text.count("unchanged: ") == 1
     assert " and 3 more\n  not rescheduled: labels of clusters changed; the policy does not follow that" in text
     assert "nothing changes in any member" in text
+
+
+def test_the_clusters_that_were_compared_for_a_deadline_are_listed() -> None:
+    world = a_usual_world(2)
+    result = plan(world, change(world, FEDERATED_CLUSTERS, with_label(a_cluster("east"), "tier", "gold")))
+    first, *others = result.objects
+    waits = replace(first, alternatives=[{"cluster": "west", "cost": 1.5}])
+    text = shown(replace(result, objects=[waits, *others]))
+    assert "deadline: west: start not known, costs 1.5, too late" in text
+    assert text.count("unchanged: ") == 2
 
 
 def test_a_long_plan_is_shortened_with_a_note() -> None:
