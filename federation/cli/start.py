@@ -55,7 +55,10 @@ def up_command(
         bool, typer.Option("--workload-spreads", help="Let the members serve WorkloadSpreads and UnitedDeployments.")
     ] = False,
     gpus: Annotated[
-        int, typer.Option("--gpus", min=0, max=128, help="GPUs of each node, which a driver reports in ResourceSlices.")
+        int,
+        typer.Option(
+            "--gpus", metavar="N", min=0, max=128, help="GPUs of each node, which a driver reports in ResourceSlices."
+        ),
     ] = 0,
     store_bytes_max: flags.StoreBytesMax = None,
     new: flags.New = None,
