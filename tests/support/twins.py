@@ -61,7 +61,7 @@ def arrivals(count: int, seed: int, every_s: float) -> list[Arrival]:
 async def placements(host: Client) -> Placed:
     """Return where every Deployment is."""
     return {
-        obj["metadata"]["name"]: _placed(obj)
+        obj["metadata"]["name"]: placed(obj)
         for obj in (await host.list(FEDERATED_OBJECTS)).items
         if obj["spec"]["template"]["kind"] == "Deployment"
     }
@@ -85,11 +85,12 @@ async def place(
         )
         await pass_time(every_s)
         federated = await host.get(FEDERATED_OBJECTS, f"{metadata['name']}-deployments.apps", "default")
-        found.append((metadata["labels"]["strategy"], _placed(federated)))
+        found.append((metadata["labels"]["strategy"], placed(federated)))
     return found
 
 
-def _placed(federated: Object) -> tuple[list[str], dict[str, list[Any]]]:
+def placed(federated: Object) -> tuple[list[str], dict[str, list[Any]]]:
+    """Return the clusters of a federated object, and the replicas in each, [] for those of its template."""
     patches = overrides_of(federated, names.GLOBAL_SCHEDULER)
     replicas = {cluster: [patch["value"] for patch in each] for cluster, each in patches.items()}
     return placement_of(federated, names.GLOBAL_SCHEDULER), replicas
