@@ -59,6 +59,7 @@ def answers(api: Api) -> dict[str, Answer]:
     return session.answers(api, session.requests(session.prepare(api), SEED))
 
 
+@pytest.mark.slow("400 definitions on two servers")
 def test_both_servers_estimate_the_same_costs_of_rules(servers: tuple[Api, Api]) -> None:
     listed = list(costs.cost_requests())
     real, ours = ({origin: found.verdict for origin, found in session.answers(api, listed).items()} for api in servers)
