@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection
 
-from federation.api.resources import CLUSTER_FEDERATED_OBJECTS
+from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_CLUSTERS
 from federation.apimachinery.errors import ConfigurationError, Forbidden, NotFound
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.client.client import Client
@@ -25,7 +25,7 @@ async def read_inventory(host: Client, namespaces: Collection[str] | None = None
     With `namespaces`, only what changes in these namespaces can affect or depend on.
     """
     kinds = (*CONTEXT, *FEDERATED)
-    lists = [_list(host, each) if namespaces is None else _list_for(host, each, namespaces) for each in kinds]
+    lists = [_list_served(host, each, namespaces) for each in kinds]
     further = (*HOLDING, *FORESEEN)
     optional = [_list_or_none(host, each, namespaces) for each in further]
     listed, held = await asyncio.gather(asyncio.gather(*lists), asyncio.gather(*optional))
@@ -37,12 +37,24 @@ async def read_inventory(host: Client, namespaces: Collection[str] | None = None
 async def _list_or_none(host: Client, resource: Resource, namespaces: Collection[str] | None) -> list[Object] | None:
     """Return the objects of a kind that the plan can do without; None if they cannot be listed."""
     try:
-        return await (_list(host, resource) if namespaces is None else _list_for(host, resource, namespaces))
+        return await _list_for(host, resource, namespaces)
     except (PlanForbidden, NotFound):
         return None  # a role from before the kind, or a host that does not serve it yet
 
 
-async def _list_for(host: Client, resource: Resource, namespaces: Collection[str]) -> list[Object]:
+async def _list_served(host: Client, resource: Resource, namespaces: Collection[str] | None) -> list[Object]:
+    """Return the objects of a kind; none if the host does not serve it, because its version is older."""
+    try:
+        return await _list_for(host, resource, namespaces)
+    except NotFound:
+        if resource == FEDERATED_CLUSTERS:
+            raise  # not a host of a federation
+        return []
+
+
+async def _list_for(host: Client, resource: Resource, namespaces: Collection[str] | None) -> list[Object]:
+    if namespaces is None:
+        return await _list(host, resource)
     if resource == NAMESPACES:
         found = await asyncio.gather(*(get_or_none(host, resource, "", name) for name in namespaces))
         return [namespace for namespace in found if namespace is not None]
