@@ -36,13 +36,18 @@ class ProjectSnapshots:
 
     def of(self, federated: Mapping[str, Any]) -> Snapshot:
         """Return the clusters for a decision about the object; the same snapshot until something changes."""
-        whole = self._clusters.snapshot()
-        project = self.projects.of(namespace_of(federated)) if len(self.projects) else None
+        inside, whole = self.within(namespace_of(federated)), self._clusters.snapshot()
+        project = self.projects.get(inside.project) if inside is not whole else None
         if project is None:
             return whole
-        inside = self._snapshot(whole, project, frozenset())
         left = frozenset(whole.by_name.keys() & effective_placement(federated) - inside.by_name.keys())
         return self._snapshot(whole, project, left) if left else inside
+
+    def within(self, namespace: str) -> Snapshot:
+        """Return the clusters that exist for a namespace; the same snapshot until something changes."""
+        whole = self._clusters.snapshot()
+        project = self.projects.of(namespace) if len(self.projects) else None
+        return whole if project is None else self._snapshot(whole, project, frozenset())
 
     def newest(self, snapshot: Snapshot) -> Snapshot:
         """Return the same clusters as they are now."""

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import orjson
 import pytest
+from tests.scenarios.test_kueue_dispatch import MEMBERS, a_workload, events, nominated, submit, with_kueue
 from tests.scenarios.test_projects import a_project
 from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.tenants import MERGE, OURS, RBAC, Tenants, rule, tenants
@@ -146,6 +147,34 @@ async def test_a_namespace_is_in_one_project_and_no_tenant_moves_it(host: Host) 
     # The system's namespaces are nobody's.
     answer = await host.post(a_project("east", name="third", namespaces=("kube-system",)), *root)
     assert answer.status_code == 422, answer.text
+
+
+@pytest.mark.slow("a world and its API server")
+async def test_a_lead_who_may_patch_one_project_takes_no_limit_out_of_it(host: Host) -> None:
+    """A quota, the role of others, and the namespace itself, which could be in all clusters without its project."""
+    project = with_members(quota={"perNamespace": {"cpu": "4"}})
+    assert (await host.post(project, "root", "system:masters")).status_code == 201
+    await host.ready()
+    named = {**rule("get,list,watch", "federatedclusters"), "resourceNames": ["east", "north"]}
+    own = {**rule("patch,update", "projects"), "resourceNames": ["shop"]}
+    quotas = rule("create,patch", "federatedresourcequotas")
+    await host.served.grant("lead", own, named, quotas, *GIVER[2:], namespace="")
+    await host.served.bind("lead", "edit", namespace="")
+    lead = await host.served.client("lead", **MERGE)
+    path = f"{OURS}/projects/shop"
+    answer = await lead.patch(path, json={"spec": {"clusters": {"names": ["east"]}}})
+    assert answer.status_code == 200, answer.text
+    for change, lacking in (
+        ({"quota": None}, 'delete federatedresourcequotas.core.kubeadmiral.io "project-shop"'),
+        ({"members": None}, 'delete rolebindings.rbac.authorization.k8s.io "project-shop-edit"'),
+        ({"namespaces": ["shop-test"]}, "list federatedclusters.core.kubeadmiral.io;"),
+    ):
+        answer = await lead.patch(path, json={"spec": change})
+        assert answer.status_code == 403, answer.text
+        assert lacking in answer.json()["message"]
+    root = await host.served.root()
+    answer = await root.patch(path, json={"spec": {"namespaces": ["shop"], "quota": None}}, headers=MERGE)
+    assert answer.status_code == 200, answer.text
 
 
 @pytest.mark.slow("a world and its API server")
@@ -294,3 +323,38 @@ async def test_no_answer_tells_whether_a_cluster_of_others_exists(host: Host) ->
         foreign, missing, own = [await said(resource, obj, cluster) for cluster in ("west", "none", "east")]
         assert foreign == missing
         assert own != missing, "the project's own cluster is known"
+
+
+@pytest.mark.slow("a world with Kueue's definitions")
+async def test_a_workload_of_a_project_gets_and_names_no_cluster_of_others() -> None:
+    """By room, by a forged nomination, with no worker of the project, and by the reasons why there is none."""
+    async with a_world(members=tuple(MEMBERS), nodes=MEMBERS) as world:
+        await world.create(PROJECTS, a_project("small"))
+        await with_kueue(world, quota="10")
+        await submit(world, a_workload("wide", pods=40))
+        await submit(world, a_workload("forged", pods=40), nominatedClusterNames=["huge"])
+        await submit(world, a_workload("fits", pods=4))
+        await world.until_equal(lambda: nominated(world, "fits"), ["small"])
+
+        async def are_told() -> bool:
+            return (await events(world)).count("small: its queue has") == 2
+
+        await world.until(are_told)
+        await world.settle()
+        assert not await nominated(world, "wide")
+        assert not await nominated(world, "forged")
+        about = [message for _, message in await world.events() if "queue has" in message or "pods" in message]
+        assert "huge" not in str(about)
+        assert "large:" not in str(about)
+
+        # The project gets a cluster that is no worker, then the cluster with the most room.
+        await world.merge(PROJECTS, "shop", {"spec": {"clusters": {"names": ["other"]}}}, namespace="")
+        await submit(world, a_workload("nowhere", pods=4))
+
+        async def is_told() -> bool:
+            return "no cluster of the MultiKueueConfig is in the namespace's project" in await events(world)
+
+        await world.until(is_told)
+        assert not await nominated(world, "nowhere")
+        await world.merge(PROJECTS, "shop", {"spec": {"clusters": {"names": ["huge"]}}}, namespace="")
+        await world.until_equal(lambda: nominated(world, "nowhere"), ["huge"])

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from federation.api.resources import FEDERATED_CLUSTERS
+from federation.api.resources import FEDERATED_CLUSTERS, PROJECTS
 from federation.apimachinery.resources import CRDS, Object
 from federation.features.kueue.names import (
     ADMISSION_CHECKS,
@@ -19,6 +19,7 @@ from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.host import Host
 from federation.runtime.transforms import slim_definition
 from federation.scheduling.engine import Engine
+from federation.scheduling.projectsnapshots import ProjectSnapshots
 from federation.scheduling.snapshot import ClusterCache
 
 _WORKERS = 1
@@ -34,6 +35,7 @@ class KueueController:
         self._definitions = host.informers.for_resource(CRDS, transform=slim_definition)
         self._has_kueue = asyncio.Event()
         self._clusters = ClusterCache()
+        self._scoped = ProjectSnapshots(self._clusters)
 
     async def run(self) -> None:
         """Wait for Kueue, then watch and work."""
@@ -41,14 +43,15 @@ class KueueController:
         await self._has_kueue.wait()
         find = self._host.informers.for_resource
         self._informed = informed = Informed(find(WORKLOADS), find(ADMISSION_CHECKS), find(MULTI_KUEUE_CONFIGS))
-        clusters = self._host.informers.for_resource(FEDERATED_CLUSTERS)
-        reconciler = Reconciler(self._host, self._engine, self._clusters, informed)
+        clusters, projects = find(FEDERATED_CLUSTERS), find(PROJECTS)
+        reconciler = Reconciler(self._host, self._engine, self._scoped, informed)
         self._controller: Controller[Key] = Controller(
             "kueue", reconciler.reconcile, workers=_WORKERS, clock=self._host.clock
         )
         clusters.add_handler(self._on_cluster)
+        projects.add_handler(self._on_project)
         informed.workloads.add_handler(self._on_workload)
-        host_caches = (informed.workloads, informed.checks, informed.configs, clusters)
+        host_caches = (informed.workloads, informed.checks, informed.configs, clusters, projects)
         await asyncio.gather(*(each.wait_synced() for each in host_caches))
         for informer in (informed.checks, informed.configs):
             informer.add_handler(self._on_settings)
@@ -68,6 +71,13 @@ class KueueController:
         del old, new
         for workload in self._informed.workloads.list():
             self._controller.enqueue(key_of(workload))
+
+    def _on_project(self, old: Object | None, new: Object | None) -> None:
+        projects = self._scoped.projects
+        changed = projects.put(new) if new is not None else projects.remove((old or {})["metadata"]["name"])
+        for namespace in changed:
+            for workload in self._informed.workloads.list(namespace):
+                self._controller.enqueue(key_of(workload))
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         name = (new if new is not None else old or {})["metadata"]["name"]

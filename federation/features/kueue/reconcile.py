@@ -31,8 +31,8 @@ from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.types import ReplicasStrategy
 from federation.scheduling.profiles import Profiles
+from federation.scheduling.projectsnapshots import ProjectSnapshots
 from federation.scheduling.recalledgangs import pods_by_request
-from federation.scheduling.snapshot import ClusterCache
 
 _RETRY_S = 15.0
 """Until a Workload without a worker is decided again; changes of workers do not wake it."""
@@ -61,7 +61,7 @@ class Informed:
 class Reconciler:
     """Nominates. It holds what recent nominations will use."""
 
-    def __init__(self, host: Host, engine: Engine, clusters: ClusterCache, informers: Informed) -> None:
+    def __init__(self, host: Host, engine: Engine, clusters: ProjectSnapshots, informers: Informed) -> None:
         self._host = host
         self._engine = engine
         self._clusters = clusters
@@ -99,7 +99,14 @@ class Reconciler:
 
     def _pending(self, workload: Object) -> Pending | None:
         checks, configs = self._informers.checks, self._informers.configs
-        return to_pending(workload, lambda name: checks.get("", name), lambda name: configs.get("", name))
+        found = to_pending(workload, lambda name: checks.get("", name), lambda name: configs.get("", name))
+        namespace = str(workload["metadata"].get("namespace") or "")
+        if found is None or self._clusters.projects.of(namespace) is None:
+            return found
+        own = self._clusters.labels(namespace)
+        candidates = tuple(name for name in found.candidates if name in own)
+        unit = replace(found.unit, cluster_names=frozenset(candidates))
+        return replace(found, unit=unit, candidates=candidates)
 
     def _may_stay(self, pending: Pending) -> bool:
         """Return whether what is nominated was so by us or may be: a forged nomination names other clusters."""
@@ -109,6 +116,8 @@ class Reconciler:
         """Return the worker, or "" and the reason why there is none."""
         now_s, known = self._host.clock.monotonic(), self._choices.get(key)
         unit = pending.unit
+        if not pending.candidates:
+            return "", "no cluster of the MultiKueueConfig is in the namespace's project"
         lacks = {name: text for name in pending.candidates if (text := self._lacking(name, pending))}
         if known is not None and now_s - known.since_s >= _PATIENCE_S:
             lacks[known.cluster] = "it was nominated and did not admit the Workload in time"
@@ -116,7 +125,9 @@ class Reconciler:
         current = {name: None for name in unit.current if name in usable and self._may_stay(pending)}
         assumed = self._assumed.snapshot(now_s)
         mine = replace(unit, current=current, admitted_to=usable, assumed={} if current else assumed)
-        decision = self._engine.decide(mine, self._clusters.snapshot(), self._profile, now=self._host.clock.now())
+        decision = self._engine.decide(
+            mine, self._clusters.within(unit.namespace), self._profile, now=self._host.clock.now()
+        )
         if decision.is_success and decision.placements:
             return next(iter(decision.placements)), ""
         quota = "; ".join(f"{name}: {text}" for name, text in sorted(lacks.items()))

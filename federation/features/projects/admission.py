@@ -1,7 +1,8 @@
 """Admission of Projects: one project per namespace, and no author who gives more than he has.
 
 The control plane writes what a Project makes as its author, when he is gone. So he needs the rights to write it, and
-each of the roles that he gives is tried as a dry run, in which the API server compares it with his own.
+each of the roles that he gives is tried as a dry run, in which the API server compares it with his own. What he takes
+out of a Project he could delete himself; a namespace that he takes out may be in all clusters from then on.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ from federation.features.projects.rules import RIGHTS, Made, made_by
 from federation.planning.projects.projectindex import compile_project
 
 _SHOWN_MAX = 10
+_READ = ("get", "list", "watch")
 
 
 class ProjectAdmission:
@@ -56,11 +58,12 @@ class ProjectAdmission:
         causes, wanted = [], (request.obj or {})["spec"]["namespaces"]
         for other in await self._host.list_objects(PROJECTS):
             name = other["metadata"]["name"]
-            if name == request.name:
+            has = compile_project(other).namespaces
+            if name == request.name or has.isdisjoint(wanted):
                 continue
             shown = f"project {name}" if access(_check("get", PROJECTS, name=name)).is_allowed else "another project"
             for index, namespace in enumerate(wanted):
-                if namespace in compile_project(other).namespaces:
+                if namespace in has:
                     text = f'Invalid value: "{namespace}": the namespace belongs to {shown}; take it out of that first'
                     causes.append(cause("FieldValueInvalid", text, f"spec.namespaces[{index}]"))
         return causes
@@ -72,7 +75,7 @@ class ProjectAdmission:
 
     def _check_rights(self, request: AdmissionRequest, obj: Object, made: list[Made], access: Decide) -> None:
         """Raise Forbidden with the rights that the author lacks to write it all himself."""
-        checks = [*_cluster_checks(obj["spec"]), *_write_checks(obj["spec"], made)]
+        checks = [*_cluster_checks(obj["spec"]), *_write_checks(obj["spec"], made), *_removal_checks(request, obj)]
         lacking = list(
             dict.fromkeys((field, _to_text(check)) for field, check in checks if not access(check).is_allowed)
         )
@@ -124,10 +127,10 @@ def _cluster_checks(spec: Mapping[str, Any]) -> Iterator[tuple[str, AccessCheck]
     """Yield the rights to see the clusters: who gives them to others has to see them."""
     clusters = spec.get("clusters") or {}
     if clusters.get("selector") is not None:
-        for verb in ("get", "list", "watch"):
+        for verb in _READ:
             yield "spec.clusters.selector", _check(verb, FEDERATED_CLUSTERS)
     for index, name in enumerate(clusters.get("names") or ()):
-        for verb in ("get", "list", "watch"):
+        for verb in _READ:
             yield f"spec.clusters.names[{index}]", _check(verb, FEDERATED_CLUSTERS, name=name)
 
 
@@ -140,6 +143,21 @@ def _write_checks(spec: Mapping[str, Any], made: list[Made]) -> Iterator[tuple[s
         yield each.field, _check("patch", resource, where, name)
         if is_namespace and spec.get("namespaceDeletion") == "Delete":
             yield "spec.namespaceDeletion", _check("delete", resource, where, name)
+
+
+def _removal_checks(request: AdmissionRequest, obj: Object) -> Iterator[tuple[str, AccessCheck]]:
+    """Yield the rights to take out what an update takes out: quotas, roles, and the clusters as a limit."""
+    if request.old is None:
+        return
+    before, after = (_named(each, request) for each in (request.old, obj))
+    if set(before["spec"]["namespaces"]) - set(after["spec"]["namespaces"]):
+        for verb in _READ:
+            yield "spec.namespaces", _check(verb, FEDERATED_CLUSTERS)
+    kept = {each.key for each in made_by(after, after["spec"]["namespaces"], ())}
+    for each in made_by(before, before["spec"]["namespaces"], ()):
+        if each.key not in kept and each.resource != NAMESPACES:
+            resource, namespace, name = each.key
+            yield each.field, _check("delete", resource, namespace, name)
 
 
 def _to_text(check: AccessCheck) -> str:
