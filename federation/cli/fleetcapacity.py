@@ -98,8 +98,9 @@ def _row(item: Mapping[str, Any]) -> list[str]:
         for name in ("cpu", "memory")
     )
     loss = item["loss"]
-    counts = (item["fits"], loss["replicas"], loss["homeless"], loss["staying"])
-    return [item["cluster"], "yes" if item["isReady"] else "no", *free, *map(str, counts)]
+    fits = f"{item['fits']}, {waiting} wait" if (waiting := item.get("waiting")) else str(item["fits"])
+    counts = (loss["replicas"], loss["homeless"], loss["staying"])
+    return [item["cluster"], "yes" if item["isReady"] else "no", *free, fits, *map(str, counts)]
 
 
 def _print_loss(item: Mapping[str, Any]) -> None:

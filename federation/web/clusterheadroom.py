@@ -1,7 +1,8 @@
 """Free room, and what the loss of a cluster would do: `/federation/v1/capacity`, from the caches of the controllers.
 
-`cpu` and `memory` describe a pod; `fits` is how many of them each cluster takes. `without` names one cluster, and adds
-its workloads. It needs permission to list FederatedClusters, and FederatedObjects in all namespaces.
+`cpu` and `memory` describe a pod; `fits` is how many of them the nodes of each cluster have room for, and `waiting` how
+many the requests of pods without a node amount to, which count as used. `without` names one cluster, and adds its
+workloads. It needs permission to list FederatedClusters, and FederatedObjects in all namespaces.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.planning.federatedobject.placements import effective_placement
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
-from federation.scheduling.framework.capacity import capacity_of
+from federation.scheduling.framework.capacity import capacity_of, waiting_pods
 from federation.scheduling.framework.types import ANY_NODE, CPU, MEMORY, Cluster, PodShape, pod_shape
 from federation.scheduling.headroom import Loss, Workload, loss_of, to_workload
 from federation.scheduling.policymatching import PolicyIndex
@@ -160,6 +161,7 @@ def _to_item(cluster: Cluster, asked: Question, loss: Loss) -> dict[str, Any]:
         "allocatable": {name: cluster.allocatable.get(name, 0) for name in (CPU, MEMORY)},
         "available": {name: max(0, cluster.available.get(name, 0)) for name in (CPU, MEMORY)},
         "fits": capacity_of(cluster, asked.shape) if cluster.is_joined and cluster.is_ready else 0,
+        "waiting": waiting_pods(cluster, asked.shape),
         "loss": {
             "objects": len(loss.workloads),
             "replicas": loss.replicas,

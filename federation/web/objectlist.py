@@ -24,6 +24,7 @@ from federation.apimachinery.errors import BadRequest, ServiceUnavailable
 from federation.apimachinery.naturalorder import natural_key
 from federation.apimachinery.resources import Object, Resource
 from federation.planning.diagnosis.deliverystage import Stage
+from federation.planning.diagnosis.holdingrules import holding_rules
 from federation.planning.diagnosis.objectsummary import Attention, ObjectSummary, is_settled, summarize
 from federation.planning.federatedobject.builder import source_key
 from federation.planning.federatedobject.placements import effective_placement
@@ -49,8 +50,11 @@ from federation.web.requests import check_parameters, json_response, may_list
 PATH = "/federation/v1/objects"
 _LIMIT_MAX = 500
 _PARAMETERS = frozenset(
-    ("namespace", "kind", "name", "cluster", "state", "hold", "cause", "countBy", "sort", "limit", "continue")
-)
+    (
+        "namespace", "kind", "name", "cluster", "state", "hold", "heldBy", "cause", "countBy", "sort", "limit",
+        "continue",
+    )
+)  # fmt: skip
 _STATES = ("attention", *Attention, *Stage)
 _DEFINITION = "CustomResourceDefinition"
 _LAST = "~"
@@ -65,7 +69,7 @@ _SLICE = 500
 class Filter:
     """A choice of objects: each "" means all. `name` is a part of the name; `state` is a stage, a kind of attention, or
     "attention" for every object that needs some. `hold` is the name of a PlacementHold that the object waits for,
-    `cause` the key of a cause.
+    `held_by` the freeze or suspension, and `cause` the key of a cause.
     """
 
     namespace: str
@@ -75,13 +79,15 @@ class Filter:
     state: str
     hold: str = ""
     cause: str = ""
+    held_by: str = ""
 
     def names(self, federated: Object, source_name: str) -> bool:
-        """Return whether the object's name, clusters and hold match."""
+        """Return whether the object's name, clusters and what holds it match."""
         return (
             self.name in source_name
             and (not self.cluster or self.cluster in effective_placement(federated))
             and (not self.hold or any(move.hold == self.hold for move in held_moves(federated)))
+            and (not self.held_by or self.held_by in holding_rules(federated))
         )
 
     def states(self, summary: ObjectSummary) -> bool:
@@ -213,9 +219,10 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
         cluster: str = "",
         state: str = "",
         hold: str = "",
+        held_by: Annotated[str, Query(alias="heldBy")] = "",
         cause: str = "",
         sort: str = "",
-        count_by: Annotated[Literal["", "cluster", "namespace"], Query(alias="countBy")] = "",
+        count_by: Annotated[Literal["", "cluster", "namespace", "heldBy"], Query(alias="countBy")] = "",
         limit: Annotated[int, Query(ge=1, le=_LIMIT_MAX)] = _LIMIT_MAX,
         after: Annotated[str, Query(alias="continue")] = "",
     ) -> Response:
@@ -225,10 +232,11 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
             raise BadRequest(f"state: {state} is not one of {', '.join(_STATES)}")
         if sort.removeprefix("-") not in SORTS:
             raise BadRequest(f"sort: {sort} is not one of {', '.join(filter(None, SORTS))}, with or without a - before")
-        wanted = Filter(namespace, kind, name, cluster, state, hold, cause)
+        wanted = Filter(namespace, kind, name, cluster, state, hold, cause, held_by)
         visible, hidden = await visible_types(request, view, wanted.namespace, wanted.kind)
         by_hand = await may_list(request, FEDERATED_OBJECTS, namespace)
-        silent, rows, counts, placed = view.silent_clusters(), list[Row](), Counter[str](), Counter[str]()
+        silent, rows, counts = view.silent_clusters(), list[Row](), Counter[str]()
+        placed, held = Counter[str](), Counter[str]()
         replicas: Counter[str] = Counter(wanted=0, ready=0)
         causes: dict[str, CauseCount] = {}
         spaces: dict[str, NamespaceCount] = {}
@@ -238,6 +246,8 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
                 row = Row(place, type_, federated, view.summarize(type_, federated, silent))
                 if count_by == "cluster":
                     placed.update(row.summary.clusters)
+                elif count_by == "heldBy":
+                    held.update(holding_rules(federated))
                 elif count_by == "namespace":
                     spaces.setdefault(source_key(federated)[2], NamespaceCount()).add(row.summary)
                 counts.update({problem.attention.value for problem in row.summary.problems})
@@ -259,6 +269,7 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
             "metadata": {"continue": token} if token else {},
             "counts": counts,
             "countsByCluster": placed,
+            "countsByHolding": held,
             "countsByNamespace": {name: count.to_json() for name, count in spaces.items() if name},
             "replicas": replicas,
             "causes": causes_to_json(causes.values()),

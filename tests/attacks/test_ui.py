@@ -117,6 +117,22 @@ PROJECT_STATUS = {
          "lastTransitionTime": "2026-01-01T00:00:00Z"},
     ],
 }  # fmt: skip
+RULE = {
+    "apiVersion": "core.kubeadmiral.io/v1alpha1",
+    "kind": "ClusterTaintPolicy",
+    "metadata": {"name": "trouble"},
+    "spec": {"clusters": [MARKUP], "taints": [{"key": "trouble", "effect": "NoSchedule"}]},
+}
+RULE_STATUS = {
+    "active": 1, "problem": MARKUP,
+    "clusters": [{"name": MARKUP, "state": "Active", "since": "2026-01-01T00:00:00Z"}],
+}  # fmt: skip
+SUSPENSION = {
+    "apiVersion": "core.kubeadmiral.io/v1alpha1",
+    "kind": "DeliverySuspension",
+    "metadata": {"name": "disk"},
+    "spec": {"owner": MARKUP, "reason": MARKUP, "objects": [{"apiVersion": "v1", "kind": MARKUP, "name": MARKUP}]},
+}
 ROLLOUT = {
     "apiVersion": "core.kubeadmiral.io/v1alpha1",
     "kind": "FederatedRollout",
@@ -144,6 +160,9 @@ MARKED = (
     "/ui/timeline",
     "/ui/map",
     "/ui/policies",
+    "/ui/rules",
+    "/ui/objects/core.kubeadmiral.io/v1alpha1/clustertaintpolicies/-/trouble",
+    "/ui/objects/core.kubeadmiral.io/v1alpha1/deliverysuspensions/default/disk",
     "/ui/namespaces",
     "/ui/objects/core.kubeadmiral.io/v1alpha1/propagationpolicies/default/divide",
     "/ui/attention",
@@ -201,6 +220,13 @@ async def test_markup_in_objects_stays_text(tmp_path: Path) -> None:
             assert (await admin.post(projects, json=PROJECT)).status_code == 201
             answer = await admin.patch(f"{projects}/shop/status", json={"status": PROJECT_STATUS}, headers=merge)
             assert answer.status_code == 200, answer.text
+            rules = "/apis/core.kubeadmiral.io/v1alpha1/clustertaintpolicies"
+            assert (await admin.post(rules, json=RULE)).status_code == 201
+            answer = await admin.patch(f"{rules}/trouble/status", json={"status": RULE_STATUS}, headers=merge)
+            assert answer.status_code == 200, answer.text
+            suspensions = "/apis/core.kubeadmiral.io/v1alpha1/namespaces/default/deliverysuspensions"
+            answer = await admin.post(suspensions, json=SUSPENSION)
+            assert answer.status_code == 201, answer.text
             rollouts = "/apis/core.kubeadmiral.io/v1alpha1/namespaces/default/federatedrollouts"
             answer = await admin.post(rollouts, json=ROLLOUT)
             assert answer.status_code == 201, answer.text

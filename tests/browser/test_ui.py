@@ -22,6 +22,7 @@ SCREENS = {
     "object": OBJECT,
     "policies": "/ui/policies",
     "policy": "/ui/objects/core.kubeadmiral.io/v1alpha1/propagationpolicies/default/divide-nginx",
+    "rules": "/ui/rules",
     "namespaces": "/ui/namespaces",
     "graph": f"{OBJECT}/graph",
     "fleet": "/ui/fleet",

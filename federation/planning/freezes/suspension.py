@@ -44,7 +44,10 @@ class _Objects:
 
 @dataclass(frozen=True, slots=True)
 class Suspension:
-    """A compiled DeliverySuspension or ClusterDeliverySuspension; empty parts select everything."""
+    """A compiled DeliverySuspension or ClusterDeliverySuspension; empty parts select everything.
+
+    `problem` says why it cannot be read.
+    """
 
     title: str
     message: str
@@ -53,6 +56,7 @@ class Suspension:
     selector: Selector = EVERYTHING
     objects: tuple[_Objects, ...] = ()
     until: datetime | None = None
+    problem: str = ""
 
     def concerns(self, obj: Mapping[str, Any], namespace: str, cluster: str, labels: Mapping[str, str]) -> bool:
         """Return whether it is about an object of the host in a cluster with these labels.
@@ -87,7 +91,7 @@ def compile_suspension(source: Mapping[str, Any]) -> Suspension:
             until,
         )
     except _MALFORMED as error:
-        return Suspension(title, f"{title} is malformed: {error}", namespaces)
+        return Suspension(title, f"{title} is malformed: {error}", namespaces, problem=str(error))
 
 
 def find_suspended(

@@ -54,6 +54,11 @@ def capacity_of(cluster: Cluster, pod: PodShape) -> int:
     return _capacity_for(cluster, pod).room
 
 
+def waiting_pods(cluster: Cluster, pod: PodShape) -> int:
+    """Return how many such pods the requests of pods without a node amount to."""
+    return _capacity_for(cluster, pod).waiting
+
+
 def could_run(cluster: Cluster, pod: PodShape) -> bool:
     """Return whether a replica would fit on an empty node of the cluster; True when nodes are unknown."""
     return (cluster.memo.get(pod) or _capacity_for(cluster, pod)).could_run

@@ -15,6 +15,7 @@ from federation.web.ui.decisionline import to_link
 from federation.web.ui.objecttree import ClusterBranch, ObjectTree, grow
 from federation.web.ui.podtroubles import tone_of, troubles_in
 from federation.web.ui.policypart import read_policy
+from federation.web.ui.rulepart import read_rule
 from federation.web.ui.screen import Collection, Page, Screen, problem_of
 
 _OPEN_MAX = 4
@@ -62,6 +63,7 @@ async def _load(page: Page) -> Mapping[str, Any]:
         "address": actionscreen.address_of(resource, namespace, name),
         "done": actionscreen.done_by(page),
         "policy": await read_policy(page, resource, source),
+        "rule": await read_rule(page, resource, source),
         "source": source,
         "kind": source["kind"],
         "tree": tree,

@@ -10,7 +10,7 @@ from federation.web.ui import actionscreen
 from federation.web.ui.exports import Table
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen, read_all
 
-_FILTERS = ("namespace", "kind", "name", "cluster", "state", "cause", "sort")
+_FILTERS = ("namespace", "kind", "name", "cluster", "state", "cause", "heldBy", "sort")
 STATES = (
     ("", "Any state"),
     ("applied", "Delivered"),

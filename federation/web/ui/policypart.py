@@ -42,7 +42,6 @@ async def read_policy(page: Page, resource: Resource, policy: Mapping[str, Any])
         found = await page.api.get(policyobjects.PATH, **about, limit=str(PAGE_ROWS))
     except ApiError:  # the control plane is starting
         found = {"items": [], "hiddenResources": [], "metadata": {}}
-    text = str(yaml.dump(policy.get("spec"), Dumper=yaml.CSafeDumper, sort_keys=False, width=120, allow_unicode=True))
     return PolicyPart(
         row.selects,
         row.does,
@@ -50,6 +49,12 @@ async def read_policy(page: Page, resource: Resource, policy: Mapping[str, Any])
         tuple(found["items"]),
         tuple(found["hiddenResources"]),
         bool(found["metadata"].get("continue")),
-        text[:_YAML_BYTES_MAX],
+        spec_text(policy),
         record_of(policy),
     )
+
+
+def spec_text(source: Mapping[str, Any]) -> str:
+    """Return the spec of an object as YAML, cut at a limit."""
+    text = yaml.dump(source.get("spec"), Dumper=yaml.CSafeDumper, sort_keys=False, width=120, allow_unicode=True)
+    return str(text)[:_YAML_BYTES_MAX]

@@ -13,7 +13,7 @@ _MOST = 4
 
 def describe_selectors(spec: Mapping[str, Any]) -> str:
     """Return the objects that a policy selects by itself, "" if only labels of objects name it."""
-    return first_of([_selector(each) for each in _mappings(spec.get("resourceSelectors"))], _MOST)
+    return first_of([_selector(each) for each in mappings(spec.get("resourceSelectors"))], _MOST)
 
 
 def _selector(selector: Mapping[str, Any]) -> str:
@@ -30,7 +30,7 @@ def describe_labels(selector: Mapping[str, Any]) -> str:
     """Return a label selector as `kubectl get` shows it."""
     labels = selector.get("matchLabels")
     parts = [f"{key}={value}" for key, value in labels.items()] if isinstance(labels, Mapping) else []
-    for term in _mappings(selector.get("matchExpressions")):
+    for term in mappings(selector.get("matchExpressions")):
         values = term.get("values")
         listed = f" ({', '.join(map(str, values))})" if isinstance(values, list) and values else ""
         parts.append(f"{term.get('key')} {term.get('operator')}{listed}")
@@ -46,9 +46,9 @@ def describe_propagation(spec: Mapping[str, Any]) -> str:
 def _clusters(spec: Mapping[str, Any]) -> str:
     named = [
         f"{each.get('cluster')} ×{weight}" if (weight := _weight(each)) is not None else str(each.get("cluster"))  # noqa: RUF001  # a times sign
-        for each in _mappings(spec.get("placement"))
+        for each in mappings(spec.get("placement"))
     ]
-    selector, groups = spec.get("clusterSelector"), list(_mappings(spec.get("clusterGroups")))
+    selector, groups = spec.get("clusterSelector"), list(mappings(spec.get("clusterGroups")))
     if groups:
         text = "groups " + first_of([str(each.get("name")) for each in groups], _MOST, separator=", ")
     elif named:
@@ -70,7 +70,7 @@ def _weight(placement: Mapping[str, Any]) -> Any:
 
 def describe_overrides(spec: Mapping[str, Any]) -> str:
     """Return what an override policy changes, and where."""
-    rules = list(_mappings(spec.get("overrideRules")))
+    rules = list(mappings(spec.get("overrideRules")))
     clusters: list[str] = []
     kinds: list[str] = []
     for rule in rules:
@@ -83,5 +83,6 @@ def describe_overrides(spec: Mapping[str, Any]) -> str:
     return f"{to_count(len(rules), 'rule')}{f': {what}' if what else ''}, in {where}" if rules else "No rules"
 
 
-def _mappings(value: Any) -> Sequence[Mapping[str, Any]]:
+def mappings(value: Any) -> Sequence[Mapping[str, Any]]:
+    """Return those entries of a list that are mappings; none for another value."""
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

@@ -46,6 +46,7 @@ from federation.web.ui import (
     podscreen,
     policiesscreen,
     replayscreen,
+    rulesscreen,
     searchscreen,
     terminalscreen,
     timelinescreen,
@@ -86,6 +87,7 @@ SCREENS = (
     addclusterscreen.SCREEN,
     newpolicyscreen.SCREEN,
     namespacesscreen.SCREEN,
+    rulesscreen.SCREEN,
 )
 """The screens of the spine; those that are listed are in the navigation in this order, before those of features."""
 _STATIC_AGE = "public, max-age=3600"

@@ -8,7 +8,7 @@ from tests.unit.apiserver.conftest import connect
 from tests.unit.apiserver.rbacobjects import BOB, grant, rule, user, wait_allowed
 from tests.unit.web.test_delivery import served
 
-from federation.api.resources import PROPAGATION_POLICIES
+from federation.api.resources import DELIVERY_SUSPENSIONS, PROPAGATION_POLICIES
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS
 from federation.apiserver.auth.identity import Attributes, User
 
@@ -61,6 +61,35 @@ async def test_objects_are_filtered_counted_and_paged_for_users_who_may_list_the
                 everywhere = (await bob.get(PATH)).json()
                 assert (everywhere["items"], everywhere["counts"]) == ([], {})
                 assert (await bob.get(f"{PATH}?namespace=other")).json()["items"] == []
+
+
+async def test_objects_that_wait_for_a_suspension_are_counted_for_those_who_may_list_them(tmp_path: Path) -> None:
+    async with a_world(members=("east",)) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}, resourceSelectors=KINDS))
+        await world.create(CONFIGMAPS, {"metadata": {"name": "a", "namespace": "default"}})
+        await world.settle()
+        spec = {"owner": "ops", "reason": "a copy"}
+        suspension = {"apiVersion": DELIVERY_SUSPENSIONS.api_version, "kind": DELIVERY_SUSPENSIONS.kind}
+        await world.create(
+            DELIVERY_SUSPENSIONS, {**suspension, "metadata": {"name": "disk", "namespace": "default"}, "spec": spec}
+        )
+        await world.settle()
+        await world.user.patch(CONFIGMAPS, "a", {"data": {"new": "yes"}}, namespace="default")
+        await world.settle()
+        rule = "DeliverySuspension/default/disk"
+        async with served(world, tmp_path) as (parts, admin):
+            counted = (await admin.get(f"{PATH}?countBy=heldBy&limit=1")).json()
+            assert counted["countsByHolding"] == {rule: 1}
+            waiting = (await admin.get(f"{PATH}?heldBy={rule}")).json()
+            assert [item["name"] for item in waiting["items"]] == ["a"]
+            assert (await admin.get(f"{PATH}?heldBy=ChangeFreeze/disk")).json()["items"] == []
+            async with connect(parts.app, BOB) as bob:
+                for query in ("countBy=heldBy", f"heldBy={rule}"):
+                    seen = (await bob.get(f"{PATH}?{query}&namespace=default")).json()
+                    assert (seen["items"], seen["countsByHolding"]) == ([], {})
+            await world.user.delete(DELIVERY_SUSPENSIONS, "disk", "default")
+            await world.settle()
+            assert (await admin.get(f"{PATH}?countBy=heldBy")).json()["countsByHolding"] == {}
 
 
 async def test_lists_are_sorted_in_pages_with_causes_over_all_of_them(tmp_path: Path) -> None:
