@@ -23,7 +23,7 @@ SOURCES: Sources = {
     "main": MetricSource("https://prometheus"),
     "private": MetricSource("https://other", namespaces=("bank",)),
 }
-WEB = Workload("Deployment", "shop", "web")
+WEB = (Workload("Deployment", "shop", "web"),)
 ESCAPES = (
     '"} or {namespace="bank',
     'x"}[5m])) or sum by (cluster) (increase(m{namespace="bank"',

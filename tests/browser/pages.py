@@ -73,7 +73,7 @@ def show_as(page: Page, look: Look) -> None:
 
 def check_look(page: Page, name: str) -> None:
     """Check that a page is accessible and does not scroll sideways."""
-    assert accessibility_faults(page) == [], name
+    assert (found := accessibility_faults(page)) == [], f"{name}: {found}"
     wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wider <= 0, f"{name} scrolls sideways"
 

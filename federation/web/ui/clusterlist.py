@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.errors import Forbidden
+from federation.apimachinery.errors import Forbidden, NotFound
 from federation.apimachinery.usedtime import charged
 from federation.web.ui.screen import Page
 
@@ -53,8 +53,8 @@ async def read_clusters(page: Page) -> Sequence[Mapping[str, Any]]:
 
 
 async def read_visible_clusters(page: Page) -> Sequence[Mapping[str, Any]] | None:
-    """Return the same, None for a user who may not list clusters."""
+    """Return the same, None for a user who may not list clusters, and on a host that has none."""
     try:
         return await read_clusters(page)
-    except Forbidden:
+    except (Forbidden, NotFound):
         return None

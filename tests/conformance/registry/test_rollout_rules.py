@@ -47,7 +47,8 @@ def a_policy(resource: Resource, *waves: dict[str, Any], **rollout: Any) -> Obje
 @pytest.mark.parametrize("resource", POLICIES, ids=lambda each: each.kind)
 async def test_waves_keep_their_order_and_get_defaults(resource: Resource) -> None:
     created = await create(resource, {"name": "b"}, {"name": "a", "gate": {"http": {"url": "https://slo.example"}}})
-    defaults = {"share": 100, "pause": False, "timeoutSeconds": 600, "brokenSeconds": 180, "whenEmpty": "Hold"}
+    pauses = {"pause": False, "pauseAfter": False}
+    defaults = {"share": 100, **pauses, "timeoutSeconds": 600, "brokenSeconds": 180, "whenEmpty": "Hold"}
     http = {"url": "https://slo.example", "expectStatus": 200, "timeoutSeconds": 5}
     assert created["spec"]["rollout"] == {
         "onFailure": "Pause",
