@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from federation.api import names
 from federation.apimachinery import dotpaths
-from federation.apimachinery.annotationrecords import Count, Time
+from federation.apimachinery.annotationrecords import Time
 from federation.apimachinery.durations import parse_duration
 from federation.planning.cost.rates import from_nano
 from federation.scheduling.framework.costs import CARBON, PRICE, is_spot, rates_of
@@ -37,6 +37,9 @@ SHOWN_MAX = 5
 """Alternatives that are shown."""
 _HOUR_S = 3600
 _RUN_S_MAX = 365 * 24 * 3600.0
+_RETRIES_MAX = 100
+"""With the longest job of all, the end is still a time that can be written."""
+_PROBLEM_MAX = 300
 _MARGIN = 0.1
 """An estimated start may be later by this part of the time until then, and the job still ends in time."""
 _FORM = '{"by": "2026-03-01T06:00:00Z", "runTime": "2h"}'
@@ -53,7 +56,7 @@ class _Wish(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     by: Time
     run_time: str = ""
     checkpoint_every: str = ""
-    spot_retries: Count = 1
+    spot_retries: Annotated[int, msgspec.Meta(ge=0, le=_RETRIES_MAX)] = 1
     minimize: Minimize = Minimize.PRICE
 
 
@@ -110,7 +113,7 @@ def read_deadline(annotations: Mapping[str, str], limit_s: float | None, losses:
         run_s = _seconds("runTime", wish.run_time) if wish.run_time else limit_s
         checkpoint_s = _seconds("checkpointEvery", wish.checkpoint_every) if wish.checkpoint_every else None
     except (ValueError, RecursionError, UnicodeEncodeError) as error:
-        return f"annotation {names.DEADLINE} is not such as {_FORM}: {error}"
+        return f"annotation {names.DEADLINE} is not such as {_FORM}: {str(error)[:_PROBLEM_MAX]}"
     if run_s is None:
         return f"annotation {names.DEADLINE} has no runTime, and the job has no activeDeadlineSeconds"
     lost_s = run_s if checkpoint_s is None else min(checkpoint_s, run_s)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import orjson
 import pytest
 from tests.scenarios.test_gangs import NODES, a_job, pods
 from tests.scenarios.test_job_queues import (
@@ -13,13 +14,16 @@ from tests.scenarios.test_job_queues import (
     with_queues,
 )
 from tests.support.world import a_world
-from tests.unit.features.queues.test_queueledger import NOW_S, a_ledger, an_entry
+from tests.unit.features.queues.test_queueledger import NOW_S, a_cluster, a_ledger, an_entry
 
+from federation.api import names
 from federation.api.resources import FEDERATED_OBJECTS, JOB_QUEUES
 from federation.apimachinery.clock import from_rfc3339
-from federation.apimachinery.resources import JOBS, NAMESPACES
+from federation.apimachinery.resources import JOBS, NAMESPACES, Object
 from federation.features.queues.rules.queuestatus import compute_statuses
+from federation.planning.clusters.clusterresources import spec_requests
 from federation.planning.rendering.admittednodes import QUEUE_NODES, PodNodes
+from federation.scheduling.deadlines import Deadline, read_deadline
 from federation.scheduling.jobqueues import ADMISSION, Admission, Phase
 from federation.scheduling.names import QUEUE_NAME
 
@@ -121,3 +125,34 @@ async def test_a_job_that_grows_after_its_admission_gives_its_place_back() -> No
         assert line["waitsFor"] == "needs 12 cores, ClusterJobQueue ml can have at most 10 of flavor any"
         await world.settle()
         assert (await placed(world, "grows"), await pods(world)) == ([], {})
+
+
+@pytest.mark.parametrize("retries", [2**63 - 1, 999_999_999, 10_000])
+def test_no_deadline_of_a_tenant_stops_the_round_of_all_queues(retries: int) -> None:
+    """Its end with all retries would be a time that no clock has."""
+    ledger = a_ledger("4")
+    wish = orjson.dumps({"by": "9999-12-31T23:59:59Z", "runTime": "8760h", "spotRetries": retries}).decode()
+    found = read_deadline({names.DEADLINE: wish}, None)
+    is_read = isinstance(found, Deadline)
+    odd = an_entry("odd", 1, 1, deadline=found if is_read else None, problem="" if is_read else found)
+    ledger.put_cluster("one", a_cluster(**{names.CAPACITY_TYPE: names.SPOT}))
+    ledger.put(odd, NOW_S)
+    ledger.put(an_entry("train", 1, 2), NOW_S)
+    assert "team/train" in ledger.decide(NOW_S).admitted
+
+
+@pytest.mark.parametrize(
+    "negative",
+    [
+        {"containers": [{"name": "x", "resources": {"requests": {"cpu": "-100"}}}]},
+        {"containers": [{"name": "x", "resources": {"limits": {"cpu": "-100"}}}]},
+        {"initContainers": [{"name": "x", "restartPolicy": "Always", "resources": {"requests": {"cpu": "-100"}}}]},
+        {"resources": {"requests": {"cpu": "-100"}}},
+        {"overhead": {"cpu": "-100"}},
+    ],
+)
+def test_pods_of_custom_kinds_do_not_make_room_for_others_with_negative_requests(negative: Object) -> None:
+    """Definitions of batch kinds accept any quantity; a group of workers would pay for the master of its job."""
+    own = {"name": "a", "resources": {"requests": {"cpu": "4"}}}
+    pod = {**negative, "containers": [own, *negative.get("containers", ())]}
+    assert {name: str(amount) for name, amount in spec_requests(pod).items()} == {"cpu": "4"}

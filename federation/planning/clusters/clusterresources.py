@@ -311,13 +311,15 @@ def _container_requests(container: Mapping[str, Any]) -> Amounts:
 
 
 def _readable(quantities: Mapping[str, Any] | None) -> Amounts:
-    """Return the amounts without malformed ones."""
+    """Return the amounts without malformed ones, and without negative ones, which would make room for others."""
     amounts: Amounts = {}
     for name, text in (quantities or {}).items():
         try:
-            amounts[name] = parse(text)
+            amount = parse(text)
         except ValueError:
             continue
+        if amount.nanos >= 0:
+            amounts[name] = amount
     return amounts
 
 
