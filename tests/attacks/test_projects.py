@@ -1,6 +1,7 @@
 """Attack: a tenant, or somebody who may write Projects, wants more than he was given."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from federation.apimachinery.resources import (
     Resource,
 )
 from federation.apiserver.verbs.paging import Continuation, decode_token, encode_token
+from federation.planning.projects.projectindex import ProjectIndex
 
 GROUP = "rbac.authorization.k8s.io"
 ALICE = {"kind": "User", "name": "alice"}
@@ -358,3 +360,17 @@ async def test_a_workload_of_a_project_gets_and_names_no_cluster_of_others() -> 
         assert not await nominated(world, "nowhere")
         await world.merge(PROJECTS, "shop", {"spec": {"clusters": {"names": ["huge"]}}}, namespace="")
         await world.until_equal(lambda: nominated(world, "nowhere"), ["huge"])
+
+
+def test_the_cost_of_projects_grows_with_their_number() -> None:
+    """Every write of a policy and every page reads them all."""
+    projects = [
+        a_project("east", name=f"p-{one}", namespaces=tuple(f"n-{one}-{two}" for two in range(100)))
+        for one in range(1000)
+    ]
+    began = time.process_time()
+    index = ProjectIndex(projects)
+    assert time.process_time() - began < 0.4, "compared with each other, they take a second"
+    found = index.of("n-7-7")
+    assert found is not None
+    assert found.name == "p-7"

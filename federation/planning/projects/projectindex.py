@@ -53,7 +53,8 @@ class ProjectIndex:
 
     def __init__(self, sources: Iterable[Mapping[str, Any]] = ()) -> None:
         self._projects: dict[str, Project] = {}
-        self._by_namespace: dict[str, Project] = {}
+        self._claims: dict[str, dict[str, Project]] = {}
+        """The projects that name a namespace, by their names: nearly always one."""
         for source in sources:
             self.put(source)
 
@@ -66,13 +67,23 @@ class ProjectIndex:
         old = self._projects.get(project.name)
         if old == project:
             return frozenset()
+        namespaces = self.remove(project.name) | project.namespaces
         self._projects[project.name] = project
-        return self._assign(project.namespaces | (old.namespaces if old is not None else frozenset()))
+        for namespace in project.namespaces:
+            self._claims.setdefault(namespace, {})[project.name] = project
+        return namespaces
 
     def remove(self, name: str) -> frozenset[str]:
         """Remove a deleted Project; return the namespaces whose clusters may have changed."""
         old = self._projects.pop(name, None)
-        return self._assign(old.namespaces) if old is not None else frozenset()
+        if old is None:
+            return frozenset()
+        for namespace in old.namespaces:
+            claims = self._claims[namespace]
+            del claims[name]
+            if not claims:
+                del self._claims[namespace]
+        return old.namespaces
 
     def get(self, name: str) -> Project | None:
         """Return a project by its name."""
@@ -80,16 +91,8 @@ class ProjectIndex:
 
     def of(self, namespace: str) -> Project | None:
         """Return the project of a namespace, None for one that may be in all clusters."""
-        return self._by_namespace.get(namespace)
-
-    def _assign(self, namespaces: frozenset[str]) -> frozenset[str]:
-        for namespace in namespaces:
-            claims = [each for each in self._projects.values() if namespace in each.namespaces]
-            if claims:
-                self._by_namespace[namespace] = min(claims, key=_age)
-            else:
-                self._by_namespace.pop(namespace, None)
-        return namespaces
+        claims = self._claims.get(namespace)
+        return min(claims.values(), key=_age) if claims else None
 
 
 def namespace_of(federated: Mapping[str, Any]) -> str:
