@@ -8,6 +8,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import World, a_world
 
@@ -290,6 +291,7 @@ async def test_an_unreachable_cluster_keeps_its_objects_and_gets_no_new_ones() -
         await world.until_ready("east")
 
 
+@pytest.mark.slow("twelve plans, each carried out in a whole world")
 async def test_a_sequence_of_changes_matches_its_plans() -> None:
     """After any history the next change matches its plan, including sticky clusters, kept replicas and departures."""
     chance = random.Random(5)
