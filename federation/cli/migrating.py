@@ -136,7 +136,8 @@ async def migrate(
 
 def _check(wish: Wish, plan: Plan, changes: Sequence[ObjectChange], *, may_leave_volumes: bool) -> None:
     """Refuse a plan that is not what was wished, or that leaves data behind."""
-    if problem := refusal(plan, wish):
+    wished = {(change.resource, change.namespace, change.name) for change in changes}
+    if problem := refusal(plan, wish, wished):
         raise ConfigurationError(f"{problem}; nothing was changed")
     moved = {(obj.resource, obj.namespace, obj.name) for obj in plan.changed}
     left = volumes_left(

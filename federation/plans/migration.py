@@ -3,7 +3,7 @@
 `fedctl migrate` and the action Move of the web UI write the same annotations.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ import orjson
 
 from federation.api import names
 from federation.apimachinery.clock import to_rfc3339
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import Object, Resource
 from federation.planning.failover.tolerance import fixed_volumes_of
 from federation.scheduling.whatif.planresult import MemberPlan, ObjectPlan, Plan
 
@@ -41,15 +41,18 @@ def _to_json(value: Any) -> str:
     return orjson.dumps(value).decode()
 
 
-def refusal(plan: Plan, wish: Wish) -> str:
-    """Return why the moves of a plan are not what was wished, "" if they are. Pure."""
+def refusal(plan: Plan, wish: Wish, wished: Collection[tuple[Resource, str, str]]) -> str:
+    """Return why the moves of a plan are not what was wished, "" if they are. Pure.
+
+    `wished`: kinds, namespaces and names of the workloads to move. What follows them may stay elsewhere, too.
+    """
     for obj in plan.objects:
         if obj.is_stuck or obj.unplaced > obj.unplaced_before:
             more = obj.unplaced - obj.unplaced_before
             lacking = f"{more} replicas would be without a cluster" if more > 0 else "no cluster can take it"
             return f"{obj.target}: {lacking}{_because(obj)}"
         stays = [row.cluster for row in obj.rows if row.after is not None and _is_unwanted(row, wish)]
-        if stays:
+        if stays and (obj.resource, obj.namespace, obj.name) in wished:
             return f"{obj.target}: it stays in {', '.join(stays)}{_because(obj)}"
     return ""
 

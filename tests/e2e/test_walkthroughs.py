@@ -1,6 +1,7 @@
 """Pages that show a session with `fedctl up`: their commands are executed in order, and print what the page shows.
 
-Each page has a federation alone: it shows a first session, in the namespace `default`, with all that is there.
+Each page has a federation alone: it shows a first session, in the namespace `default`, with all that is there. Sections
+whose session has a namespace of its own share one.
 """
 
 import re
@@ -8,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.federation import start_federation
-from tests.support.pages import Shell, check_command, prepare, sessions, shows
+from tests.support.federation import Federation, start_federation
+from tests.support.pages import Shell, check_command, prepare, section, sessions, shows
 from tests.support.sources import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow("executes pages")]
@@ -25,6 +26,14 @@ PAGES = (
     "twin.md",
     "projects.md",
 )
+SECTIONS = (
+    ("scheduling.md", "Groups of clusters", "peak"),
+    ("operations.md", "Bring running workloads under federation", "boutique"),
+    ("reference/sync.md", "Try it", "fields"),
+    ("reference/policy-changes.md", "Follow and steer", "careful"),
+    ("reference/member-proxy.md", "All members at once", ""),
+)
+"""Pages, headings of their sections, and the namespaces of these."""
 READS = (
     *("kubectl get", "kubectl --kubeconfig faq-demo/members/member-1.kubeconfig get", "kubectl logs"),
     "kubectl --kubeconfig operators-demo/members/member-1.kubeconfig get",
@@ -34,7 +43,8 @@ READS = (
     "kubectl --kubeconfig reviewer.kubeconfig auth",
     *("fedctl why", "env -u KUBECONFIG fedctl why", "fedctl clusters", "fedctl doctor", "fedctl holds"),
     "fedctl replay",
-    *("fedctl leftovers", "fedctl sim status", "fedctl rollout status"),
+    "kubectl --kubeconfig fed/members/member-1.kubeconfig get",
+    *("fedctl get", "fedctl leftovers", "fedctl sim status", "fedctl rollout status"),
 )
 """Commands that are repeated until they print what the page shows."""
 
@@ -58,6 +68,25 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, tmp_path: Path, monke
                 check_command(shell, command, expected, READS)
     finally:
         federation.close()
+
+
+@pytest.mark.xdist_group("shared")
+@pytest.mark.parametrize(("page", "heading", "namespace"), SECTIONS)
+def test_the_commands_of_a_section_do_what_it_says(
+    page: str, heading: str, namespace: str, shared_federation: Federation, tmp_path: Path
+) -> None:
+    prepare(tmp_path)
+    for name, target in (("fed", ""), (".kube", ".kube")):
+        (tmp_path / name).symlink_to(shared_federation.directory / target)
+    commands = sessions(section((ROOT / "docs" / page).read_text(encoding="utf-8"), heading))
+    exports = [each for each, _ in commands if each.startswith("export ")]
+    shell = Shell(tmp_path, ["export KUBECONFIG=$PWD/fed/kubeconfig", *exports])
+    for command, expected in commands:
+        if not command.startswith("export "):
+            check_command(shell, command, expected, READS)
+    if namespace:
+        api = shared_federation.api(namespace)
+        api.send("DELETE", api.url("deployments"))
 
 
 def test_lines_are_compared_in_order_and_without_blanks() -> None:

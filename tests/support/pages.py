@@ -25,6 +25,13 @@ def sessions(text: str) -> list[tuple[str, list[str]]]:
     return found
 
 
+def section(page: str, heading: str) -> str:
+    """Return the text from a heading of the second level to the next one."""
+    found = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
+    assert found is not None, f"no section {heading}"
+    return found[1]
+
+
 def shows(printed: str, expected: list[str]) -> bool:
     """Return whether all expected lines are printed, in order; … stands for anything, blanks do not count."""
     lines = iter([" ".join(line.split()) for line in printed.splitlines()])

@@ -8,7 +8,7 @@ import pytest
 
 from federation.api import names
 from federation.apimachinery.errors import ConfigurationError
-from federation.apimachinery.resources import DEPLOYMENTS
+from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS
 from federation.cli.migrating import Given
 from federation.plans.migration import Wish, refusal, volumes_left
 from federation.scheduling.whatif.planresult import Action, MemberObject, MemberPlan, ObjectPlan, Plan
@@ -83,7 +83,14 @@ def planned(after: dict[str, int], **fields: Any) -> Plan:
     ],
 )
 def test_a_plan_that_is_not_what_was_wished_is_refused(plan: Plan, wish: Wish, expected: str) -> None:
-    assert refusal(plan, wish) == expected
+    assert refusal(plan, wish, {(DEPLOYMENTS, "shop", "web")}) == expected
+
+
+def test_what_follows_a_workload_may_also_stay() -> None:
+    """A ConfigMap with a policy of its own stays in its cluster, and goes along to the new one."""
+    rows = [MemberPlan(name, None, MemberObject({}, "", "", 0)) for name in ("east", "west")]
+    plan = Plan([*planned({"west": 4}).objects, ObjectPlan(CONFIGMAPS, "shop", "web", Action.CHANGE, rows)])
+    assert not refusal(plan, Wish(to=frozenset({"west"})), {(DEPLOYMENTS, "shop", "web")})
 
 
 def test_data_in_volumes_is_named() -> None:
