@@ -98,7 +98,7 @@ def _row(item: Mapping[str, Any]) -> list[str]:
         for name in ("cpu", "memory")
     )
     loss = item["loss"]
-    fits = f"{item['fits']}, {waiting} wait" if (waiting := item.get("waiting")) else str(item["fits"])
+    fits = f"{item['fits']} ({waiting} wait)" if (waiting := item.get("waiting")) else str(item["fits"])
     counts = (loss["replicas"], loss["homeless"], loss["staying"])
     return [item["cluster"], "yes" if item["isReady"] else "no", *free, fits, *map(str, counts)]
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ SCREENS = {
     "policies": "/ui/policies",
     "policy": "/ui/objects/core.kubeadmiral.io/v1alpha1/propagationpolicies/default/divide-nginx",
     "rules": "/ui/rules",
+    "rule": "/ui/objects/core.kubeadmiral.io/v1alpha1/changefreezes/-/sale",
     "namespaces": "/ui/namespaces",
     "graph": f"{OBJECT}/graph",
     "fleet": "/ui/fleet",
@@ -35,6 +36,16 @@ SCREENS = {
     "diff": f"{OBJECT}/diff",
 }
 
+FREEZE: Mapping[str, object] = {
+    "apiVersion": "core.kubeadmiral.io/v1alpha1",
+    "kind": "ChangeFreeze",
+    "metadata": {"name": "sale"},
+    "spec": {
+        "reason": "a sale that is over",
+        "windows": [{"start": "2020-01-01T00:00:00Z", "end": "2020-01-02T00:00:00Z"}],
+    },
+}
+"""A rule that holds nothing any more."""
 MORE: tuple[Look, ...] = (("dark", 1280), ("light", 390))
 """Colours do not depend on the width, nor the layout on colours: these are for `make test-all`, and for pictures."""
 
@@ -221,6 +232,7 @@ def test_a_page_is_live_again_after_a_restart(site: Site, page: Page) -> None:
 @pytest.mark.parametrize("looks", [LOOKS, pytest.param(MORE, marks=pytest.mark.nightly)], ids=["looks", "more"])
 def test_every_screen_is_accessible_and_keeps_to_its_policy(site: Site, page: Page, looks: Sequence[Look]) -> None:
     faults = watch_for_faults(page)
+    site.running.kubectl("apply", "-f", "-", stdin=json.dumps(FREEZE))
     site.log_in(page)
     for name, path in SCREENS.items():
         if name == "login":

@@ -91,14 +91,14 @@ async def _table(page: Page) -> Table:
 def to_table(items: Sequence[Mapping[str, Any]], *, is_complete: bool = True) -> Table:
     """Return clusters as the rows of a file."""
     columns = (
-        "cluster", "ready", "cpuFree", "cpu", "memoryFree", "memory", "fits", "replicas", "withoutRoom", "staying",
-        "taints",
+        "cluster", "ready", "cpuFree", "cpu", "memoryFree", "memory", "fits", "waiting", "replicas",
+        "withoutRoom", "staying", "taints",
     )  # fmt: skip
     rows = []
     for item in items:
         free, total, loss = item["available"], item["allocatable"], item["loss"]
         amounts = [to_amount(name, each[name]) for name in ("cpu", "memory") for each in (free, total)]
-        counts = (item["fits"], loss["replicas"], loss["homeless"], loss["staying"])
+        counts = (item["fits"], item["waiting"], loss["replicas"], loss["homeless"], loss["staying"])
         rows.append([item["cluster"], item["isReady"], *amounts, *counts, item["taints"]])
     return Table("capacity", columns, rows, is_complete)
 

@@ -31,6 +31,7 @@ async def test_the_loss_of_a_cluster_counts_replicas_without_room_and_those_that
             assert found["metadata"] == {"continue": "east"}
             assert found["count"] == 2
             (east,) = found["items"]
+            assert east["waiting"] == 0
             assert east["loss"] == {"objects": 3, "replicas": 7, "homeless": 2, "staying": 3}
             assert 0 < east["available"]["cpu"] <= east["allocatable"]["cpu"]
             (west,) = (await admin.get(f"{PATH}?continue=east")).json()["items"]
