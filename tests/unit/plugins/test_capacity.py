@@ -9,7 +9,7 @@ from federation.api.selectors import compile_cluster_terms
 from federation.apimachinery.errors import PluginError
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.assumed import replicas_displaced_by
-from federation.scheduling.framework.capacity import capacity_of, could_run, rooms_of
+from federation.scheduling.framework.capacity import capacity_of, could_run, rooms_of, waiting_pods
 from federation.scheduling.framework.migrations import AutoMigration
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, with_strategy
 from federation.scheduling.framework.registry import load_plugins
@@ -50,6 +50,15 @@ def test_a_pod_larger_than_every_nodes_free_resources_does_not_fit() -> None:
     assert capacity_of(MANY_SMALL, pod_shape((("cpu", 2000),))) == 0
     assert capacity_of(MANY_SMALL, pod_shape((("cpu", 1000),))) == 20
     assert capacity_of(FEW_LARGE, pod_shape((("cpu", 2000), ("memory", 30 << 30)))) == 4
+
+
+def test_the_requests_of_waiting_pods_are_counted_in_pods_beside_the_room_on_nodes() -> None:
+    crowded = replace(FEW_LARGE, available={"cpu": 0}, waiting={"cpu": 9000, "memory": 1 << 30}, memo={})
+    pod = pod_shape((("cpu", 500), ("memory", 1 << 20)))
+    assert waiting_pods(crowded, pod) == 1024
+    assert waiting_pods(crowded, pod_shape((("cpu", 2000),))) == 5
+    assert capacity_of(crowded, pod_shape((("cpu", 2000),))) == 8
+    assert waiting_pods(FEW_LARGE, pod) == 0
 
 
 def test_a_pod_without_requests_is_counted_by_pod_slots() -> None:
