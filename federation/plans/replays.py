@@ -55,19 +55,23 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The decisions that count: from `since_us` to `until_us`, of a namespace, and of kinds (group, kind).
+    """The decisions that count: from `since_us` to `until_us`, of a namespace, kinds (group, kind), and a project.
 
-    Others are decided again, too, because they take room. "" and None select all.
+    Others are decided again, too, because they take room. "" and None select all. Decisions from before the namespace
+    was in its project are about clusters of others.
     """
 
     since_us: int
     until_us: int
     namespace: str = ""
     kinds: AbstractSet[tuple[str, str]] | None = None
+    project: str = ""
 
     def has(self, decision: Twofold) -> bool:
         """Return whether the decision counts."""
         if self.namespace and decision.key[0] != self.namespace:
+            return False
+        if self.project and decision.team != self.project:
             return False
         template = decision.projected["template"]
         group = str(template.get("apiVersion") or "").rpartition("/")[0]

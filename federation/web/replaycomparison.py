@@ -13,14 +13,14 @@ import tempfile
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import orjson
 from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from federation.api.resources import PROPAGATION_POLICIES
+from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
 from federation.apimachinery.errors import BadRequest, Forbidden, ServiceUnavailable, TooManyRequests
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Object
@@ -30,7 +30,7 @@ from federation.plans.recordfiles import write_records
 from federation.scheduling.replay.logentries import Chunk, to_us
 from federation.web.objectlist import ObjectListView, visible_types
 from federation.web.replayrecords import required
-from federation.web.requests import json_response, read_body
+from federation.web.requests import json_response, may_list, read_body
 
 PATH = "/federation/v1/replay"
 WORKER = "federation.cli.replay.worker"
@@ -58,6 +58,13 @@ class ReplayRequest(BaseModel):
     profile: Annotated[str, Field(max_length=253)] = ""
 
 
+class Own(NamedTuple):
+    """The decisions that a user of a namespace may see: of kinds (group, kind), and of a project ("": of any)."""
+
+    kinds: list[tuple[str, str]]
+    project: str
+
+
 def add_routes(web: FastAPI, journal: Journal, listed: ObjectListView) -> None:
     """Serve replays."""
     turns = {True: asyncio.Lock(), False: asyncio.Lock()}  # users of namespaces do not keep operators waiting
@@ -66,13 +73,13 @@ def add_routes(web: FastAPI, journal: Journal, listed: ObjectListView) -> None:
     async def replay(request: Request) -> Response:
         """Return both worlds by hour, namespace and team, as `fedctl replay -o json` prints them."""
         asked = _parse(await read_body(request, _BODY_BYTES_MAX, "a replay has at most 1 MiB of objects"))
-        kinds = await _authorize(request, asked, listed)
-        turn = turns[kinds is None]
+        own = await _authorize(request, asked, listed)
+        turn = turns[own is None]
         if turn.locked():
             raise TooManyRequests("another replay is being computed; try again in a minute")
         async with turn:
             chunks = await _read(journal, to_us(asked.since))
-            return json_response(200, await compute(asked, kinds, chunks))
+            return json_response(200, await compute(asked, own, chunks))
 
 
 def _parse(body: bytes) -> ReplayRequest:
@@ -87,8 +94,8 @@ def _parse(body: bytes) -> ReplayRequest:
     return asked
 
 
-async def _authorize(request: Request, asked: ReplayRequest, listed: ObjectListView) -> list[tuple[str, str]] | None:
-    """Return the kinds that count, None for all; Forbidden for what the user may not see or change."""
+async def _authorize(request: Request, asked: ReplayRequest, listed: ObjectListView) -> Own | None:
+    """Return the decisions that count, None for all; Forbidden for what the user may not see or change."""
     try:
         await request.scope[AUTHORIZE](required(), is_path_enough=False)
     except Forbidden as error:
@@ -104,7 +111,11 @@ async def _authorize(request: Request, asked: ReplayRequest, listed: ObjectListV
                 f"in a replay of namespace {asked.namespace} you may change PropagationPolicies of that namespace;"
                 " anything else needs the right to read all records"
             ) from error
-        return [(type_.resource.group, type_.resource.kind) for type_ in visible]
+        kinds = [(type_.resource.group, type_.resource.kind) for type_ in visible]
+        project = listed.projects().of(asked.namespace)
+        if project is None or await may_list(request, FEDERATED_CLUSTERS, ""):
+            return Own(kinds, "")
+        return Own(kinds, project.name)
     return None
 
 
@@ -134,7 +145,7 @@ async def _read(journal: Journal, since_us: int) -> list[Chunk]:
 
 async def compute(
     asked: ReplayRequest,
-    kinds: list[tuple[str, str]] | None,
+    own: Own | None,
     chunks: Sequence[Chunk],
     time_s_max: float = _TIME_S_MAX,
 ) -> Object:
@@ -142,7 +153,13 @@ async def compute(
     with tempfile.TemporaryDirectory(prefix="federation-replay-") as folder:
         records = Path(folder) / "records"
         await asyncio.to_thread(write_records, chunks, records)
-        order = {"records": str(records), "kinds": kinds, **asked.model_dump(mode="json", by_alias=True)}
+        kinds, project = own or (None, "")
+        order = {
+            "records": str(records),
+            "kinds": kinds,
+            "project": project,
+            **asked.model_dump(mode="json", by_alias=True),
+        }
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", WORKER, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
         )

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.scenarios.test_projects import a_project
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.tenants import Tenants, tenants
 from tests.support.world import World, a_world_without_pods
 
-from federation.api.resources import CLUSTER_PROPAGATION_POLICIES
+from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROJECTS
 from federation.apimachinery.errors import ServiceUnavailable
 from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object
 from federation.cli.replay.worker import answer
@@ -84,6 +85,26 @@ async def test_a_replay_shows_a_user_of_a_namespace_only_what_is_his(tmp_path: P
         await world.settle()
 
 
+async def test_a_replay_shows_a_member_of_a_project_no_decision_from_before_it(tmp_path: Path) -> None:
+    """Nor can he ask with a policy of his own whether a cluster of others exists."""
+    async with a_world_without_pods(members=("east", "west")) as world:
+        await with_records(world)
+        await world.create(PROJECTS, a_project("east"))
+        await world.until_replicas("web", {"east": 4})
+        await world.settle()
+        async with tenants(tmp_path, registry=world.registry, listed=listed(world)) as host:
+            await served(world, host)
+            asked = {**OWN, "objects": [a_policy({"east": 3, "west": 1}, name="mine")]}
+            mine = await (await host.client("editor")).post(PATH, json=asked)
+            assert mine.status_code == 200, mine.text
+            assert '"west":2' in (await (await host.root()).post(PATH, json=asked)).text
+            assert mine.json()["decisions"] == 1
+            assert "west" not in mine.text
+            assert "2 clusters" not in mine.text
+        await world.user.delete(DEPLOYMENTS, SECRET, "other")
+        await world.settle()
+
+
 @pytest.mark.parametrize(
     ("body", "says"),
     [
@@ -126,6 +147,7 @@ def test_the_worker_answers_with_the_problem_of_records_that_it_cannot_read(tmp_
         "until": None,
         "namespace": "",
         "kinds": None,
+        "project": "",
     }
     more: Object = {"objects": [], "withoutClusters": [], "addClusters": [], "profile": ""}
     with pytest.raises(Exception, match="has no records"):

@@ -30,7 +30,8 @@ def answer(order: Object) -> Object:
     now_us = to_us(SystemClock().now())
     until_us = to_us(datetime.fromisoformat(order["until"])) if order["until"] else now_us
     kinds = None if order["kinds"] is None else frozenset((str(group), str(kind)) for group, kind in order["kinds"])
-    selection = Selection(to_us(datetime.fromisoformat(order["since"])), until_us, order["namespace"], kinds)
+    since_us = to_us(datetime.fromisoformat(order["since"]))
+    selection = Selection(since_us, until_us, order["namespace"], kinds, order["project"])
     objects = dict(map(to_changed_object, order["objects"]))
     added = {f"{name}-like-{number}": name for number, name in enumerate(order["addClusters"], 1)}
     changes = Changes(objects, frozenset(order["withoutClusters"]), added, {}, order["profile"])
