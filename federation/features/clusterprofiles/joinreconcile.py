@@ -103,7 +103,8 @@ class JoinReconciler:
             if has_joined(cluster):
                 self._asked_s.pop(key, None)
                 return DONE
-        access = choose_access(profile, self._providers, policy)
+        joins_at = None if cluster is None else str(cluster["spec"]["apiEndpoint"])
+        access = choose_access(profile, self._providers, policy, joins_at)
         self._reject_duplicate(name, access)
         if (wait_s := self._asked_s.get(key, 0.0) - self._clock.monotonic()) > 0:
             return Result(requeue_after_s=wait_s)

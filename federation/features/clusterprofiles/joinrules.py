@@ -70,8 +70,13 @@ def first_policy(policies: Iterable[JoinPolicy], profile: Mapping[str, Any]) -> 
     return min((each for each in policies if each.selects(profile)), key=lambda each: each.name, default=None)
 
 
-def choose_access(profile: Mapping[str, Any], providers: Providers, policy: JoinPolicy) -> Access:
-    """Return the first provider of the administrator's list that policy and profile name; ConfigurationError."""
+def choose_access(
+    profile: Mapping[str, Any], providers: Providers, policy: JoinPolicy, joins_at: str | None = None
+) -> Access:
+    """Return the first provider of the administrator's list that policy and profile name; ConfigurationError.
+
+    `joins_at` is the address of a cluster that has begun to join: credentials for another one must not be sent there.
+    """
     offered = _offered(profile)
     allowed = [name for name in providers if name in policy.spec["providers"]]
     if not allowed:
@@ -89,6 +94,10 @@ def choose_access(profile: Mapping[str, Any], providers: Providers, policy: Join
         raise ConfigurationError(
             f"{field}.server: {server!r} is not among the servers that the administrator's list has for {name}; its"
             " credentials are not sent there"
+        )
+    if joins_at is not None and server.rstrip("/") != joins_at.rstrip("/"):
+        raise ConfigurationError(
+            f"{field}.server: the cluster has begun to join at {joins_at}; unjoin it, and it joins at {server}"
         )
     for each in _UNUSABLE:
         if cluster.get(each):

@@ -122,3 +122,12 @@ def test_a_cluster_gets_chosen_labels_and_the_taints_of_its_policy() -> None:
         "useServiceAccount": True,
         "taints": [taint],
     }
+
+
+def test_credentials_for_one_server_are_not_sent_to_another_one_where_the_cluster_has_begun_to_join() -> None:
+    """The profile moves its provider, and keeps the first address with a provider that nobody trusts."""
+    moved = a_profile(offer(server="https://b.example.com"), offer("untrusted"))
+    assert SERVER in servers_of(moved)
+    with pytest.raises(ConfigurationError, match="has begun to join at https"):
+        choose_access(moved, PROVIDERS, a_policy(), SERVER)
+    assert choose_access(a_profile(offer()), PROVIDERS, a_policy(), SERVER).connection.server == SERVER
