@@ -103,10 +103,12 @@ def a_listener(connections: list[bytes]) -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-@pytest.fixture(scope="module")
-def inventory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inventory]:
-    folder = tmp_path_factory.mktemp("profiles")
-    policy, providers = examples()
+def write_providers(folder: Path, server: str) -> Path:
+    """Write the page's list of providers, for this server, with a program in the folder; return the list.
+
+    The program prints `credential.json` and appends a line to `runs`.
+    """
+    _, providers = examples()
     plugin, credential = folder / "plugin", folder / "credential.json"
     plugin.write_text(
         f"#!{sys.executable}\nimport json, os, sys\n"
@@ -116,24 +118,38 @@ def inventory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inventory]:
     )
     plugin.chmod(0o755)
     (folder / "runs").touch()
+    entry = providers["providers"][0]
+    entry["servers"] = [server]
+    entry["execConfig"]["command"] = str(plugin)
+    listed = folder / "providers.yaml"
+    listed.write_text(yaml.safe_dump(providers))
+    return listed
+
+
+def begin(found: Inventory) -> None:
+    """Give the program a token of the cluster, and create the inventory's namespace and the page's policy."""
+    policy, _ = examples()
+    kind = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
+    credential = {**kind, "status": {"token": found.member.token()}}
+    (found.folder / "credential.json").write_text(json.dumps(credential))
+    found.fed.kubectl("create", "namespace", "inventory")
+    policy["spec"].pop("taints")
+    found.fed.kubectl.apply(policy)
+
+
+@pytest.fixture(scope="module")
+def inventory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inventory]:
+    folder = tmp_path_factory.mktemp("profiles")
     connections: list[bytes] = []
     with free_clusters(folder / "clusters", 1) as paths, a_listener(connections) as evil_port:
         server = yaml.safe_load(paths[0].read_text())["clusters"][0]["cluster"]["server"]
-        entry = providers["providers"][0]
-        entry["servers"] = [server]
-        entry["execConfig"]["command"] = str(plugin)
-        listed = folder / "providers.yaml"
-        listed.write_text(yaml.safe_dump(providers))
+        listed = write_providers(folder, server)
         serve = start_serve(folder / "host", FEDERATION_CLUSTER_PROVIDERS_FILE=str(listed))
         with closing(serve) as fed:
             found = Inventory(fed, Member(fed, "east", paths[0]), folder, evil_port)
             found.connections = connections
-            status = {"token": found.member.token()}
-            kind = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
-            credential.write_text(json.dumps(kind))
-            fed.kubectl("create", "namespace", "inventory")
-            policy["spec"].pop("taints")
-            fed.kubectl.apply(POLICY, DEPLOYMENT, policy)
+            fed.kubectl.apply(POLICY, DEPLOYMENT)
+            begin(found)
             yield found
 
 

@@ -14,6 +14,9 @@ from typing import Any, TypeVar
 
 from tests.kubernetes.cluster import Cluster, real_cluster
 from tests.support.federation import Federation, Kubectl, eventually, fedctl, start_serve
+from tests.support.manifests import a_policy
+
+from federation.api import names
 
 T = TypeVar("T")
 MANAGED = "kubeadmiral.io/managed=true"
@@ -67,9 +70,10 @@ def real_clusters(directory: Path, count: int) -> Iterator[list[Cluster]]:
 
 
 @contextmanager
-def real_federation(directory: Path, clusters: Mapping[str, Cluster]) -> Iterator[RealFederation]:
+def real_federation(directory: Path, clusters: Mapping[str, Cluster], **environment: str) -> Iterator[RealFederation]:
     """Run `fedctl serve` during the block, with these clusters as members."""
-    with cleaned(list(clusters.values())), closing(RealFederation(start_serve(directory / "host"), clusters)) as fed:
+    serve = start_serve(directory / "host", **environment)
+    with cleaned(list(clusters.values())), closing(RealFederation(serve, clusters)) as fed:
         for name in fed.members:
             fed.join(name, *(("--labels", f"region={REGIONS[name]}") if name in REGIONS else ()))
         yield fed
@@ -124,6 +128,34 @@ def versions(fed: RealFederation, kinds: str) -> dict[str, dict[str, str]]:
         }
         for name in fed.members
     }
+
+
+def a_labelled_policy(name: str, **spec: Any) -> dict[str, Any]:
+    """Return a policy for the Deployments whose label `policy` names it, in any clusters."""
+    made = a_policy({}, name=name, **spec)
+    del made["spec"]["placement"]
+    made["spec"]["resourceSelectors"] = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"policy": name}}}
+    ]
+    return made
+
+
+def until_ready_in(fed: RealFederation, name: str, *members: str, namespace: str = "default") -> None:
+    """Wait until just these members have a ready Deployment of this name."""
+    eventually(lambda: ready_in(fed, name, namespace), lambda seen: seen == list(members), what=f"{name} in {members}")
+
+
+def ready_in(fed: RealFederation, name: str, namespace: str = "default") -> list[str]:
+    """Return the members with a ready Deployment of this name."""
+    found = fed.in_members("deployments", name, namespace)
+    return [member for member, obj in found.items() if (obj.get("status") or {}).get("readyReplicas")]
+
+
+def scheduled(fed: RealFederation, name: str) -> dict[str, Any]:
+    """Return the condition `Scheduled` of a Deployment, {} without one."""
+    obj = fed.kubectl.json("get", "federatedobject", f"{name}-deployments.apps")
+    conditions = (obj.get("status") or {}).get("conditions") or []
+    return next((each for each in conditions if each["type"] == names.SCHEDULED), {})
 
 
 def apply(kubectl: Kubectl, *manifests: Mapping[str, Any]) -> None:

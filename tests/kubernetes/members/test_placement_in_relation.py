@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 from tests.kubernetes.cluster import Cluster
-from tests.kubernetes.members.federation import RealFederation, real_federation
+from tests.kubernetes.members.federation import (
+    RealFederation,
+    a_labelled_policy,
+    ready_in,
+    real_federation,
+    scheduled,
+    until_ready_in,
+)
 from tests.support.federation import eventually
-from tests.support.manifests import a_deployment, a_policy
-
-from federation.api import names
+from tests.support.manifests import a_deployment
 
 pytestmark = pytest.mark.real_time
 OWN, RENTED = "member-1", "member-2"
@@ -26,51 +31,25 @@ def fed(tmp_path_factory: pytest.TempPathFactory, real: list[Cluster]) -> Iterat
         yield running
 
 
-def policy(name: str, **spec: Any) -> dict[str, Any]:
-    """Return a policy for the Deployments that its label names."""
-    made = a_policy({}, name=name, **spec)
-    del made["spec"]["placement"]
-    made["spec"]["resourceSelectors"] = [
-        {"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"policy": name}}}
-    ]
-    return made
-
-
-def where(fed: RealFederation, name: str) -> list[str]:
-    """Return the members with a ready Deployment of this name."""
-    found = fed.in_members("deployments", name)
-    return [member for member, obj in found.items() if (obj.get("status") or {}).get("readyReplicas")]
-
-
-def until_in(fed: RealFederation, name: str, *members: str) -> None:
-    eventually(lambda: where(fed, name), lambda seen: seen == list(members), what=f"{name} in {members}")
-
-
 def taint(fed: RealFederation, member: str, body: dict[str, Any]) -> None:
     fed.kubectl("patch", "federatedcluster", member, "--type=merge", "-p", json.dumps(body))
-
-
-def scheduled(fed: RealFederation, name: str) -> dict[str, Any]:
-    obj = fed.kubectl.json("get", "federatedobject", f"{name}-deployments.apps")
-    conditions = (obj.get("status") or {}).get("conditions") or []
-    return next((each for each in conditions if each["type"] == names.SCHEDULED), {})
 
 
 def test_a_group_is_left_together_and_a_freeze_holds_the_way_back(fed: RealFederation) -> None:
     groups = [{"name": "own", "clusters": [OWN]}, {"name": "rented"}]
     together = {"required": [{"labelSelector": {"matchLabels": {"app": "web"}}}]}
     fed.kubectl.apply(
-        policy("grouped", clusterGroups=groups),
-        policy("beside", workloadAffinity=together, maxClusters=1),
+        a_labelled_policy("grouped", clusterGroups=groups),
+        a_labelled_policy("beside", workloadAffinity=together, maxClusters=1),
         a_deployment("web", 2, policy="grouped"),
     )
-    until_in(fed, "web", OWN)
+    until_ready_in(fed, "web", OWN)
     fed.kubectl.apply(a_deployment("cache", 1, policy="beside"))
-    until_in(fed, "cache", OWN)
+    until_ready_in(fed, "cache", OWN)
 
     taint(fed, OWN, DRAINED)
-    until_in(fed, "web", RENTED)
-    until_in(fed, "cache", RENTED)
+    until_ready_in(fed, "web", RENTED)
+    until_ready_in(fed, "cache", RENTED)
 
     taint(fed, OWN, {"spec": {"taints": None}})
     now = datetime.now(UTC)
@@ -83,11 +62,11 @@ def test_a_group_is_left_together_and_a_freeze_holds_the_way_back(fed: RealFeder
         lambda: scheduled(fed, "web"), lambda seen: seen.get("reason") == "Frozen", what="the freeze holds the move"
     )
     assert "ChangeFreeze sale holds until" in held["message"]
-    assert where(fed, "web") == [RENTED]
+    assert ready_in(fed, "web") == [RENTED]
     assert "ChangeFreeze sale" in fed.fedctl("why", "deployment/web")
-    until_in(fed, "web", OWN)
+    until_ready_in(fed, "web", OWN)
     assert datetime.now(UTC) >= times["end"] - timedelta(seconds=1)
-    until_in(fed, "cache", OWN)
+    until_ready_in(fed, "cache", OWN)
     taint(fed, RENTED, {"spec": {"taints": None}})
     fed.kubectl("delete", "changefreeze", "sale")
 
@@ -95,10 +74,12 @@ def test_a_group_is_left_together_and_a_freeze_holds_the_way_back(fed: RealFeder
 def test_an_unhealthy_application_moves_and_hands_its_state_over(fed: RealFederation) -> None:
     rules = [{"aliasLabelName": STATE, "jsonPath": "{.observedGeneration}"}]
     application = {"tolerationSeconds": 5, "statePreservation": {"rules": rules}}
-    moving = policy("moving", schedulingMode="Duplicate", maxClusters=1, failover={"application": application})
+    moving = a_labelled_policy(
+        "moving", schedulingMode="Duplicate", maxClusters=1, failover={"application": application}
+    )
     app = a_deployment("app", 1, policy="moving")
     fed.kubectl.apply(moving, app)
-    [home] = eventually(lambda: where(fed, "app"), bool, what="the application runs")
+    [home] = eventually(lambda: ready_in(fed, "app"), bool, what="the application runs")
     record = r"jsonpath={.metadata.annotations.federation\.kubeadmiral\.io/application-failover}"
     eventually(
         lambda: fed.kubectl("get", "fo", "app-deployments.apps", "-o", record),
@@ -112,7 +93,7 @@ def test_an_unhealthy_application_moves_and_hands_its_state_over(fed: RealFedera
     patch = json.dumps({"status": {"conditions": conditions}})
     for pod in pods:
         fed.member(home)("patch", "pod", pod, "--subresource=status", "--type=strategic", "-p", patch)
-    until_in(fed, "app", elsewhere)
+    until_ready_in(fed, "app", elsewhere)
     copy = fed.in_members("deployments", "app")[elsewhere]
     assert copy["metadata"]["labels"][STATE] == "1", "the state of the old copy"
     eventually(lambda: list(fed.in_members("deployments", "app")), lambda seen: seen == [elsewhere], what="one copy")
