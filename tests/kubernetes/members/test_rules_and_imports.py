@@ -1,4 +1,4 @@
-"""Rules for clusters, suspensions, drift, imports, later kinds and joining by policy, with real members."""
+"""Rules for clusters, suspensions, content, imports, later kinds and joining by policy, with real members."""
 
 import json
 from collections.abc import Iterator
@@ -21,9 +21,11 @@ from tests.kubernetes.members.federation import (
 )
 from tests.kubernetes.members.test_custom_resources import DEFINITION, FEDERATED_TYPE, GROUP, a_widget
 from tests.support.federation import eventually
-from tests.support.joining import Member, assert_works
+from tests.support.joining import NAMESPACE, Member, assert_works
 from tests.support.manifests import a_deployment
 from tests.support.sources import ROOT
+
+from federation.api import names
 
 pytestmark = pytest.mark.real_time
 EAST, WEST = "member-1", "member-2"
@@ -52,6 +54,11 @@ def a_rule(name: str, effect: str, *, term: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": CORE, "kind": "ClusterTaintPolicy", "metadata": {"name": name}, "spec": spec}
 
 
+def a_remedy(name: str, *, actions: list[dict[str, Any]], term: dict[str, Any]) -> dict[str, Any]:
+    spec = {"when": [term], "holdSeconds": 1, "clearSeconds": 1, "actions": actions}
+    return {"apiVersion": CORE, "kind": "Remedy", "metadata": {"name": name}, "spec": spec}
+
+
 def until_tainted(fed: RealFederation, key: str, *members: str) -> None:
     """Wait until just these members have a taint with this key."""
 
@@ -69,16 +76,19 @@ def until_tainted(fed: RealFederation, key: str, *members: str) -> None:
 def test_a_label_of_a_cluster_taints_it_and_its_replicas_move(fed: RealFederation) -> None:
     single = a_labelled_policy("single", schedulingMode="Duplicate", maxClusters=1)
     trouble = a_rule("trouble", "NoExecute", term={"clusterLabels": {"matchLabels": {"provider": "troubled"}}})
-    fed.kubectl.apply(single, a_deployment("moved", 2, policy="single"), trouble)
+    remedy = a_remedy("cordoned", actions=[{"type": "Cordon"}], term=trouble["spec"]["when"][0])
+    fed.kubectl.apply(single, a_deployment("moved", 2, policy="single"), trouble, remedy)
     [home] = eventually(lambda: ready_in(fed, "moved"), bool, what="it runs")
     elsewhere = WEST if home == EAST else EAST
     fed.kubectl("label", "federatedcluster", home, "provider=troubled")
     until_tainted(fed, "trouble", home)
+    until_tainted(fed, names.TAINT_UNSCHEDULABLE, home)
     until_ready_in(fed, "moved", elsewhere)
     assert "trouble" in fed.fedctl("why", "deployment/moved")
     fed.kubectl("label", "federatedcluster", home, "provider-")
     until_tainted(fed, "trouble")
-    fed.kubectl("delete", "clustertaintpolicy", "trouble")
+    until_tainted(fed, names.TAINT_UNSCHEDULABLE)
+    fed.kubectl("delete", "clustertaintpolicy/trouble", "remedy/cordoned")
 
 
 def test_a_kind_federated_later_taints_by_a_condition_until_all_members_grant_it(
@@ -171,6 +181,42 @@ def test_a_retained_field_stays_and_a_changed_one_is_reported(fed: RealFederatio
     fed.kubectl("patch", "ftc", "configmaps", "--type=merge", "-p", '{"spec":{"retention":null}}')
 
 
+def test_content_differs_by_cluster_is_taken_over_if_equal_and_a_higher_policy_wins(fed: RealFederation) -> None:
+    def data(member: str, name: str) -> dict[str, str]:
+        found = fed.in_members("configmaps", name, "content").get(member) or {}
+        return found.get("data") or {}
+
+    fed.kubectl("create", "namespace", "content")
+    fed.kubectl("apply", "-n", "content", "-f", str(ROOT / "examples" / "sync" / "settings.yaml"))
+    for manifest in yaml.safe_load_all((ROOT / "examples" / "faq" / "configuration.yaml").read_text()):
+        metadata = {"name": manifest["metadata"]["name"], "namespace": "content"}
+        fed.kubectl.apply({**manifest, "metadata": metadata})
+    host = 'host: "db.member-2.example"'
+    eventually(lambda: data(WEST, "shop-config"), lambda seen: host in seen.get("app.yaml", ""), what="its own value")
+    eventually(lambda: data(EAST, "shop-config"), lambda seen: "host: db.example" in seen.get("app.yaml", ""))
+
+    for member, colour in ((EAST, "blue"), (WEST, "red")):
+        fed.member(member)("create", "configmap", "colors", "-n", "content", f"--from-literal=sky={colour}")
+    fed.kubectl("apply", "-n", "content", "-f", str(ROOT / "examples" / "sync" / "colors.yaml"))
+    eventually(
+        lambda: fed.fedctl("why", "configmap/colors", "-n", "content"),
+        lambda seen: "differs, so it is not taken over: data.sky" in seen,
+        what="only the equal one is taken over",
+    )
+    assert data(WEST, "colors") == {"sky": "red"}
+    fed.fedctl("adopt", "configmap/colors", "-n", "content", "--cluster", WEST)
+    eventually(lambda: data(WEST, "colors"), lambda seen: seen == {"sky": "blue"}, what="taken over on demand")
+
+    higher = a_labelled_policy("higher", schedulingMode="Duplicate", priority=10)
+    higher["spec"]["placement"] = [{"cluster": EAST}]
+    higher["metadata"]["namespace"] = "content"
+    higher["spec"]["resourceSelectors"] = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "settings"}]
+    assert data(WEST, "settings")
+    fed.kubectl.apply(higher)
+    eventually(lambda: data(WEST, "settings"), lambda seen: not seen, what="the higher policy applies")
+    assert data(EAST, "settings")
+
+
 def test_a_running_application_is_imported_without_a_restart_and_migrates(fed: RealFederation) -> None:
     member = fed.member(WEST)
     member("apply", "-f", str(ROOT / "examples" / "import" / "boutique.yaml"))
@@ -207,3 +253,10 @@ def test_a_real_cluster_joins_by_a_policy_with_credentials_of_a_program(
     assert_works(inventory.member)
     assert set(inventory.member.secret()) == {"certificate-authority-data", "service-account-token-data"}
     until_ready_in(fed, "web", EAST, WEST)
+
+    status = eventually(
+        lambda: fed.kubectl.json("get", "clusterprofile", "joined", "-n", NAMESPACE).get("status") or {},
+        lambda seen: ("ControlPlaneHealthy", "True") in [(c["type"], c["status"]) for c in seen.get("conditions", ())],
+        what="the inventory shows it",
+    )
+    assert status["version"]["kubernetes"] == inventory.member.kubectl.json("version")["serverVersion"]["gitVersion"]
