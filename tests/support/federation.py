@@ -297,6 +297,7 @@ def free_clusters(directory: Path, count: int, *, is_fresh: bool = False) -> Ite
     with process.stdout:
         try:
             lines = [json.loads(process.stdout.readline()) for _ in range(count)]
+            process.stdout.readline()  # ready: it takes the commands of `fedctl sim` from now on
             yield sorted(Path(line["kubeconfig"]) for line in lines)
         finally:
             close_clients(directory)
