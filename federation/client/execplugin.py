@@ -8,7 +8,6 @@ is limited in size and time, and no error message quotes it.
 import asyncio
 import base64
 import os
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -72,10 +71,9 @@ async def run_plugin(
     except ValueError as problem:
         raise ConfigurationError(f"{plugin.command} printed more than {_ANSWER_BYTES_MAX} bytes") from problem
     finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+        # It kills the program and closes the pipes: `wait` needs their end, which a full buffer or a child would hold.
+        process._transport.close()  # type: ignore[attr-defined]
+        await process.wait()
     if code:
         reason = complaint.decode("utf-8", errors="replace").strip()[-_REASON_LENGTH_MAX:]
         raise ConfigurationError(f"{plugin.command} ended with code {code}: {reason or 'without a message'}")
