@@ -7,11 +7,11 @@ Reference: docs/reference/policy-changes.md.
 
 from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from federation.api.v1alpha1.base import AnyObject, DateTime, Int64, Model, NonNegative
 from federation.api.v1alpha1.common import TypedRefCount
-from federation.api.v1alpha1.rolloutwaves import OnFailure, RolloutObjective, WaveName
+from federation.api.v1alpha1.rolloutwaves import OnFailure, RolloutObjective, WaveName, names_of_waves
 
 _Seconds = Annotated[int, Field(ge=0, le=604_800, json_schema_extra={"format": "int32"})]
 
@@ -65,22 +65,7 @@ class ApprovedChange(Model):
 class ChangeRollout(Model):
     """The order in which objects get a change of the policy. A change of this field alone is no change."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "x-kubernetes-validations": [
-                {
-                    "rule": "self.waves.all(each, self.waves.exists_one(other, other.name == each.name))",
-                    "message": "names a wave twice; give every wave its own name",
-                    "fieldPath": ".waves",
-                },
-                {
-                    "rule": "self.waves.all(each, each.name != 'remaining')",
-                    "message": "must not name a wave remaining: that is the last wave, which takes all other objects",
-                    "fieldPath": ".waves",
-                },
-            ]
-        }
-    )
+    model_config = names_of_waves("objects")
 
     abort: Int64 | None = None
     """The revision of the change to abort, see status.changeRollout.revision. It counts as a failure."""

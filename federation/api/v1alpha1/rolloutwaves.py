@@ -181,10 +181,9 @@ class OrderedLabel(Model):
     by numbers, smallest first, and then by text."""
 
 
-class Rollout(Model):
-    """The order in which clusters get a new pod template."""
-
-    model_config = ConfigDict(
+def names_of_waves(others: str) -> ConfigDict:
+    """Return the rules about the names of `waves`, after which the wave remaining takes all the others."""
+    return ConfigDict(
         json_schema_extra={
             "x-kubernetes-validations": [
                 {
@@ -194,12 +193,18 @@ class Rollout(Model):
                 },
                 {
                     "rule": "self.waves.all(each, each.name != 'remaining')",
-                    "message": "must not name a wave remaining: that is the last wave, which takes all other clusters",
+                    "message": f"must not name a wave remaining: that is the last wave, which takes all other {others}",
                     "fieldPath": ".waves",
                 },
             ]
         }
     )
+
+
+class Rollout(Model):
+    """The order in which clusters get a new pod template."""
+
+    model_config = names_of_waves("clusters")
 
     order: Annotated[
         list[OrderedLabel] | None, Field(max_length=8, json_schema_extra={"x-kubernetes-list-type": "atomic"})

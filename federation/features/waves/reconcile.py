@@ -15,7 +15,6 @@ from federation.apimachinery.errors import AlreadyExists
 from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object
-from federation.features.waves import names as wavenames
 from federation.features.waves.clusterobservation import Observation, Observer, revision_of
 from federation.features.waves.httpgate import HTTPGate
 from federation.features.waves.metricsgate import MetricsGate
@@ -24,6 +23,7 @@ from federation.features.waves.rules.promql import Workload
 from federation.features.waves.rules.report import control_of, settled_of, templates_of, to_status
 from federation.features.waves.rules.waveplan import Plan, http_check_due, objectives_due, plan_waves
 from federation.features.waves.waitingforbudgets import WaitingForBudgets
+from federation.features.waves.waveevents import report_phase, report_waves
 from federation.guard.suspensions import Holds
 from federation.planning.failover.clusterbudgets import Blocked
 from federation.planning.federatedobject import pendingcontrollers
@@ -36,7 +36,6 @@ from federation.planning.waves.waverecord import Phase, Record
 from federation.planning.waves.waverules import Rules, find_rules, is_approval_due
 from federation.runtime.assumecache import AssumeCache
 from federation.runtime.controller import DONE, Key, Result
-from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host
 from federation.runtime.informer import Informer
 
@@ -44,13 +43,6 @@ WRITER = "rollout"
 _EXPLAINED_MAX = 10
 """Clusters of a workload that are asked for their pods; messages name fewer."""
 _ANNOTATIONS = (names.APPROVED_REVISIONS, names.ROLLOUT_FAILURE)
-_EVENTS = {
-    Phase.COMPLETE: (NORMAL, wavenames.EVENT_ROLLOUT_COMPLETE),
-    Phase.PROGRESSING: (NORMAL, wavenames.EVENT_ROLLOUT_STARTED),
-    Phase.STOPPED: (WARNING, wavenames.EVENT_ROLLOUT_STOPPED),
-    Phase.ROLLING_BACK: (WARNING, wavenames.EVENT_ROLLING_BACK),
-    Phase.ROLLED_BACK: (WARNING, wavenames.EVENT_ROLLED_BACK),
-}
 
 
 class Reconciler:
@@ -270,16 +262,9 @@ class Reconciler:
         record = plan.record
         is_new = record.revision != before.revision
         if record.phase is not before.phase or (is_new and record.revision > 0):
-            type_, reason = _EVENTS[record.phase]
-            what = f"revision {record.revision}"
-            self._recorder.event(federated, type_, reason, f"{what}: {record.reason}" if record.reason else what)
-        earlier = {} if is_new else {wave.name: wave for wave in before.waves}
-        for wave in record.waves:
-            known = earlier.get(wave.name)
-            if wave.started_at is not None and (known is None or known.started_at is None):
-                self._recorder.event(federated, NORMAL, wavenames.EVENT_WAVE_STARTED, f"wave {wave.name} has started")
-            if wave.is_done and (known is None or not known.is_done):
-                self._recorder.event(federated, NORMAL, wavenames.EVENT_WAVE_COMPLETE, f"wave {wave.name} is complete")
+            report_phase(self._recorder, federated, record.phase, f"revision {record.revision}", record.reason)
+        earlier = () if is_new else before.waves
+        report_waves(self._recorder, federated, earlier, record.waves, lambda wave: f"wave {wave.name} has started")
 
 
 def _changed_and_unready(record: Record, observation: Observation) -> list[str]:

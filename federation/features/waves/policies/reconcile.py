@@ -10,32 +10,24 @@ from federation.api import names
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.resources import Object
-from federation.features.waves import names as wavenames
 from federation.features.waves.metricsgate import MetricsGate
 from federation.features.waves.policies.objectlook import Observer
 from federation.features.waves.rules.changeplan import Subject, members_of, plan_change
 from federation.features.waves.rules.objectivegate import ObjectivesDue
 from federation.features.waves.rules.objectives import Judgement, Verdict
 from federation.features.waves.rules.promql import Workload
+from federation.features.waves.waveevents import report_phase, report_waves
 from federation.planning.waves.changerules import ChangeRules, current_wave, find_change_rules
-from federation.planning.waves.policychanges import FIELD, ChangeRecord, record_of, to_status
+from federation.planning.waves.policychanges import FIELD, ChangeRecord, ChangeWave, record_of, to_status
 from federation.planning.waves.waverecord import Phase
 from federation.runtime.assumecache import AssumeCache
 from federation.runtime.controller import DONE, Result
-from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host
 from federation.scheduling.policyusage import PolicyKey, PolicyUsage
 
 _MEASURED_MAX = 50
 """Objects of a wave, and objects that wait, whose objectives are measured: the first by name."""
 _MATCHING_S = 1.0
-_EVENTS = {
-    Phase.COMPLETE: (NORMAL, wavenames.EVENT_ROLLOUT_COMPLETE),
-    Phase.PROGRESSING: (NORMAL, wavenames.EVENT_ROLLOUT_STARTED),
-    Phase.STOPPED: (WARNING, wavenames.EVENT_ROLLOUT_STOPPED),
-    Phase.ROLLING_BACK: (WARNING, wavenames.EVENT_ROLLING_BACK),
-    Phase.ROLLED_BACK: (WARNING, wavenames.EVENT_ROLLED_BACK),
-}
 
 
 class Reconciler:
@@ -134,17 +126,12 @@ class Reconciler:
             return
         is_new = record.revision != before.revision
         if record.phase is not before.phase or is_new:
-            type_, reason = _EVENTS[record.phase]
-            what = f"change {record.revision}"
-            self._recorder.event(policy, type_, reason, f"{what}: {record.reason}" if record.reason else what)
-        earlier = {} if is_new else {wave.name: wave for wave in before.waves}
-        for wave in record.waves:
-            known = earlier.get(wave.name)
-            if wave.bound and (known is None or not known.bound):
-                text = f"wave {wave.name} has started with {to_count(wave.objects, 'object')}"
-                self._recorder.event(policy, NORMAL, wavenames.EVENT_WAVE_STARTED, text)
-            if wave.is_done and (known is None or not known.is_done):
-                self._recorder.event(policy, NORMAL, wavenames.EVENT_WAVE_COMPLETE, f"wave {wave.name} is complete")
+            report_phase(self._recorder, policy, record.phase, f"change {record.revision}", record.reason)
+        report_waves(self._recorder, policy, () if is_new else before.waves, record.waves, _started)
+
+
+def _started(wave: ChangeWave) -> str:
+    return f"wave {wave.name} has started with {to_count(wave.objects, 'object')}"
 
 
 def _due(policy: Object, record: ChangeRecord, subjects: Sequence[Subject]) -> list[str]:
