@@ -22,7 +22,7 @@ def write_records(chunks: Iterable[Chunk], file: Path) -> None:
             file.chmod(0o600)
             written.write(orjson.dumps({"format": _FORMAT}) + b"\n")
             for chunk in chunks:
-                written.write(orjson.dumps(_to_line(chunk)) + b"\n")
+                written.write(orjson.dumps(to_item(chunk)) + b"\n")
     except FileExistsError:
         raise ConfigurationError(f"{file} exists; name another file, or remove it first") from None
     except OSError as error:
@@ -51,7 +51,8 @@ def _parse(line: bytes, problem: str) -> dict[str, Any]:
     raise ConfigurationError(problem)
 
 
-def _to_line(chunk: Chunk) -> dict[str, Any]:
+def to_item(chunk: Chunk) -> dict[str, Any]:
+    """Return a chunk as a line of a file, and as an item of the host's answer."""
     return {
         "segment": chunk.segment,
         "number": chunk.number,

@@ -3,9 +3,8 @@
 Records have templates, clusters and policies of everybody. So reading them needs the right to list all of these.
 """
 
-import base64
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
 
@@ -13,7 +12,8 @@ from federation.apimachinery.errors import BadRequest
 from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.journal.decisions import Journal
-from federation.scheduling.replay.logentries import Chunk, to_us
+from federation.plans.recordfiles import to_item
+from federation.scheduling.replay.logentries import to_us
 from federation.scheduling.replay.projection import RECORDED
 from federation.scheduling.whatif.state import FEDERATED
 from federation.web.requests import check_parameters, json_response, to_read
@@ -42,21 +42,10 @@ def add_routes(web: FastAPI, journal: Journal) -> None:
         found = await journal.read_inputs(to_us(since), (segment, number), _BYTES_MAX)
         metadata = {"continue": f"{found[-1].segment}.{found[-1].number}"} if found else {}
         return json_response(
-            200, {"kind": "ReplayRecordList", "metadata": metadata, "items": [_to_item(chunk) for chunk in found]}
+            200, {"kind": "ReplayRecordList", "metadata": metadata, "items": [to_item(chunk) for chunk in found]}
         )
 
 
 def required() -> list[Attributes]:
     """Return the permissions to read records: to list everything that they come from, in all namespaces."""
     return [to_read(resource, "list", "") for resource in (*RECORDED, *FEDERATED)]
-
-
-def _to_item(chunk: Chunk) -> dict[str, Any]:
-    return {
-        "segment": chunk.segment,
-        "number": chunk.number,
-        "firstUs": chunk.first_us,
-        "lastUs": chunk.last_us,
-        "decisions": chunk.decisions,
-        "content": base64.b64encode(chunk.content).decode(),
-    }
