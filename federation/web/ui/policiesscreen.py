@@ -1,6 +1,5 @@
 """Policies: propagation and override policies of all namespaces that the user may list, and the objects of each."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,21 +10,18 @@ from federation.api.resources import (
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
 )
-from federation.apimachinery.errors import Forbidden, NotFound
-from federation.apimachinery.nameformats import path_segment
 from federation.apimachinery.naturalorder import natural_key
 from federation.apimachinery.resources import Resource
 from federation.planning.waves.policychanges import record_of
 from federation.planning.waves.waverecord import Phase
 from federation.web.ui.actionscreen import address_of
 from federation.web.ui.exports import Table
+from federation.web.ui.kindlists import is_filtered, read_kinds, watched_kinds
 from federation.web.ui.policytext import describe_overrides, describe_propagation, describe_selectors
 from federation.web.ui.screen import Collection, Page, Screen
 
 PATH = "/ui/policies"
 RESOURCES = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES, OVERRIDE_POLICIES, CLUSTER_OVERRIDE_POLICIES)
-_READ_MAX = 500
-"""Policies of one kind that are read."""
 ROWS_MAX = 200
 _SORTS = ("name", "kind", "namespace", "objects")
 KINDS = (("", "All kinds"), *((resource.kind, resource.kind) for resource in RESOURCES))
@@ -47,30 +43,9 @@ class PolicyRow:
 
 async def read_rows(page: Page) -> tuple[list[PolicyRow], list[str], bool]:
     """Return the policies that pass the filter, the kinds that the user may not list, and whether more exist."""
-    namespace, kind = page.query.get("namespace", "").strip(), page.query.get("kind", "")
-    if namespace and path_segment(namespace):  # no other text is a namespace, and it becomes a part of an address
-        return [], [], False
-    resources = [each for each in RESOURCES if kind in ("", each.kind) and (each.namespaced or not namespace)]
-
-    async def read(resource: Resource) -> Mapping[str, Any] | None:
-        try:
-            found: Mapping[str, Any] = await page.api.get(
-                resource.path(namespace if resource.namespaced else ""), limit=str(_READ_MAX)
-            )
-        except (Forbidden, NotFound):
-            return None
-        return found
-
-    answers = await asyncio.gather(*map(read, resources))
-    rows = [
-        to_row(resource, policy)
-        for resource, answer in zip(resources, answers, strict=True)
-        for policy in (answer or {"items": ()})["items"]
-    ]
-    text = page.query.get("name", "")
-    hidden = [each.group_resource for each, answer in zip(resources, answers, strict=True) if answer is None]
-    has_more = any(answer is not None and answer["metadata"].get("continue") for answer in answers)
-    return sort_rows([row for row in rows if text in row.name], page.query.get("sort", "")), hidden, has_more
+    found = await read_kinds(page, RESOURCES)
+    rows = [to_row(resource, policy) for resource, policy in found.objects]
+    return sort_rows(rows, page.query.get("sort", "")), found.hidden, found.has_more
 
 
 def to_row(resource: Resource, policy: Mapping[str, Any]) -> PolicyRow:
@@ -121,7 +96,7 @@ async def _load(page: Page) -> Mapping[str, Any]:
         "kinds": KINDS,
         "hidden_resources": hidden,
         "has_more": has_more or len(rows) > ROWS_MAX,
-        "is_filtered": any(page.query.get(field) for field in ("name", "namespace", "kind")),
+        "is_filtered": is_filtered(page),
     }
 
 
@@ -132,9 +107,7 @@ async def _table(page: Page) -> Table:
 
 
 def _watched(page: Page) -> Sequence[Collection]:
-    namespace = page.query.get("namespace", "").strip()
-    namespace = "" if path_segment(namespace) else namespace
-    return [(each.path(namespace if each.namespaced else ""), {}) for each in RESOURCES]
+    return watched_kinds(page, RESOURCES)
 
 
 SCREEN = Screen(PATH, "Policies", "policies.html", _load, _watched, pause_s=3.0, key="y", table=_table)

@@ -1,48 +1,26 @@
 """Rules: taints and remedies of clusters, freezes and suspensions that the user may list, and what they act on now."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from federation.apimachinery.errors import ApiError, Forbidden, NotFound
+from federation.apimachinery.errors import ApiError
 from federation.apimachinery.nameformats import path_segment
-from federation.apimachinery.resources import Resource
 from federation.web import objectlist
 from federation.web.ui import policiesscreen
 from federation.web.ui.exports import Table
+from federation.web.ui.kindlists import is_filtered, read_kinds, watched_kinds
 from federation.web.ui.rulerows import RESOURCES, RuleRow, sort_rows, to_row
 from federation.web.ui.screen import Collection, Page, Screen
 
-_READ_MAX = 500
-"""Rules of one kind that are read."""
 _ROWS_MAX = 200
 _KINDS = (("", "All kinds"), *((resource.kind, resource.kind) for resource in RESOURCES))
 
 
 async def _read(page: Page) -> tuple[list[RuleRow], list[str], bool]:
     """Return the rules that pass the filter, the kinds that the user may not list, and whether more exist."""
-    namespace, kind = page.query.get("namespace", "").strip(), page.query.get("kind", "")
-    if namespace and path_segment(namespace):  # no other text is a namespace, and it becomes a part of an address
-        return [], [], False
-    resources = [each for each in RESOURCES if kind in ("", each.kind) and (each.namespaced or not namespace)]
-
-    async def read(resource: Resource) -> Mapping[str, Any] | None:
-        try:
-            found: Mapping[str, Any] = await page.api.get(resource.path(namespace), limit=str(_READ_MAX))
-        except (Forbidden, NotFound):
-            return None
-        return found
-
-    answers = await asyncio.gather(*map(read, resources))
-    rows = [
-        to_row(resource, rule, page.now)
-        for resource, answer in zip(resources, answers, strict=True)
-        for rule in (answer or {"items": ()})["items"]
-    ]
-    text = page.query.get("name", "")
-    hidden = [each.group_resource for each, answer in zip(resources, answers, strict=True) if answer is None]
-    has_more = any(answer is not None and answer["metadata"].get("continue") for answer in answers)
-    return sort_rows([row for row in rows if text in row.name], page.query.get("sort", "")), hidden, has_more
+    found = await read_kinds(page, RESOURCES)
+    rows = [to_row(resource, rule, page.now) for resource, rule in found.objects]
+    return sort_rows(rows, page.query.get("sort", "")), found.hidden, found.has_more
 
 
 async def _held(page: Page) -> Mapping[str, int]:
@@ -66,7 +44,7 @@ async def _load(page: Page) -> Mapping[str, Any]:
         "kinds": _KINDS,
         "hidden_resources": hidden,
         "has_more": has_more or len(rows) > _ROWS_MAX,
-        "is_filtered": any(page.query.get(field) for field in ("name", "namespace", "kind")),
+        "is_filtered": is_filtered(page),
     }
 
 
@@ -82,9 +60,7 @@ async def _table(page: Page) -> Table:
 
 
 def _watched(page: Page) -> Sequence[Collection]:
-    namespace = page.query.get("namespace", "").strip()
-    namespace = "" if path_segment(namespace) else namespace
-    return [(each.path(namespace if each.namespaced else ""), {}) for each in RESOURCES]
+    return watched_kinds(page, RESOURCES)
 
 
 SCREEN = Screen(
