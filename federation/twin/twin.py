@@ -42,7 +42,6 @@ from federation.wiring import Run, Wiring
 
 _DELIVERY = ("members", "events", "cluster", "sync")
 """The loops that fill the members, and see what is in them."""
-_STEP_S = 0.1
 _QUIET_S = 6.0
 """Longer than the time between two reports of resources."""
 _SETTLE_S_MAX = 300.0
@@ -150,12 +149,7 @@ class Twin:
 
     async def pass_time(self, seconds: float) -> None:
         """Let virtual time pass; Bug if a part of the twin has ended."""
-        until_s = self.clock.monotonic() + seconds
-        while (left_s := until_s - self.clock.monotonic()) > 1e-6:
-            # Chains of tasks may need several steps. While nothing is due, one step is enough.
-            due_s = self.clock.next_deadline_s
-            idle_s = left_s if due_s is None else due_s - self.clock.monotonic()
-            await self.clock.advance(min(left_s, max(idle_s, _STEP_S)))
+        await self.clock.pass_time(seconds)
         for task in (*self._tasks, *(task for member in self.members.values() for task in member.tasks)):
             if task.done():
                 task.result()

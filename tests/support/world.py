@@ -383,12 +383,7 @@ class World:
 
     async def pass_time(self, seconds: float) -> None:
         """Advance the clock by this time, in small steps."""
-        until_s = self.clock.monotonic() + seconds
-        while (left_s := until_s - self.clock.monotonic()) > 1e-6:
-            # Chains of tasks may need several steps. While nothing is due, one step is enough.
-            due_s = self.clock.next_deadline_s
-            idle_s = left_s if due_s is None else due_s - self.clock.monotonic()
-            await self.clock.advance(min(left_s, max(idle_s, 0.1)))
+        await self.clock.pass_time(seconds)
         self._check_running()
 
     async def settle(self) -> None:
