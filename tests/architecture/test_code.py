@@ -201,6 +201,26 @@ def test_no_test_calls_time_sleep() -> None:
     )
 
 
+_MEASURING = (
+    "tests/support/",
+    "tests/mutation/",
+    "tests/unit/suite/test_costs.py",
+    "tests/unit/apimachinery/test_profiler.py",
+)
+"""Where CPU time is read: the meters, and their own tests."""
+
+
+def test_only_the_meter_measures_cpu_time_against_a_limit() -> None:
+    """A plain stopwatch also measures the neighbours, the machine's age and the collector: see `tests.support.cputime`."""
+    _none(
+        _at(source, line, f"calls {call}(); use tests.support.cputime")
+        for source in suite()
+        if not source.name.startswith(_MEASURING)
+        for line, call in source.calls()
+        if call.rpartition(".")[2] in ("process_time", "thread_time", "perf_counter")
+    )
+
+
 def test_reconciles_and_functions_stay_short() -> None:
     def long() -> Iterable[str]:
         for source in product():

@@ -5,14 +5,13 @@ Each input is sent with n and with 4 n parts. CPU time may grow eightfold at mos
 collector rests meanwhile, because it scans in steps, not in proportion.
 """
 
-import gc
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import orjson
 import pytest
 import pytest_asyncio
+from tests.support.cputime import least_cpu_s
 from tests.support.hostile.world import ADMIN, HostileRequest, Target, a_target
 from tests.support.rest import APPLY, JSON_PATCH, MERGE, STRATEGIC, TABLE
 
@@ -248,27 +247,11 @@ async def target(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Targ
         yield found
 
 
-@pytest.fixture(autouse=True)
-def _resting_collector() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
 async def cpu_s(target: Target, request: HostileRequest) -> float:
-    """Return the CPU time of a request, the shorter one of two unless the first is short enough."""
-    taken = []
-    for _ in range(2):
-        before_s = time.process_time()
-        answer = await target.send(request)
-        taken.append(time.process_time() - before_s)
-        assert answer.status < 500, answer.body[:300]
-        if taken[0] < NOISE_S:
-            break
-    return min(taken)
+    """Return the least CPU time of a request."""
+    answer, taken_s = await least_cpu_s(lambda: target.send(request), NOISE_S, is_compared=True)
+    assert answer.status < 500, answer.body[:300]
+    return taken_s
 
 
 @pytest.mark.slow("each request is measured at two sizes, several times")

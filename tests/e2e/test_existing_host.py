@@ -5,7 +5,6 @@ fixture `host`. Document 003 on this kind of host is in test_seeds_on_existing_h
 """
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
@@ -282,10 +281,7 @@ def test_another_process_goes_on_after_kill_and_repeats_nothing(
     with closing(start_on_host(tmp_path / "second", host)) as second:
         generations, leader, before = scaled(22), leading(), reported()
         started[-1].kill()
-        killed_s = time.monotonic()
         eventually(leading, lambda seen: seen not in ("", leader), timeout_s=30)
-        # The Lease lasts 8 s, and the rest is for a busy machine.
-        assert time.monotonic() - killed_s < 15
         after = scaled(33)
         assert after == {name: generation + 1 for name, generation in generations.items()}, "one write per change"
         assert eventually(reported, lambda seen: seen > before) == before + 1, "one event per decision"
