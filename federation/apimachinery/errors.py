@@ -52,6 +52,7 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     ├── LeadershipLost: this process does not run the controllers any more
     ├── _MissingError, _RefusedError, _Ended: control flow inside one module
     └── Bug: an invariant does not hold; we are wrong
+        └── JobFailed: in one job of a queue
 """
 
 from collections.abc import Mapping, Sequence

@@ -17,6 +17,8 @@ MAY_CATCH_EVERYTHING = {
     "federation/runtime/controller.py": "a failed reconcile is logged, counted and retried",
     "federation/runtime/informer.py": "one listener that broke must not keep the others from hearing of changes",
     "federation/scheduling/engine.py": "whatever a stranger's plugin raises is that plugin's failure",
+    "federation/features/queues/rules/faults.py": "an error about one job is that job's; it must not stop all queues",
+    "federation/features/queues/reconcile.py": "the same, for what is written about one job",
     "federation/apiserver/http/app.py": "a failed handler is answered with a 500 Status, logged and counted",
 }
 """Modules that can use `except Exception`, and the reason."""

@@ -40,6 +40,8 @@ PROMETHEUS: Final = "prometheus"
 """A Go module of this folder, for objectives of rollouts."""
 KUEUE: Final = "kueue"
 """A Go module of this folder, whose Workloads we dispatch."""
+JOB_SET: Final = "jobset"
+"""A Go module of this folder: the controller of JobSets."""
 _VERSION: Final = re.compile(r"k8s\.io/kubernetes (v1\.(\d+)\.\d+)")
 
 
@@ -119,10 +121,15 @@ def build_kueue() -> Path:
     return _build_module(KUEUE, "sigs.k8s.io/kueue/cmd/kueue")
 
 
-def kueue_definitions() -> Path:
-    """Return the folder of Kueue's CustomResourceDefinitions, of the version that `build_kueue` builds; BuildError."""
-    command = ["go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kueue"]
-    done = subprocess.run(command, cwd=HERE / KUEUE, env=_environment(), capture_output=True, text=True, check=False)
+def build_job_set() -> Path:
+    """Return the program of JobSet's controller, built if it is missing; BuildError. It takes about 8 CPU minutes."""
+    return _build_module(JOB_SET, "sigs.k8s.io/jobset")
+
+
+def definitions_of(name: str) -> Path:
+    """Return the folder of CustomResourceDefinitions of Kueue or JobSet, of the version that is built; BuildError."""
+    command = ["go", "list", "-m", "-f", "{{.Dir}}", f"sigs.k8s.io/{name}"]
+    done = subprocess.run(command, cwd=HERE / name, env=_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         raise _failure(" ".join(command), done.stderr.strip())
     return Path(done.stdout.strip()) / "config" / "components" / "crd" / "bases"

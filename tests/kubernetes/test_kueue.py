@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.kubernetes.build import CannotBuild, build_kueue, kueue_definitions
+from tests.kubernetes.build import KUEUE as KUEUE_MODULE
+from tests.kubernetes.build import CannotBuild, build_kueue, definitions_of
 from tests.kubernetes.cluster import Cluster, Process, free_port, real_cluster
 from tests.support.federation import Kubectl, eventually, fedctl, start_on_host
 
@@ -35,7 +36,7 @@ def kueue() -> Path:
 def definitions() -> list[Manifest]:
     """Return Kueue's definitions with the stored version only: there is no webhook that converts."""
     found = []
-    for path in sorted(kueue_definitions().glob("*.yaml")):
+    for path in sorted(definitions_of(KUEUE_MODULE).glob("*.yaml")):
         definition = yaml.safe_load(path.read_text())
         definition["spec"].pop("conversion", None)
         definition["spec"]["versions"] = [each for each in definition["spec"]["versions"] if each["storage"]]

@@ -9,6 +9,7 @@ import orjson
 import pytest
 import yaml
 from prometheus_client import REGISTRY
+from tests.scenarios.test_followers import ADMISSION_BINDINGS, ADMISSION_POLICIES
 from tests.scenarios.test_gangs import NODES, SIZES, a_job, job_policy, nodes, pods, waits
 from tests.scenarios.test_plan_and_reality import documents, plan
 from tests.support.vectors import ROOT
@@ -410,3 +411,43 @@ async def test_a_job_with_a_deadline_waits_for_the_cheaper_cluster_while_there_i
         await world.until_equal(lambda: names_waiting(world), ["third"])
         [line] = await waiting(world)
         assert line["waitsFor"].startswith(f"annotation {names.DEADLINE} is not such as ")
+
+
+@pytest.mark.slow("a world of its own")
+async def test_a_job_whose_admission_the_host_refuses_waits_and_the_others_start() -> None:
+    match = {"resources": ["federatedobjects"], "operations": ["UPDATE"], "apiVersions": ["*"]}
+    policy = {
+        "apiVersion": ADMISSION_POLICIES.api_version,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "no-admissions"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{**match, "apiGroups": [CORE_GROUP]}]},
+            "validations": [
+                {
+                    "expression": f"object.metadata.name != 'refused-jobs.batch' || !('{ADMISSION.name}' in "
+                    "object.metadata.?annotations.orValue({}))",
+                    "message": "not this one",
+                }
+            ],
+        },
+    }
+    binding = {
+        "apiVersion": ADMISSION_POLICIES.api_version,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "no-admissions"},
+        "spec": {"policyName": "no-admissions", "validationActions": ["Deny"]},
+    }
+    async with a_world(members=tuple(SIZES), nodes=NODES) as world:
+        await world.create(ADMISSION_POLICIES, policy)
+        await world.create(ADMISSION_BINDINGS, binding)
+        await with_queues(world)
+        await world.create(JOBS, a_queued_job("refused", 1))
+        await world.create(JOBS, a_queued_job("other", 1))
+
+        await world.until(lambda: placed(world, "other"))
+        await world.until_equal(lambda: names_waiting(world), ["refused"])
+        await world.settle()
+
+        [line] = await waiting(world)
+        assert line["waitsFor"].startswith("its admission was not accepted")
+        assert "not this one" in line["waitsFor"]

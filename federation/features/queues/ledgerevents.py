@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 from federation.api.resources import CAPACITY_FLAVORS, CLUSTER_JOB_QUEUES, FEDERATED_CLUSTERS, JOB_QUEUES, PROJECTS
 from federation.apimachinery.resources import NAMESPACES, PRIORITY_CLASSES, Object, Resource
-from federation.features.queues.rules.entries import to_entry
+from federation.features.queues.rules.entries import Entry, to_entry
+from federation.features.queues.rules.faults import JobFailed, blame
 from federation.features.queues.rules.queueledger import Ledger
 from federation.runtime.controller import Key, key_of
 from federation.runtime.host import Host
@@ -62,17 +63,25 @@ class Observer:
 
     def observe(self, federated: Object) -> None:
         """Record a federated object."""
-        type_ = self._objects.type_of(federated)
-        queue = self._index.queue_of(federated, type_) if type_ is not None else ""
-        key = key_of(federated)
-        if type_ is None or not queue:
+        key, fault = key_of(federated), None
+        try:
+            entry = blame(lambda: self._entry_of(str(key), federated), lambda: str(key))
+        except JobFailed as failed:
+            entry, fault = self._ledger.entries.get(failed.key), failed.__cause__ or failed
+        if fault is not None:
+            self._ledger.record_fault(str(key), fault)  # what was known of it holds
+            self._changed()
+        elif entry is None:
             self._remove(key)
-            return
-        entry, before = to_entry(str(key), federated, type_, queue), self._ledger.entries.get(str(key))
-        if entry != before:
+        elif entry != self._ledger.entries.get(entry.key):
             self._keys[entry.key] = key
             self._ledger.put(entry, self._clock.now().timestamp())
             self._changed()
+
+    def _entry_of(self, key: str, federated: Object) -> Entry | None:
+        type_ = self._objects.type_of(federated)
+        queue = self._index.queue_of(federated, type_) if type_ is not None else ""
+        return to_entry(key, federated, type_, queue) if type_ is not None and queue else None
 
     def _remove(self, key: Key) -> None:
         if self._ledger.remove(str(key), self._clock.now().timestamp()):

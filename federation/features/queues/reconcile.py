@@ -5,15 +5,16 @@ decided again. An object that was admitted holds its quota from the moment of th
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC
 from typing import Any
 
+import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
 from federation.api import names
 from federation.api.resources import CLUSTER_JOB_QUEUES, JOB_QUEUES
-from federation.apimachinery.errors import Conflict, NotFound
+from federation.apimachinery.errors import Conflict, FederationError, NotFound, forget_frames
 from federation.apimachinery.quantity import parse
 from federation.apimachinery.resources import Object, Resource
 from federation.features.queues.ledgerevents import Observer
@@ -27,6 +28,8 @@ from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host
 from federation.scheduling.deadlines import Alternative
 from federation.scheduling.jobqueues import ADMISSION, Admission, Phase
+
+_log = structlog.get_logger(__name__)
 
 WRITER = "queues"
 _WRITES = 16
@@ -54,6 +57,7 @@ _waits = Histogram(
     ["queue"],
     buckets=(1, 10, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600),
 )
+_faults = Counter("federation_queue_faults_total", "Errors for which a job was set aside")
 _evictions = Counter("federation_queue_evictions_total", "Running jobs that gave way to others", ["queue"])
 
 
@@ -85,15 +89,32 @@ class Reconciler:
                 if ledger.must_ask(key, now):
                     self._ask(key, admitted)
                 else:
-                    tasks.create_task(self._admit(key, admitted, decisions.alternatives.get(key, ())))
+                    alternatives = decisions.alternatives.get(key, ())
+                    tasks.create_task(self._carry_out(key, self._admit(key, admitted, alternatives)))
             for key, eviction in decisions.evicted.items():
-                tasks.create_task(self._evict(key, eviction))
+                tasks.create_task(self._carry_out(key, self._evict(key, eviction)))
+        self._log_faults()
         wait_s = self._status_at_s + _STATUS_S - self._clock.monotonic()
         if wait_s > 0:
             return Result(wait_s)
         self._status_at_s = self._clock.monotonic()
         await self._publish(decisions, now)
         return Result(_ROUND_S) if decisions.waits or decisions.admitted else DONE
+
+    async def _carry_out(self, key: str, step: Awaitable[None]) -> None:
+        """Await what is written about one job. An error sets the job aside, unless a new try of all can help."""
+        try:
+            await step
+        except Exception as error:
+            if isinstance(error, FederationError) and error.retryable:
+                raise
+            self._ledger.record_fault(key, error)
+
+    def _log_faults(self) -> None:
+        for fault in self._ledger.faults.take_new():
+            _faults.inc()
+            _log.error("a job was set aside", job=fault.key, exc_info=fault.error)
+            forget_frames(fault.error)
 
     async def _admit(self, key: str, admitted: Admitted, alternatives: Sequence[Alternative]) -> None:
         entry = self._ledger.entries[key]

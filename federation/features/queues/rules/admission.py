@@ -35,6 +35,7 @@ from federation.features.queues.rules.facts import (
     Shape,
     Waits,
 )
+from federation.features.queues.rules.faults import blame
 from federation.features.queues.rules.givingway import Candidates, choose_victims
 from federation.features.queues.rules.heads import DEPTH, Leaf, QueueHeads
 from federation.features.queues.rules.keeping import Holding, ends_needed, quota_to_keep
@@ -46,8 +47,9 @@ _Name = TypeVar("_Name", Pair, str)
 
 
 def admit(queues: Mapping[str, Queue], jobs: Iterable[Job], capacity: Capacity, now: float) -> Decisions:
-    """Return what happens to the jobs at `now`; the result does not depend on their order."""
-    return _Round(queues, jobs, capacity, now).run()
+    """Return what happens to the jobs at `now`; the result does not depend on their order. JobFailed (`faults.py`)."""
+    round_ = _Round(queues, capacity, now)
+    return blame(lambda: round_.run(jobs), lambda: round_.job)
 
 
 def fits(needs: Resources, room: Resources) -> bool:
@@ -78,8 +80,10 @@ class _Choice:
 
 
 class _Round:
-    def __init__(self, queues: Mapping[str, Queue], jobs: Iterable[Job], capacity: Capacity, now: float) -> None:
+    def __init__(self, queues: Mapping[str, Queue], capacity: Capacity, now: float) -> None:
         self._queues, self._capacity, self._now = queues, capacity, now
+        self.job = ""
+        """The key of the job that the round looks at."""
         self._free = {name: dict(room.free) for name, room in capacity.clusters.items()}
         self._choices: dict[tuple[frozenset[str], frozenset[str]], _Choice] = {}
         self._takes = 0
@@ -97,8 +101,13 @@ class _Round:
         self._in_cluster: dict[str, list[Job]] = defaultdict(list)
         self._leaves: dict[str, dict[str, Leaf]] = {name: {} for name in queues}
         self._evictions = {name: queue.evictions_left for name, queue in queues.items()}
-        held: dict[str, dict[Pair, int]] = {name: defaultdict(int) for name in queues}
+        self._usage = self._real = Usage(queues)
+
+    def _sort_in(self, jobs: Iterable[Job]) -> None:
+        """Put each job in its JobQueue, or count what it holds."""
+        held: dict[str, dict[Pair, int]] = {name: defaultdict(int) for name in self._queues}
         for job in sorted(jobs, key=_order):
+            self.job = job.key
             leaves = self._leaves.get(job.queue)
             if leaves is None:
                 if job.is_waiting:
@@ -111,7 +120,7 @@ class _Round:
                 leaf.waiting.append(job)
             else:
                 self._count(job, held[job.queue], leaf.used)
-        self._usage = Usage(queues)
+        self.job = ""
         for name, amounts in held.items():
             self._usage.add(name, amounts)
         self._real = self._usage.copy()
@@ -138,7 +147,8 @@ class _Round:
                 for resource, amount in needs.items():
                     free[resource] = free.get(resource, 0) - amount
 
-    def run(self) -> Decisions:
+    def run(self, jobs: Iterable[Job]) -> Decisions:
+        self._sort_in(jobs)
         heads = [
             QueueHeads(queue, self._leaves[name].values(), self._usage) for name, queue in sorted(self._queues.items())
         ]
@@ -146,6 +156,7 @@ class _Round:
         heapq.heapify(heap)
         while heap:
             key, name, heads_of = heapq.heappop(heap)
+            self.job = heads_of.head.key
             if (current := heads_of.key()) != key and heap and current > heap[0][0]:
                 heapq.heappush(heap, (current, name, heads_of))  # others have come before it in the meantime
                 continue
@@ -153,6 +164,7 @@ class _Round:
             self._pass_refused(heads_of.leaf)
             heads_of.advance()
             if heads_of:
+                self.job = heads_of.head.key
                 heapq.heappush(heap, (heads_of.key(), name, heads_of))
         for name in sorted(self._leaves):
             for leaf in self._leaves[name].values():

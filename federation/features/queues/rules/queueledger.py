@@ -23,12 +23,14 @@ from federation.features.queues.rules.configuration import (
     options_for,
 )
 from federation.features.queues.rules.entries import Entry
-from federation.features.queues.rules.facts import Bids, Capacity, Decisions, Job, Option, Reservation, Resources, Room
+from federation.features.queues.rules.facts import Bids, Capacity, Decisions, Job, Option, Reservation, Room
+from federation.features.queues.rules.faults import PER_ROUND_MAX, Faults, JobFailed, blame
+from federation.features.queues.rules.rooms import less, to_emptied, to_room
 from federation.planning.projects.projectindex import ProjectIndex
 from federation.scheduling.deadlines import by_cost, to_offer
 from federation.scheduling.framework.gangfit import find_shortfall
 from federation.scheduling.framework.types import PODS, Cluster
-from federation.scheduling.jobqueues import Phase, on_nodes
+from federation.scheduling.jobqueues import Admission, Phase, on_nodes
 from federation.scheduling.snapshot import ClusterCache
 
 _HOUR_S = 3600.0
@@ -78,6 +80,7 @@ class Ledger:
         self._evictions: dict[str, deque[float]] = defaultdict(deque)
         self._answers: dict[str, Answer] = {}
         """Of admission checks, by object."""
+        self.faults = Faults()
 
     # -- configuration
 
@@ -161,16 +164,20 @@ class Ledger:
         if before is not None and (before.components, before.queue) != (entry.components, entry.queue):
             self._answers.pop(entry.key, None)
         self.entries[entry.key] = entry
-        self._jobs.pop(entry.key, None)
+        self._forget(entry.key)
 
     def remove(self, key: str, now: float) -> bool:
         """Remove an object that is gone or has no queue any more; return whether it was known."""
         entry = self.entries.pop(key, None)
         self._answers.pop(key, None)
-        self._jobs.pop(key, None)
+        self._forget(key)
         if entry is not None and entry.placed and entry.admission is not None and not entry.has_finished:
             self._record_length(entry, now)
         return entry is not None
+
+    def _forget(self, key: str) -> None:
+        self._jobs.pop(key, None)
+        self.faults.forget(key)
 
     def _record_length(self, entry: Entry, now: float) -> None:
         assert entry.admission is not None  # the callers have checked
@@ -214,7 +221,8 @@ class Ledger:
 
     def problem_of(self, entry: Entry) -> str:
         """Return why an object cannot be admitted at all, "" if it can."""
-        if problem := self.problem_of_queue(entry.namespace, entry.queue) or entry.problem:
+        fault = self.faults.get(entry.key)
+        if problem := self.problem_of_queue(entry.namespace, entry.queue) or entry.problem or (fault and fault.because):
             return problem
         queue = self.queue_of(entry)
         assert queue is not None  # the queue has no problem
@@ -233,8 +241,27 @@ class Ledger:
         """Return the facts of an object for decisions; the same until it or the configuration changes."""
         job = self._jobs.get(key)
         if job is None:
-            job = self._jobs[key] = self._to_job(self.entries[key])
+            entry = self.entries[key]
+            try:
+                job = blame(lambda: self._to_job(entry), lambda: key) if self.faults.get(key) is None else None
+            except JobFailed as failed:
+                self.record_fault(key, failed.__cause__ or failed)
+            job = self._jobs[key] = job or self._set_aside(entry)
         return job
+
+    def record_fault(self, key: str, error: BaseException) -> None:
+        """Set a job aside, so that it waits and the others do not."""
+        self.faults.record(key, error)
+        self._jobs.pop(key, None)
+
+    def _set_aside(self, entry: Entry) -> Job:
+        """Return a job that waits, or that keeps what it holds if it is admitted."""
+        queue, admission = self.queue_of(entry), entry.admission
+        name, leaf = queue.queue.name if queue is not None else "", f"{entry.namespace}/{entry.queue}"
+        job = Job(entry.key, name, leaf, (), created_s=entry.created_s, problem=self.problem_of(entry))
+        if admission is None or admission.phase is not Phase.ADMITTED:
+            return job
+        return replace(job, holds=_holds(admission), cluster=min(entry.placed, default=""))
 
     def _to_job(self, entry: Entry) -> Job:
         problem, queue, admission = self.problem_of(entry), self.queue_of(entry), entry.admission
@@ -265,7 +292,7 @@ class Ledger:
         if admission is None:
             return job
         at_s = admission.at.timestamp()
-        holds = {(flavor, name): amount for flavor, held in admission.holds.items() for name, amount in held.items()}
+        holds = _holds(admission)
         match admission.phase:
             case Phase.ADMITTED if entry.placed or admission.queue == entry.queue:
                 return replace(
@@ -303,7 +330,17 @@ class Ledger:
             name: replace(each.queue, evictions_left=self._left(each, now), mean_s=self.means_s.get(name))
             for name, each in self.queues.items()
         }
-        found = admit(queues, self._considered(now), Capacity(self.rooms(now), self.reserved, self.can_hold), now)
+        for key in self.faults.due(now):
+            self._jobs.pop(key, None)
+        for left in range(PER_ROUND_MAX, -1, -1):
+            capacity = Capacity(self.rooms(now), self.reserved, self.can_hold)
+            try:
+                found = admit(queues, self._considered(now), capacity, now)
+                break
+            except JobFailed as failed:
+                self.record_fault(failed.key, failed.__cause__ or failed)
+                if not left:
+                    raise
         self.reserved = found.reserved
         return found
 
@@ -361,8 +398,12 @@ class Ledger:
             if entry.placed and not entry.has_finished and now - self.job_of(key).started_s < _UNREPORTED_S:
                 for cluster in entry.placed & rooms.keys():
                     free = rooms[cluster].free
-                    rooms[cluster] = Room(rooms[cluster].total, _less(free, entry.needs))
+                    rooms[cluster] = Room(rooms[cluster].total, less(free, entry.needs))
         return rooms
+
+
+def _holds(admission: Admission) -> dict[tuple[str, str], int]:
+    return {(flavor, name): amount for flavor, held in admission.holds.items() for name, amount in held.items()}
 
 
 def _has_grown(entry: Entry, holds: Mapping[str, Mapping[str, int]]) -> bool:
@@ -376,44 +417,3 @@ def _has_grown(entry: Entry, holds: Mapping[str, Mapping[str, int]]) -> bool:
         for name, amount in component.amounts().items():
             wanted[name] += amount
     return any(amount > held[name] for name, amount in wanted.items() if name in held or name != PODS)
-
-
-def to_room(cluster: Cluster) -> Room:
-    """Return what the nodes of a cluster have, and what is free of it; nodes with taints included."""
-    if cluster.node_classes is None:
-        return Room(dict(cluster.allocatable), {name: max(0, amount) for name, amount in cluster.available.items()})
-    room: Room | None = cluster.memo.get(to_room)
-    if room is None:
-        total: dict[str, int] = {}
-        free: dict[str, int] = {}
-        for each in cluster.node_classes:
-            for name, amount in each.largest.items():
-                total[name] = total.get(name, 0) + amount * max(each.size, sum(each.nodes))
-            for name, amounts in each.free.items():
-                free[name] = free.get(name, 0) + sum(
-                    nodes * amount for nodes, amount in zip(each.nodes, amounts, strict=True)
-                )
-        room = cluster.memoize(to_room, Room(total, free))
-    return room
-
-
-def to_emptied(cluster: Cluster) -> Cluster:
-    """Return the cluster with all that its nodes have as free; each node counts as the largest of its class."""
-    classes = cluster.node_classes
-    if classes is not None:
-        classes = tuple(
-            replace(each, nodes=(each.size,), free={name: (amount,) for name, amount in each.largest.items()})
-            for each in classes
-        )
-    return Cluster(
-        cluster.name,
-        cluster.labels,
-        allocatable=cluster.allocatable,
-        available=cluster.allocatable,
-        node_classes=classes,
-        omitted_node_labels=cluster.omitted_node_labels,
-    )
-
-
-def _less(free: Resources, needs: Resources) -> dict[str, int]:
-    return {**free, **{name: free.get(name, 0) - amount for name, amount in needs.items()}}

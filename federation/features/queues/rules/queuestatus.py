@@ -13,6 +13,7 @@ from federation.apimachinery.quantity import format_quantity, parse
 from federation.features.queues.rules.entries import Entry
 from federation.features.queues.rules.estimate import Running, estimate_starts
 from federation.features.queues.rules.facts import Amounts, Decisions, Job, Lack, Resources, Waits
+from federation.features.queues.rules.faults import JobFailed, blame
 from federation.features.queues.rules.queueledger import Ledger
 from federation.features.queues.rules.usage import Usage
 from federation.scheduling.deadlines import Alternative
@@ -70,8 +71,7 @@ def compute_statuses(ledger: Ledger, decisions: Decisions, now: float) -> QueueS
             entry = ledger.entries[key]
             of = listed[entry.namespace, entry.queue]
             if len(of) < LISTED_MAX:
-                line = _waiting_job(ledger, entry, position, waits, starts.get(key))
-                of.append({**line, **_of_deadline(waits, decisions.alternatives.get(key, ()))})
+                of.append(_guarded_line(ledger, entry, position, waits, starts.get(key), decisions))
     cluster_queues = {
         name: _cluster_queue(ledger, usage, name, pending[name], len(running[name])) for name in sorted(queues)
     }
@@ -187,6 +187,23 @@ def _part_of_quota(usage: Usage, job: Job, amounts: Amounts) -> float:
 
 def _part(needs: Resources, size: Resources) -> float:
     return max((amount / max(1, size.get(name, 0)) for name, amount in needs.items()), default=0.0)
+
+
+def _guarded_line(
+    ledger: Ledger, entry: Entry, position: int, waits: Waits, start: float | None, decisions: Decisions
+) -> Mapping[str, Any]:
+    """Return the line of a job; after an error it has the reason only, and the job is set aside."""
+    key = entry.key
+
+    def line() -> Mapping[str, Any]:
+        alternatives = decisions.alternatives.get(key, ())
+        return {**_waiting_job(ledger, entry, position, waits, start), **_of_deadline(waits, alternatives)}
+
+    try:
+        return blame(line, lambda: key)
+    except JobFailed as failed:
+        ledger.record_fault(key, failed.__cause__ or failed)
+        return _waiting_job(ledger, entry, position, Waits(Lack.PROBLEM), None)
 
 
 def _waiting_job(ledger: Ledger, entry: Entry, position: int, waits: Waits, start: float | None) -> Mapping[str, Any]:
