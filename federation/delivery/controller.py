@@ -223,3 +223,4 @@ class SyncController:
         self._members.add_handler(handlers.on_member_object)
         self._members.add_sync_listener(handlers.on_member_synced)
         self._members.add_served_listener(handlers.on_member_synced)
+        self._members.add_connection_listener(handlers.on_new_connection)

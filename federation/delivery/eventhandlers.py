@@ -173,7 +173,15 @@ class EventHandlers:
         """Handle a member's cache that became complete, or whose kind the member no longer serves or serves again."""
         type_ = self._types.for_resource(resource)
         if type_ is not None:
+            self._records.retry_all(cluster, resource)
             self._enqueue_objects_of(cluster, type_)
+
+    def on_new_connection(self, cluster: str) -> None:
+        """Handle another endpoint or other credentials of a cluster: they may allow what failed before."""
+        for key in self._records.retry_all(cluster):
+            type_ = self._types.for_resource(key.resource)
+            if type_ is not None:
+                self._enqueue(self._objects.key_for(type_, key.namespace, key.name), priority=_BULK)
 
     def on_member_object(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:
         """Handle an event of a member object."""

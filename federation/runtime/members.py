@@ -140,6 +140,7 @@ class Members:
         self._pod_handlers: list[MemberHandler] = []
         self._sync_listeners: list[SyncListener] = []
         self._served_listeners: list[SyncListener] = []
+        self._connection_listeners: list[ClusterListener] = []
         self._group: asyncio.TaskGroup | None = None
         self._page_slots = PageSlots(self._clock)
         clients.add_listener(self._on_rebuilt)
@@ -263,6 +264,10 @@ class Members:
     def add_served_listener(self, listener: SyncListener) -> None:
         """Call the listener when a cluster no longer serves a watched resource, and when it serves it again."""
         self._served_listeners.append(listener)
+
+    def add_connection_listener(self, listener: ClusterListener) -> None:
+        """Call the listener when the endpoint or the credentials of a cluster have changed."""
+        self._connection_listeners.append(listener)
 
     # -- capacity
 
@@ -427,6 +432,8 @@ class Members:
         member = self._members.get(cluster)
         if member is not None:
             member.informers.invalidate()
+            for listener in self._connection_listeners:
+                listener(cluster)
 
     def _on_recovered(self, cluster: str) -> None:
         member = self._members.get(cluster)

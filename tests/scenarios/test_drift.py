@@ -138,7 +138,7 @@ async def test_a_change_in_a_member_stays_as_the_annotation_says(mode: str) -> N
         assert await statuses() == {"east": "OK" if mode == "Report" else "Drifted", "west": "OK"}
 
         await world.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {names.DRIFT: "Repair"}}})
-        await world.pass_time(600)
+        await world.pass_time(10)
         assert await images() == ["nginx:1.28", "nginx:1.28"]
 
 

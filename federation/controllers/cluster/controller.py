@@ -87,6 +87,8 @@ class ClusterController:
         host.members.add_capacity_handler(self._on_capacity)
         host.members.add_running_handler(self._on_running)
         host.members.add_handler(self._on_copy)
+        host.members.add_sync_listener(self._on_kind)
+        host.members.add_served_listener(self._on_kind)
         pool.add_listener(self._on_rebuilt)
         pool.add_recovery_listener(self._on_rebuilt)
         pool.add_failure_listener(self._on_unreachable)
@@ -190,6 +192,12 @@ class ClusterController:
         monitor = self._monitors.get(cluster) if resource == CRDS else None
         if monitor is not None:
             monitor.saw_definition(old, new)
+
+    def _on_kind(self, cluster: str, resource: Resource) -> None:
+        """Discover the API of a member soon that answers for a kind which it did not serve."""
+        monitor = self._monitors.get(cluster)
+        if monitor is not None:
+            monitor.saw_kind(resource)
 
     def _on_rebuilt(self, cluster: str) -> None:
         """Probe a member at once that has another connection or answers again."""

@@ -26,8 +26,9 @@ from federation.apimachinery.errors import (
 )
 from federation.apimachinery.resources import NODES, Object, Resource
 from federation.client.client import Client
-from federation.controllers.cluster.apidiscovery import ServedType, discover, served_by, to_served
+from federation.controllers.cluster.apidiscovery import discover
 from federation.controllers.cluster.devicewatch import DeviceWatch
+from federation.controllers.cluster.discoveryschedule import DiscoverySchedule
 from federation.controllers.cluster.names import (
     EVENT_CLUSTER_NOT_READY,
     EVENT_CLUSTER_READY,
@@ -98,10 +99,12 @@ class Monitor:
         self._published: HealthState | None = None
         self._has_succeeded = False
         self._probed_s = float("-inf")
-        self._discover_from_s = float("-inf")
-        self._discovery_pause_s = 0.0
-        self._served: frozenset[ServedType] = frozenset()
-        self._awaited: dict[ServedType, float] = {}
+        self._discovery = DiscoverySchedule(
+            clock,
+            period_s=options.discovery_period_s,
+            retry_s=options.cadence.period_s,
+            definition_timeout_s=options.definition_timeout_s,
+        )
         self._resources_s = float("-inf")
         self._requested_s = float("inf")
         self._is_dirty = False
@@ -136,13 +139,13 @@ class Monitor:
 
     def saw_definition(self, old: Object | None, new: Object | None) -> None:
         """Discover the member's API soon if its copy of a CustomResourceDefinition begins or ends to serve types."""
-        before, after = served_by(old), served_by(new)
-        gained = after - before - self._served
-        if gained or before - after:
-            # The member says that it serves a type a moment before its discovery does.
-            until_s = self._clock.monotonic() + self._options.definition_timeout_s
-            self._awaited.update(dict.fromkeys(gained, until_s))
-            self._discover_from_s = float("-inf")
+        if self._discovery.saw_definition(old, new):
+            self.probe_soon()
+
+    def saw_kind(self, resource: Resource) -> None:
+        """Discover the member's API soon if it answers for a resource that the last discovery lacks."""
+        informer = self._members.informer(self._name, resource)
+        if informer is not None and informer.server.is_served and self._discovery.saw_kind(resource):
             self.probe_soon()
 
     def suspect(self) -> None:
@@ -185,7 +188,7 @@ class Monitor:
     def _probe_due_s(self) -> float:
         cadence = self._options.cadence
         due_s = health.next_probe_s(self._published, self._pending, self._probed_s, self._answered_s, cadence)
-        if self._awaited:
+        if self._discovery.is_awaiting:
             due_s = min(due_s, self._probed_s + cadence.unready_period_s)
         return min(due_s, self._requested_s)
 
@@ -259,7 +262,7 @@ class Monitor:
             # The member's own names and numbers make the report unusable: only that is published, and the loop goes on.
             self._refused = dict(more)
             self._refusal = f"the member's report cannot be stored: {error.message[:_MESSAGE_MAX]}"
-            self._discover_from_s = float("-inf")
+            self._discovery.expire()
             self._published = self._not_storable()
             self._members.record_health(self._name, self._published.ready, is_change=True)
             await self._publisher.publish(self._name, health_conditions(self._published))
@@ -299,7 +302,7 @@ class Monitor:
     @property
     def _is_query_due(self) -> bool:
         """Whether a closer look waits for the member."""
-        return self._rights.is_due or self._is_discovery_due() or not self._has_caches
+        return self._rights.is_due or self._discovery.is_due or not self._has_caches
 
     async def _ask(self) -> tuple[Observation, Client | None, str]:
         """Return the observation of one request, and the client and the uid of a healthy member."""
@@ -370,43 +373,25 @@ class Monitor:
             text = "the member's nodes and pods cannot be listed (yet)"
             return health.not_usable(REASON_CLUSTER_RESOURCE_COLLECTION_FAILED, text), more
         known = status.get("apiResourceTypes") or []
-        if self._is_discovery_due():
+        if self._discovery.is_due:
+            self._discovery.begin()
             try:
                 found = await discover(member, known)
             except (ClusterError, ApiError) as error:
                 if not known:
                     return health.not_usable(REASON_CLUSTER_API_DISCOVERY_FAILED, str(error)), more
-                self._discover_again(has_failed=True)
+                self._discovery.record_failure()
             else:
                 more["apiResourceTypes"] = found.types
                 if found.kubernetes_version:
                     more["kubernetesVersion"] = found.kubernetes_version
-                self._served = to_served(found.types)
-                now_s = self._clock.monotonic()
-                late = {t: until_s for t, until_s in self._awaited.items() if t not in self._served and until_s > now_s}
-                self._awaited = late
-                if not late:  # otherwise the next probe discovers them again
-                    self._discover_again(has_failed=bool(found.failed))
-        self._devices.ensure(self._served)
+                self._discovery.record(found.types, is_partial=bool(found.failed))
+        self._devices.ensure(self._discovery.served)
         if self._refused and all(more.get(key) == value for key, value in self._refused.items()):
-            self._discover_from_s = float("-inf")
+            self._discovery.expire()
             return self._not_storable(), {}
         self._refused = {}
         return health.healthy(self._path), more
-
-    def _discover_again(self, *, has_failed: bool) -> None:
-        """Set the time of the next discovery: after its period, or sooner when a part of this one failed.
-
-        Each failure in a row doubles the pause. Health checks wait for a discovery, and a member with a broken group
-        would be asked for all of them with every probe.
-        """
-        period_s = self._options.discovery_period_s
-        pause_s = max(2 * self._discovery_pause_s, self._options.cadence.period_s)
-        self._discovery_pause_s = min(pause_s, period_s) if has_failed else 0.0
-        self._discover_from_s = self._clock.monotonic() + (self._discovery_pause_s or period_s)
-
-    def _is_discovery_due(self) -> bool:
-        return self._clock.monotonic() >= self._discover_from_s
 
     @property
     def _has_caches(self) -> bool:

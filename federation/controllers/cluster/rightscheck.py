@@ -56,6 +56,8 @@ class RightsCheck:
         self._period_s = period_s
         self._version = version
         self._due_s = float("-inf")
+        self._is_expired = False
+        """Whether `expire` was called since the last check began, which may have used earlier credentials."""
         self._condition: ConditionWanted | None = None
         self._compared: tuple[list[dict[str, Any]], Sequence[FederatedType]] | None = None
         """The rules and the types that the condition is for."""
@@ -66,15 +68,18 @@ class RightsCheck:
         return self._clock.monotonic() >= self._due_s
 
     def expire(self) -> None:
-        """Check again at the next call of `condition`."""
+        """Check again at the next call of `condition`, also if a check is under way."""
+        self._is_expired = True
         self._due_s = float("-inf")
 
     async def condition(self, member: Client) -> ConditionWanted | None:
         """Return the condition to publish, None while nothing is known."""
         if not self.is_due:
             return self._condition
+        self._is_expired = False
         held = await _review(member)
-        self._due_s = self._clock.monotonic() + self._period_s
+        if not self._is_expired:
+            self._due_s = self._clock.monotonic() + self._period_s
         if held is not None:
             compared = (held, self.types())
             if self._condition is None or compared != self._compared:  # they hardly ever change

@@ -21,7 +21,7 @@ from federation.delivery.rules import names
 from federation.delivery.rules.decision import Decision
 from federation.delivery.rules.memberchange import matters
 from federation.delivery.rules.memberrecord import MemberKey
-from federation.delivery.rules.plan import TIMED_OUT_STATUS, Operation
+from federation.delivery.rules.plan import TIMED_OUT_STATUS, Operation, removal_attempt
 from federation.delivery.rules.status import ClusterStatus
 from federation.runtime.controller import Key
 from federation.runtime.events import WARNING, Recorder
@@ -63,19 +63,21 @@ class MemberOperations:
         key, operation = propagation.aim.subject.member_key(cluster), decision.operation
         assert operation is not None
         digest, action = self._action(key, decision, live)
+        attempt = decision.write.attempt if decision.write is not None else removal_attempt(digest, operation)
         if operation is Operation.DELETE:
             self._records.record_deleting(key, is_under_way=True)
         future = self._executor.submit(key, action, owner=(propagation.aim.key, key))
         started = StartedOperation(cluster, future)
         propagation.started.append(started)
+        record = partial(self._record_result, propagation, started, key, operation, (digest, attempt))
         if future.done():
             # Refused at once. A callback would run only after the reconcile has published its results.
-            self._record_result(propagation, started, key, operation, digest, future)
+            record(future)
         else:
-            future.add_done_callback(partial(self._record_result, propagation, started, key, operation, digest))
+            future.add_done_callback(record)
 
     def _action(self, key: MemberKey, decision: Decision, live: Object | None) -> tuple[str, Action]:
-        """Return what to run, and what a failure belongs to: the content, or the object to be removed."""
+        """Return what to run, and what it is for: the hash of the content, or the uid of the object to be removed."""
         if decision.write is not None:
             return decision.write.desired.hash, partial(self._writer.ensure, write=decision.write)
         uid = str((live or {}).get("metadata", {}).get("uid", ""))
@@ -95,10 +97,12 @@ class MemberOperations:
         started: StartedOperation,
         key: MemberKey,
         operation: Operation,
-        digest: str,
+        digests: tuple[str, str],
         future: "asyncio.Future[Outcome]",
     ) -> None:
+        """Record what was done to the content or uid of `digests`, or the failure of the attempt beside it."""
         started.is_recorded = True
+        digest, attempt = digests
         self._records.record_deleting(key, is_under_way=False)
         if future.cancelled():
             return
@@ -107,7 +111,7 @@ class MemberOperations:
             if outcome.is_ok:
                 self._record_success(propagation, key, operation, digest, outcome)
             else:
-                self._record_failure(propagation, key, operation, digest, outcome)
+                self._record_failure(propagation, key, operation, attempt, outcome)
         if propagation.has_ended:
             self._enqueue(propagation.aim.key)
 
@@ -141,13 +145,13 @@ class MemberOperations:
             self._records.record_shown(key, cached)
 
     def _record_failure(
-        self, propagation: Propagation, key: MemberKey, operation: Operation, digest: str, outcome: Outcome
+        self, propagation: Propagation, key: MemberKey, operation: Operation, attempt: str, outcome: Outcome
     ) -> None:
         if outcome.is_unanswered and operation in (Operation.CREATE, Operation.UPDATE):
             self._records.record_unanswered_write(key)
         status = TIMED_OUT_STATUS[operation] if outcome.is_unanswered else outcome.status
         failure = self._records.record_failure(
-            key, status, outcome.message, digest, retry_after_s=outcome.retry_after_s
+            key, status, outcome.message, attempt, retry_after_s=outcome.retry_after_s
         )
         propagation.record(key.cluster, failure.status, outcome.object, failure.message)
         propagation.recheck(max(failure.retry_at_s - self._clock.monotonic(), 0.0))

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from dataclasses import replace
 
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import Object, Resource
 from federation.delivery.rules import corrections
 from federation.delivery.rules.memberrecord import (
     NOTHING_KNOWN,
@@ -193,6 +193,15 @@ class MemberRecords:
         record = self.get(key)
         if record.failure is not None:
             self.put(key, replace(record, failure=None))
+
+    def retry_all(self, cluster: str, resource: Resource | None = None) -> list[MemberKey]:
+        """Remove the failures in a cluster, of one kind or of all; return their objects."""
+        known = self._clusters.get(cluster)
+        failed = [] if known is None else [key for key, record in known.pending.items() if record.failure is not None]
+        failed = [key for key in failed if resource is None or key.resource == resource]
+        for key in failed:
+            self.record_retry(key)
+        return failed
 
     def record_sent(self, key: MemberKey, sent: Sent | None) -> None:
         """Record what a member may act by, None once its controller has observed it."""

@@ -46,13 +46,22 @@ def takes_only_equal(annotations: Mapping[str, str]) -> bool:
     return _resolution(annotations) == _ADOPT_IF_EQUAL
 
 
+def adoption_terms(annotations: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """Return the values of the two annotations that count."""
+    return _resolution(annotations), _clusters_to_adopt(annotations)
+
+
+def _clusters_to_adopt(annotations: Mapping[str, str]) -> str | None:
+    return annotations.get(names.INTERNAL_CLUSTERS_TO_ADOPT) or annotations.get(names.CLUSTERS_TO_ADOPT)
+
+
 def _resolution(annotations: Mapping[str, str]) -> str | None:
     return annotations.get(names.INTERNAL_CONFLICT_RESOLUTION) or annotations.get(names.CONFLICT_RESOLUTION)
 
 
 def is_cluster_to_adopt(annotations: Mapping[str, str], cluster: str) -> bool:
     """Return True if clusters-to-adopt names the cluster, in its list or by its unanchored regexp."""
-    text = annotations.get(names.INTERNAL_CLUSTERS_TO_ADOPT) or annotations.get(names.CLUSTERS_TO_ADOPT)
+    text = _clusters_to_adopt(annotations)
     if not text:
         return False
     clusters, pattern = _parse(text)

@@ -12,6 +12,7 @@ from federation.api import names
 from federation.api.federatedtype import DriftMode, FederatedType, RetentionRule
 from federation.apimachinery import dotpaths
 from federation.apimachinery.resources import Object
+from federation.delivery.rules.adoption import adoption_terms
 from federation.delivery.rules.corrections import is_correction
 from federation.delivery.rules.memberrecord import MemberKey, MemberRecord
 from federation.delivery.rules.plan import is_converged, is_management_disabled
@@ -92,6 +93,15 @@ class Write:
     """The rules of its kind about fields whose value in the member counts."""
     stops_at_drift: bool = False
     """Whether nothing may be written over fields that somebody else has changed."""
+
+    @property
+    def attempt(self) -> str:
+        """The content, and what else decides if it can be written: a failure counts until one of them changes.
+
+        Users remove causes of failures by annotations: they adopt an object, or give up what was changed in a member.
+        """
+        terms = (adoption_terms(self.federated), self.stops_at_drift, self.retention, self.live is None)
+        return f"{self.desired.hash} {terms}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from federation.delivery.rules.decision import Decision, Question
 from federation.delivery.rules.facts import CONFIRMATION, SCALER, Facts
 from federation.delivery.rules.memberrecord import Failure
-from federation.delivery.rules.plan import PENDING_STATUS, Operation, Removal
+from federation.delivery.rules.plan import PENDING_STATUS, to_operation
 from federation.delivery.rules.status import ClusterStatus, describe_unserved
 from federation.delivery.rules.waits import (
     ask_end,
@@ -59,7 +59,7 @@ def _failed(failure: Failure | None, facts: Facts, **more: object) -> Decision:
 
 
 def _remove(facts: Facts) -> Decision:
-    operation = Operation.DELETE if facts.removal is Removal.DELETE else Operation.RELEASE
+    operation = to_operation(facts.removal)
     is_foreground = facts.purge is PurgeMode.DIRECTLY and not facts.is_deleted
     return Decision(operation=operation, status=PENDING_STATUS[operation], is_foreground=is_foreground)
 
@@ -193,8 +193,8 @@ ROWS: tuple[Row, ...] = (
         "removal failed",
         "deleted or not placed, the object is there and its removal failed a moment ago",
         "the failure, until the next attempt is due",
-        lambda f: _is_removed(f) and f.backoff(f.uid) is not None,
-        lambda f: _failed(f.backoff(f.uid), f),
+        lambda f: _is_removed(f) and f.failed_removal is not None,
+        lambda f: _failed(f.failed_removal, f),
     ),
     Row(
         "removal under way",
@@ -388,10 +388,10 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         "write failed",
-        "this content failed a moment ago",
+        "this content failed a moment ago, with the same annotations about adoption, drift and rules of its kind",
         "the failure, until the next attempt is due",
-        lambda f: f.backoff(f.content.hash) is not None,
-        lambda f: _failed(f.backoff(f.content.hash), f),
+        lambda f: f.failed_write is not None,
+        lambda f: _failed(f.failed_write, f),
     ),
     Row(
         "other write under way",

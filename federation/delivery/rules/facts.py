@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 from federation.apimachinery.resources import Object
 from federation.delivery.rules.content import Content
 from federation.delivery.rules.memberrecord import NOTHING_KNOWN, Failure, MemberRecord, State
-from federation.delivery.rules.plan import ABSENT_OBJECT, CLEAR_SIGHT, ClusterState, ObservedObject, Removal, Sight
+from federation.delivery.rules.plan import (
+    ABSENT_OBJECT,
+    CLEAR_SIGHT,
+    ClusterState,
+    ObservedObject,
+    Removal,
+    Sight,
+    removal_attempt,
+    to_operation,
+)
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.failover.application import PurgeMode
 from federation.planning.rendering.retention import is_scaled
@@ -203,6 +212,20 @@ class Facts:
         """Return the last failure with this content, or of this question, while its retry is not due."""
         failure = self.record.failure_of(digest)
         return failure if failure is not None and failure.retry_at_s > self.now_s else None
+
+    @property
+    def failed_write(self) -> Failure | None:
+        """Return the last failure to write this content on these terms, while its retry is not due."""
+        if self.record.failure is None or self.content.write is None:
+            return None
+        return self.backoff(self.content.write.attempt) or self.backoff(self.content.hash)
+
+    @property
+    def failed_removal(self) -> Failure | None:
+        """Return the last failure to remove the object in this way, while its retry is not due."""
+        if self.record.failure is None:
+            return None
+        return self.backoff(removal_attempt(self.uid, to_operation(self.removal))) or self.backoff(self.uid)
 
     @property
     def is_unshown(self) -> bool:

@@ -126,7 +126,8 @@ TRANSITIONS: Mapping[State, Mapping[Event, State]] = {
 class Failure:
     """A failed operation: the status to publish, and the time of the next attempt in monotonic seconds.
 
-    `hash` is that of the content that failed. A deletion has the uid in its place, a question its name.
+    `hash` is the attempt that failed (`Write.attempt`), or the content that was not kept. A deletion has the uid in its
+    place, a question its name.
     """
 
     status: ClusterStatus

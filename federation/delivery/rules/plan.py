@@ -121,6 +121,16 @@ class Removal(StrEnum):
     ORPHAN = "orphan"
 
 
+def to_operation(removal: Removal) -> Operation:
+    """Return the operation that removes an object in this way."""
+    return Operation.DELETE if removal is Removal.DELETE else Operation.RELEASE
+
+
+def removal_attempt(uid: str, operation: Operation) -> str:
+    """Return what a failure of the operation belongs to: another way to remove the object is tried at once."""
+    return f"{operation} {uid}"
+
+
 def is_removal_by_adoption(federated_annotations: Mapping[str, str]) -> bool:
     """Return True if only the member object shows whether it is deleted or released."""
     orphan = federated_annotations.get(names.INTERNAL_ORPHAN) or federated_annotations.get(names.ORPHAN)

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.deliveryfacts import HASH, NOW, combinations, facts
+from tests.support.deliveryfacts import HASH, LIVE, NOW, combinations, facts
 
 from federation.api import names
+from federation.api.federatedtype import RetentionRule
 from federation.delivery.rules.decide import ROWS, decide
 from federation.delivery.rules.decision import Decision, Question, describe
 from federation.delivery.rules.facts import Hold
-from federation.delivery.rules.plan import Operation, cluster_state_of
+from federation.delivery.rules.memberrecord import NOTHING_KNOWN, next_failure
+from federation.delivery.rules.plan import Operation, Removal, cluster_state_of, removal_attempt
 from federation.delivery.rules.status import ClusterStatus
 
 _TABLE = Path(__file__).with_name("decisions.txt")
@@ -163,6 +165,36 @@ def test_a_failure_is_shown_until_its_retry_is_due() -> None:
     assert decide(facts(record="failed before")).operation is Operation.UPDATE
     assert decide(facts(record="failed otherwise")).operation is Operation.UPDATE
     assert facts(now_s=NOW + 5, record="failed").backoff(HASH) is None
+
+
+TERMS: list[dict[str, Any]] = [
+    {"federated": {names.CONFLICT_RESOLUTION: "adopt"}},
+    {"federated": {names.CLUSTERS_TO_ADOPT: '{"clusters":["m1"]}'}},
+    {"stops_at_drift": True},
+    {"retention": (RetentionRule("spec.paused"),)},
+    {"live": LIVE},
+]
+
+
+@pytest.mark.parametrize("terms", TERMS, ids=lambda terms: next(iter(terms)))
+def test_a_write_on_other_terms_does_not_wait_for_the_failure(terms: dict[str, Any]) -> None:
+    content = facts().content
+    assert content.write is not None
+    record = replace(
+        NOTHING_KNOWN, failure=next_failure(None, ClusterStatus.ALREADY_EXISTS, "", content.write.attempt, NOW)
+    )
+    assert decide(facts(record="nothing", find_content=lambda: content)).row == "write"
+    waiting = replace(facts(find_content=lambda: content), record=record)
+    assert decide(waiting).row == "write failed"
+    other = replace(content, write=replace(content.write, **terms))
+    assert decide(replace(waiting, find_content=lambda: other)).row == "write"
+
+
+def test_an_object_is_released_although_its_deletion_failed_a_moment_ago() -> None:
+    failure = next_failure(None, ClusterStatus.DELETION_FAILED, "no", removal_attempt("u1", Operation.DELETE), NOW)
+    found = replace(facts(use="deleted"), record=replace(NOTHING_KNOWN, failure=failure))
+    assert decide(found).row == "removal failed"
+    assert decide(replace(found, removal=Removal.ORPHAN)).operation is Operation.RELEASE
 
 
 @pytest.mark.parametrize(
