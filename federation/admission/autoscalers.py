@@ -10,6 +10,7 @@ from federation.api.federatedtype import parse_configs
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
 from federation.apimachinery.errors import ApiError
 from federation.apimachinery.resources import Object
+from federation.apiserver.admission.plugins import ValidatingPlugin
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import Decide
 
@@ -17,7 +18,7 @@ _KIND = "HorizontalPodAutoscaler"
 _LABELS = (names.PROPAGATION_POLICY_LABEL, names.CLUSTER_PROPAGATION_POLICY_LABEL)
 
 
-class AutoscalerAdmission:
+class AutoscalerAdmission(ValidatingPlugin):
     """An `AdmissionPlugin`. It lives as long as the API server and keeps no state; `list_objects` reads the store."""
 
     resources = frozenset({"horizontalpodautoscalers.autoscaling"})
@@ -25,14 +26,10 @@ class AutoscalerAdmission:
     def __init__(self, list_objects: ListObjects) -> None:
         self._list = list_objects
 
-    def mutate(self, request: AdmissionRequest) -> Object:
-        """Change nothing."""
-        return request.obj or {}
-
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:  # noqa: ARG002  # a plugin's signature
         """Warn about an autoscaler of a federated workload if no policy delivers it, and none divides workloads."""
         scaler = request.obj or {}
-        if request.subresource or (request.old is not None and request.old.get("spec") == scaler.get("spec")):
+        if not request.changes_spec:
             return
         target = (scaler.get("spec") or {}).get("scaleTargetRef") or {}
         try:

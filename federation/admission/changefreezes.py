@@ -2,20 +2,16 @@
 
 from federation.api.resources import CHANGE_FREEZES
 from federation.apimachinery.errors import cause, invalid
-from federation.apimachinery.resources import Object
+from federation.apiserver.admission.plugins import ValidatingPlugin
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import Decide
 from federation.planning.freezes.changefreeze import window_problems
 
 
-class ChangeFreezeAdmission:
+class ChangeFreezeAdmission(ValidatingPlugin):
     """An `AdmissionPlugin`. It lives as long as the API server."""
 
     resources = frozenset({CHANGE_FREEZES.group_resource})
-
-    def mutate(self, request: AdmissionRequest) -> Object:
-        """Change nothing."""
-        return request.obj or {}
 
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:  # noqa: ARG002  # a plugin's signature
         """Raise Invalid for a window that cannot be read."""

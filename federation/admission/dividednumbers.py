@@ -14,7 +14,7 @@ from federation.apimachinery import dotpaths
 from federation.apimachinery.errors import ApiError, InvalidInput
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import compile_label_selector
-from federation.apiserver.admission.plugins import AdmissionPlugin
+from federation.apiserver.admission.plugins import AdmissionPlugin, ValidatingPlugin
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import Decide
 from federation.planning.federatedobject.placements import overrides_of, placement_of
@@ -31,7 +31,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
 _TARGETS = ("scaleTargetRef", "targetRef")
 
 
-class DividedNumbersAdmission:
+class DividedNumbersAdmission(ValidatingPlugin):
     """An `AdmissionPlugin`, around another one for some of its resources. `list_objects` reads the store.
 
     It lives as long as the API server and keeps no state.
@@ -43,16 +43,12 @@ class DividedNumbersAdmission:
         self._list = list_objects
         self._inner = inner
 
-    def mutate(self, request: AdmissionRequest) -> Object:
-        """Change nothing."""
-        return request.obj or {}
-
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:
         """Warn about numbers that hold in each cluster while the workload is divided over several."""
         if request.resource.group_resource in self._inner.resources:
             await self._inner.validate(request, access)
         obj, spec = request.obj or {}, (request.obj or {}).get("spec") or {}
-        if request.subresource or (request.old is not None and request.old.get("spec") == spec):
+        if not request.changes_spec:
             return
         name = request.resource.group_resource
         numbers = [(field, spec[field]) for field in _FIELDS[name] if type(spec.get(field)) is int and spec[field] > 0]

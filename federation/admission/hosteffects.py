@@ -12,6 +12,7 @@ from federation.apimachinery.amounts import first_of
 from federation.apimachinery.effect import Effect, EffectOf, is_called
 from federation.apimachinery.errors import cause, invalid
 from federation.apimachinery.resources import CRDS, Object, Resource
+from federation.apiserver.admission.plugins import ValidatingPlugin
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import Decide
 from federation.planning.federatedobject.hosteffect import ACTING, has_effect, is_servers_own, webhooks_of
@@ -21,17 +22,13 @@ _LABEL = f"metadata.labels[{names.ACTS_ON_HOST}]"
 _SHOWN_MAX = 3
 
 
-class HostEffectAdmission:
+class HostEffectAdmission(ValidatingPlugin):
     """An `AdmissionPlugin`. It lives as long as the API server and keeps no state."""
 
     resources = frozenset(resource.group_resource for resource in (*ACTING, CRDS))
 
     def __init__(self, effect_of: EffectOf) -> None:
         self._effect_of = effect_of
-
-    def mutate(self, request: AdmissionRequest) -> Object:
-        """Change nothing."""
-        return request.obj or {}
 
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:  # noqa: ARG002  # a plugin's signature
         """Warn about what does not act on the host; Invalid for a label that is neither "true" nor "false"."""

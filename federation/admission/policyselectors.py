@@ -33,6 +33,7 @@ from federation.apimachinery.errors import ApiError, cause, invalid
 from federation.apimachinery.publicaddresses import Network
 from federation.apimachinery.resources import CRDS, Object, Resource
 from federation.apimachinery.selectors import SelectorError
+from federation.apiserver.admission.plugins import ValidatingPlugin
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
 from federation.planning.failover.application import compile_application
@@ -62,7 +63,7 @@ class _Known:
     policies: Sequence[Object]
 
 
-class PolicyAdmission:
+class PolicyAdmission(ValidatingPlugin):
     """An `AdmissionPlugin`. It lives as long as the API server and keeps no state; `list_objects` reads the store."""
 
     resources = frozenset(resource.group_resource for resource in (*_NAMESPACED, *_CLUSTER_WIDE))
@@ -87,10 +88,6 @@ class PolicyAdmission:
         self._metric_sources = metric_sources
         self._effect_of = effect_of
 
-    def mutate(self, request: AdmissionRequest) -> Object:
-        """Change nothing."""
-        return request.obj or {}
-
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:
         """Raise Invalid for a gate of a rollout that cannot work, and for patches or waves that are too large.
 
@@ -98,7 +95,7 @@ class PolicyAdmission:
         to the response.
         """
         policy = request.obj or {}
-        if request.subresource or (request.old is not None and request.old.get("spec") == policy.get("spec")):
+        if not request.changes_spec:
             return
         spec = policy.get("spec") or {}
         rollout = spec.get("rollout") or {}

@@ -9,8 +9,8 @@ from typing import Any
 
 from federation.apimachinery.errors import NotFound, invalid
 from federation.apimachinery.fielderrors import forbidden
-from federation.apimachinery.resources import Object
 from federation.apiserver.admission.configurations import GROUP
+from federation.apiserver.admission.plugins import ValidatingPlugin
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
 from federation.apiserver.semantics.encoding import encoding
@@ -23,7 +23,7 @@ _POLICIES = {
 _ANY = "*"
 
 
-class ParamAccess:
+class ParamAccess(ValidatingPlugin):
     """The admission plugin of policies and bindings."""
 
     resources = frozenset(
@@ -32,11 +32,6 @@ class ParamAccess:
 
     def __init__(self, context: VerbContext) -> None:
         self._context = context
-
-    def mutate(self, request: AdmissionRequest) -> Object:
-        """Change nothing."""
-        assert request.obj is not None
-        return request.obj
 
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:
         """Raise Invalid unless the user may read the parameters."""

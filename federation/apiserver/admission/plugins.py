@@ -33,6 +33,14 @@ class AdmissionPlugin(Protocol):
         ...
 
 
+class ValidatingPlugin:
+    """The base of plugins that change nothing."""
+
+    def mutate(self, request: AdmissionRequest) -> Object:
+        """Return the object as it is."""
+        return request.obj or {}
+
+
 @runtime_checkable
 class DeletionProtection(Protocol):
     """A plugin that may also refuse deletions, whoever asks: users, the collector of a namespace, the end of a kind."""

@@ -46,6 +46,13 @@ class AdmissionRequest:
         metadata = (self.obj or self.old or {}).get("metadata") or {}
         return self.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
 
+    @property
+    def changes_spec(self) -> bool:
+        """Whether it creates the object itself, or updates its spec."""
+        obj, old = self.obj or {}, self.old
+        is_write = not self.subresource and self.operation in (CREATE, UPDATE)
+        return is_write and (old is None or old.get("spec") != obj.get("spec"))
+
     def to_version(self, version: str) -> Object | None:
         """Return the object in a version of its resource."""
         return self._in_version(self.obj, version)

@@ -11,6 +11,7 @@ import orjson
 
 from federation.apimachinery.errors import BadRequest, Forbidden
 from federation.apimachinery.resources import Object, Resource
+from federation.apiserver.admission.plugins import ValidatingPlugin
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.auth.authorization import Authorizer, to_user
 from federation.apiserver.auth.identity import MASTERS, Attributes, User
@@ -26,7 +27,7 @@ _COMBINATIONS_MAX = 20_000
 """The check compares every combination; kube-apiserver has no limit."""
 
 
-class EscalationAdmission:
+class EscalationAdmission(ValidatingPlugin):
     """An `AdmissionPlugin`. It lives as long as the API server and keeps no state."""
 
     resources = frozenset(f"{plural}.{RBAC_GROUP}" for plural in _ROLES | _BINDINGS)
@@ -34,10 +35,6 @@ class EscalationAdmission:
     def __init__(self, registry: Registry, authorizer: Authorizer) -> None:
         self._registry = registry
         self._authorizer = authorizer
-
-    def mutate(self, request: AdmissionRequest) -> Object:
-        """Change nothing."""
-        return request.obj or {}
 
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:
         """Raise Forbidden when writing this object would grant more than the user holds; NotFound for its role."""

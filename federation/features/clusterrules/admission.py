@@ -5,21 +5,17 @@ from typing import Any
 
 from federation.api.resources import CLUSTER_TAINT_POLICIES, REMEDIES
 from federation.apimachinery.errors import cause, invalid
-from federation.apimachinery.resources import Object
+from federation.apiserver.admission.plugins import ValidatingPlugin
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import Decide
 from federation.features.clusterrules.rules.matching import problems_of
 from federation.features.clusterrules.rules.taints import taint_problems
 
 
-class ClusterRuleAdmission:
+class ClusterRuleAdmission(ValidatingPlugin):
     """An `AdmissionPlugin`. It lives as long as the API server and keeps no state."""
 
     resources = frozenset({CLUSTER_TAINT_POLICIES.group_resource, REMEDIES.group_resource})
-
-    def mutate(self, request: AdmissionRequest) -> Object:
-        """Change nothing."""
-        return request.obj or {}
 
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:  # noqa: ARG002  # a plugin's signature
         """Raise Invalid for a rule that cannot be read, or that sets a taint of the control plane."""

@@ -7,12 +7,13 @@ from federation.admission.federatedobjects import FindResource, forbidden
 from federation.api.resources import CRON_AUTOSCALERS
 from federation.apimachinery.errors import cause, invalid
 from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object
-from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
+from federation.apiserver.admission.plugins import ValidatingPlugin
+from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
 from federation.features.cronfederatedhpa.rules import schedule_problem
 
 
-class CronAutoscalerAdmission:
+class CronAutoscalerAdmission(ValidatingPlugin):
     """An `AdmissionPlugin`. It lives as long as the API server and keeps no state."""
 
     resources = frozenset({CRON_AUTOSCALERS.group_resource})
@@ -20,16 +21,10 @@ class CronAutoscalerAdmission:
     def __init__(self, find: FindResource) -> None:
         self._find = find
 
-    def mutate(self, request: AdmissionRequest) -> Object:
-        """Change nothing."""
-        return request.obj or {}
-
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:
         """Refuse a malformed schedule and an unknown time zone (Invalid), and a target that is not his (Forbidden)."""
-        obj, old = request.obj or {}, request.old
-        if request.subresource or request.operation not in (CREATE, UPDATE):
-            return
-        if old is not None and old.get("spec") == obj.get("spec"):
+        obj = request.obj or {}
+        if not request.changes_spec:
             return
         causes = []
         for index, rule in enumerate((obj.get("spec") or {}).get("rules") or ()):

@@ -24,6 +24,7 @@ from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery.errors import AlreadyExists, BadRequest, Invalid, cause, invalid
 from federation.apimachinery.resources import CLUSTER_ROLES, NAMESPACES, REPLICA_SETS, Object, Resource
 from federation.apimachinery.wellknown import AUTHENTICATED
+from federation.apiserver.admission.plugins import ValidatingPlugin
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
 from federation.client.client import Client
@@ -40,7 +41,7 @@ _NOT_REVIEWED = (CLUSTER_ROLES, NAMESPACES, REPLICA_SETS)
 create only kinds with a shipped FederatedTypeConfig."""
 
 
-class KubeFedAdmission:
+class KubeFedAdmission(ValidatingPlugin):
     """An `AdmissionPlugin`. It lives as long as the API server and keeps no state; `client` makes dry runs."""
 
     resources = frozenset(
@@ -50,10 +51,6 @@ class KubeFedAdmission:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-
-    def mutate(self, request: AdmissionRequest) -> Object:
-        """Change nothing."""
-        return request.obj or {}
 
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:
         """Raise Forbidden without the permissions on what would be written, Invalid for what cannot work."""

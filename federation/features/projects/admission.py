@@ -15,7 +15,8 @@ from federation.api.resources import FEDERATED_CLUSTERS, PROJECTS
 from federation.apimachinery.errors import AlreadyExists, Forbidden, cause, invalid
 from federation.apimachinery.resources import CLUSTER_ROLE_BINDINGS, NAMESPACES, ROLE_BINDINGS, Object, Resource
 from federation.apimachinery.selectors import SelectorError, compile_label_selector
-from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
+from federation.apiserver.admission.plugins import ValidatingPlugin
+from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
 from federation.features.projects.rules import RIGHTS, Made, made_by
 from federation.planning.projects.projectindex import compile_project
@@ -24,7 +25,7 @@ _SHOWN_MAX = 10
 _READ = ("get", "list", "watch")
 
 
-class ProjectAdmission:
+class ProjectAdmission(ValidatingPlugin):
     """An `AdmissionPlugin`. It lives as long as the API server and keeps no state."""
 
     resources = frozenset({PROJECTS.group_resource})
@@ -32,16 +33,10 @@ class ProjectAdmission:
     def __init__(self, host: HostReader) -> None:
         self._host = host
 
-    def mutate(self, request: AdmissionRequest) -> Object:
-        """Change nothing."""
-        return request.obj or {}
-
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:
         """Raise Invalid for a namespace that cannot be the project's, Forbidden for what the author may not give."""
-        obj, old = request.obj or {}, request.old
-        if request.subresource or request.operation not in (CREATE, UPDATE):
-            return
-        if old is not None and old.get("spec") == obj.get("spec"):
+        obj = request.obj or {}
+        if not request.changes_spec:
             return
         causes = [*_selector_causes(obj["spec"]), *await self._taken(request, access)]
         if causes:

@@ -19,7 +19,8 @@ from federation.apimachinery import dotpaths
 from federation.apimachinery.errors import cause, invalid
 from federation.apimachinery.quantity import parse
 from federation.apimachinery.resources import Object
-from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
+from federation.apiserver.admission.plugins import ValidatingPlugin
+from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import Decide
 from federation.planning.aggregation.aggregators import has_own_merge
 from federation.planning.aggregation.rules import RuleError
@@ -33,7 +34,7 @@ _CONDITIONS = ("status", "conditions")
 _OBSERVED_GENERATION = ("status", "observedGeneration")
 
 
-class TypeConfigAdmission:
+class TypeConfigAdmission(ValidatingPlugin):
     """An `AdmissionPlugin`. It lives as long as the API server; `list_configs` reads the stored configurations."""
 
     resources = frozenset({FEDERATED_TYPE_CONFIGS.group_resource})
@@ -42,16 +43,10 @@ class TypeConfigAdmission:
         self._find = find
         self._list_configs = list_configs
 
-    def mutate(self, request: AdmissionRequest) -> Object:
-        """Change nothing."""
-        return request.obj or {}
-
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:  # noqa: ARG002  # a plugin's signature
         """Raise Invalid for a configuration that cannot work, naming the field and the remedy."""
-        if request.subresource or request.operation not in (CREATE, UPDATE):
-            return
         config = request.obj or {}
-        if request.old is not None and request.old.get("spec") == config.get("spec"):
+        if not request.changes_spec:
             return  # metadata only, such as the removal of a finalizer from one that was stored earlier
         causes = [*self._stage_causes(config), *_component_causes(config), *_health_causes(config)]
         causes += _retention_causes(config)

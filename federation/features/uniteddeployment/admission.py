@@ -109,9 +109,7 @@ class UnitedDeploymentAdmission:
         A change that leaves the spec as it is, such as one of labels, is not validated.
         """
         obj, old = request.obj or {}, request.old
-        if request.subresource or request.operation not in (CREATE, UPDATE):
-            return
-        if old is not None and old.get("spec") == obj.get("spec"):
+        if not request.changes_spec:
             return
         causes = validate_united(obj, RULES, clusters=await self._registered(obj, request.namespace))
         if old is not None:

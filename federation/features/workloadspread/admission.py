@@ -14,6 +14,7 @@ from federation.api.federatedtype import parse_configs
 from federation.api.resources import FEDERATED_TYPE_CONFIGS, WORKLOAD_SPREADS
 from federation.apimachinery.errors import BadRequest, invalid
 from federation.apimachinery.resources import CRDS, Object, Resource
+from federation.apiserver.admission.plugins import ValidatingPlugin
 from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import Decide
 from federation.apiserver.semantics.validation.podpatches import unknown_fields
@@ -33,7 +34,7 @@ ReadObject = Callable[[Resource, str, str], Awaitable[Object | None]]
 """Returns the stored object of a resource by name and namespace, None when there is none."""
 
 
-class WorkloadSpreadAdmission:
+class WorkloadSpreadAdmission(ValidatingPlugin):
     """An `AdmissionPlugin`. It lives as long as the API server and keeps no state.
 
     The functions read the store; `rules` are Kubernetes' rules for parts of a WorkloadSpread.
@@ -48,10 +49,6 @@ class WorkloadSpreadAdmission:
         self._list = list_objects
         self._read = read_object
         self._rules = rules
-
-    def mutate(self, request: AdmissionRequest) -> Object:
-        """Change nothing."""
-        return request.obj or {}
 
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:  # noqa: ARG002  # a plugin's signature
         """Raise BadRequest with the invalid fields; warn about subsets without clusters and about useless patches."""
