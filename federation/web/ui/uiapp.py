@@ -14,6 +14,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, ConfigurationError, RequestEntityTooLarge, Unauthorized
@@ -190,7 +191,6 @@ def _add_screen(
             takes_agents=takes_agents,
         )
 
-    @ui.get(screen.path)
     async def show(request: Request) -> Response:
         session = login.session_of(request, sealer)
         if session is None:
@@ -203,7 +203,6 @@ def _add_screen(
             return await _export(request, screen, page, session)
         return await _show(request, screen, page, session)
 
-    @ui.post(screen.path)
     async def submit(request: Request) -> Response:
         session = login.session_of(request, sealer)
         if session is None:
@@ -225,6 +224,12 @@ def _add_screen(
         if isinstance(outcome, str):
             return RedirectResponse(outcome, 303)
         return await _show(request, screen, page, session, **{"form": form, **outcome})
+
+    # Plain routes: FastAPI would examine the parameters of both functions, for a quarter of a millisecond per screen.
+    for method, answer in (("GET", show), ("POST", submit)):
+        route = Route(screen.path, answer, methods=[method])
+        route.methods = {method}  # without HEAD, which would open streams that nobody reads
+        ui.router.routes.append(route)
 
 
 async def _export(request: Request, screen: Screen, page: Page, session: Session) -> Response:
