@@ -6,8 +6,8 @@ STAMP := $(VENV)/.installed
 BASE_STAMP := $(VENV)/.installed-base
 # The interpreter of the environment; by default the one that tools/interpreter.py finds.
 PYTHON ?=
-# Three on two cores, because tests of real processes wait for clocks and timeouts.
-WORKERS ?= 3
+# Four on two cores, because tests of real processes wait for clocks and timeouts.
+WORKERS ?= 4
 # Without bytecode files each start of a process compiles all modules, for two seconds.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -11,7 +11,9 @@ from playwright.sync_api import Page
 
 from tests.support.federation import Federation
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+_BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""The first is Chromium without its windows, menus and profiles, which take a third of the CPU time of these tests."""
+CHROMIUM = next((found for name in _BROWSERS if (found := shutil.which(name))), None)
 _AXE = (Path(__file__).parent / "testdata" / "axe.min.js").read_text()
 _RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 OBJECT = "/ui/objects/apps/v1/deployments/default/nginx"

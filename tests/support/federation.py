@@ -33,6 +33,8 @@ WITHOUT_COLLECTOR = {"GOGC": "off", "GOMEMLIMIT": "256MiB"}
 """Variables of short Go processes: without its garbage collector, kubectl takes a fifth less CPU time."""
 PATIENCE_S = 90
 """Default of all waits. A machine that runs other work besides may need most of it; what passes takes seconds."""
+_PAUSE_SHARE, _PAUSE_S_MAX = 0.1, 2.0
+"""A pause between two looks is this share of the time that was waited, at most so many seconds."""
 
 
 def fedctl(
@@ -315,14 +317,15 @@ def eventually(
 ) -> T:
     """Return the first result of `look` that `accept` accepts; AssertionError with the last result on a timeout.
 
-    Pauses grow to half a second: looks that start a process would take the CPU from what they wait for.
+    Pauses grow with what was waited already: looks that start a process would take the CPU from what they wait for.
     """
-    deadline = time.monotonic() + timeout_s
+    began = time.monotonic()
     while True:
         seen = look()
         if accept(seen):
             return seen
-        if time.monotonic() > deadline:
+        waited_s = time.monotonic() - began
+        if waited_s > timeout_s:
             raise AssertionError(f"{what or 'the condition'} did not hold within {timeout_s:g} s; last seen: {seen!r}")
-        pause_s = min(1.25 * pause_s, max(pause_s, 0.5))
-        time.sleep(pause_s)  # polling a real process: there is no condition to wait on
+        # Polling a real process: there is no condition to wait on.
+        time.sleep(min(max(pause_s, waited_s * _PAUSE_SHARE), max(pause_s, _PAUSE_S_MAX)))

@@ -13,7 +13,7 @@ import os
 import resource
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -50,7 +50,9 @@ class Meter:
 
     def read(self, *, is_checked: bool, has_reason: bool = False) -> Cost:
         """Return what was used since."""
-        return Cost(max(0.0, _COUNTER.read_s() - self._cpu_s), time.perf_counter() - self._began, is_checked, has_reason)
+        return Cost(
+            max(0.0, _COUNTER.read_s() - self._cpu_s), time.perf_counter() - self._began, is_checked, has_reason
+        )
 
 
 class _Counter:
@@ -114,29 +116,34 @@ class Record:
         found = json.loads(path.read_text())
         return cls(found["files"], found["tests"])
 
-    def wall_s(self, test: str) -> float:
-        """Return the wall time of a test, or the mean of its module's cheap tests."""
+    def cost_of(self, test: str) -> Cost:
+        """Return the cost of a test, or the mean of its module's cheap tests."""
         if listed := self.tests.get(test):
-            return listed[1]
-        return self._cheap.get(test.partition("::")[0], 0.0)
+            return Cost(*listed)
+        return self._cheap.get(test.partition("::")[0], Cost(0.0, 0.0))
 
     def cpu_s(self, file: str) -> float:
         """Return the CPU seconds of a module; 0 for one that was not recorded."""
         return float(self.files.get(file, {}).get("cpu_s", 0.0))
 
     @cached_property
-    def _cheap(self) -> dict[str, float]:
-        listed: dict[str, list[float]] = defaultdict(list)
-        for test, (_, wall_s) in self.tests.items():
-            listed[test.partition("::")[0]].append(wall_s)
-        return {
-            file: max(0.0, found["wall_s"] - sum(listed[file])) / max(1, found["tests"] - len(listed[file]))
-            for file, found in self.files.items()
-        }
+    def _cheap(self) -> dict[str, Cost]:
+        listed: dict[str, list[Cost]] = defaultdict(list)
+        for test, cost in self.tests.items():
+            listed[test.partition("::")[0]].append(Cost(*cost))
+        return {file: _mean_of_others(found, listed[file]) for file, found in self.files.items()}
 
     def total_cpu_s(self, *, check_only: bool = False) -> float:
         """Return the CPU seconds of all recorded tests, or of those that `make check` runs."""
         return sum(float(found["check_cpu_s" if check_only else "cpu_s"]) for found in self.files.values())
+
+
+def _mean_of_others(module: Mapping[str, Any], listed: Sequence[Cost]) -> Cost:
+    """Return the mean of the tests of a module that are not listed."""
+    count = max(1, module["tests"] - len(listed))
+    cpu_s = module["cpu_s"] - sum(cost.cpu_s for cost in listed)
+    wall_s = module["wall_s"] - sum(cost.wall_s for cost in listed)
+    return Cost(max(0.0, cpu_s) / count, max(0.0, wall_s) / count)
 
 
 def unexplained(costs: Mapping[str, Cost]) -> list[str]:

@@ -7,8 +7,8 @@ those.
 Decision: docs/decisions/0085-tests-have-a-budget.md
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 import pytest
@@ -17,6 +17,8 @@ from tests.support.suite.costs import Record
 
 LONG_S = 3.0
 """Groups and tests that take longer are distributed first, the longest of them at the very start."""
+_BUSY = 0.5
+"""What uses less CPU time than this share of its wall time mostly waits."""
 
 
 class Tier(StrEnum):
@@ -79,15 +81,37 @@ def is_in(item: pytest.Item, tier: Tier, checked: set[str]) -> bool:
 
 
 def longest_first(items: Sequence[pytest.Item], record: Record) -> list[pytest.Item]:
-    """Return the items with long groups and long tests first, so that the last worker ends with the others."""
+    """Return the items with long groups and long tests first, so that the last worker ends with the others.
+
+    Long ones that mostly wait alternate with the others by wall time: workers that all wait leave the processor idle.
+    """
     units: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         group = item.get_closest_marker("xdist_group")
         units[f"group {_group_of(group)}" if group else item.nodeid].append(item)
-    walls = {name: sum(record.wall_s(name_of(item)) for item in unit) for name, unit in units.items()}
+    costs = {name: [record.cost_of(name_of(item)) for item in unit] for name, unit in units.items()}
+    walls = {name: sum(cost.wall_s for cost in found) for name, found in costs.items()}
     # A stable sort: short tests stay beside those of their module, whose fixtures they share.
     ordered = sorted(units, key=lambda name: -walls[name] if walls[name] > LONG_S else 0.0)
-    return [item for name in ordered for item in units[name]]
+    waiting = {
+        name: None
+        for name in ordered
+        if walls[name] > LONG_S and sum(cost.cpu_s for cost in costs[name]) < walls[name] * _BUSY
+    }
+    busy = [name for name in ordered if name not in waiting]
+    return [item for name in _alternating(waiting, busy, walls) for item in units[name]]
+
+
+def _alternating(first: Iterable[str], second: Iterable[str], walls: Mapping[str, float]) -> Iterator[str]:
+    """Yield the names of both so that those of each have taken about as long at every time."""
+    lists = [deque(first), deque(second)]
+    taken_s = [0.0, 0.0]
+    while any(lists):
+        left = [index for index, names in enumerate(lists) if names]
+        index = min(left, key=lambda each: taken_s[each])
+        name = lists[index].popleft()
+        taken_s[index] += walls[name]
+        yield name
 
 
 def _group_of(group: pytest.Mark) -> object:

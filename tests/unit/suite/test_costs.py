@@ -50,9 +50,9 @@ def test_idle_time_is_no_cpu_time() -> None:
 def test_a_cheap_test_has_the_mean_of_its_module() -> None:
     file = "tests/unit/test_a.py"
     record = Record({file: {"cpu_s": 9.0, "wall_s": 10.0, "tests": 5}}, {f"{file}::test_dear": [5.0, 6.0]})
-    assert record.wall_s(f"{file}::test_dear") == 6.0
-    assert record.wall_s(f"{file}::test_cheap") == 1.0
-    assert record.wall_s("tests/unit/test_new.py::test_x") == 0.0
+    assert record.cost_of(f"{file}::test_dear") == Cost(5.0, 6.0)
+    assert record.cost_of(f"{file}::test_cheap") == Cost(1.0, 1.0)
+    assert record.cost_of("tests/unit/test_new.py::test_x") == Cost(0.0, 0.0)
 
 
 def test_costs_are_added_up_by_folder() -> None:
@@ -65,6 +65,14 @@ def test_long_groups_come_first_and_short_tests_keep_their_order(request: pytest
     last = items[-1].nodeid
     assert longest_first(items, Record(tests={last: [9.0, 9.0]}))[0] is items[-1]
     assert longest_first(items, Record()) == items
+
+
+def test_long_tests_that_wait_alternate_with_those_that_use_the_processor(request: pytest.FixtureRequest) -> None:
+    items = [item for item in request.session.items if item.nodeid.startswith("tests/unit/suite/test_costs.py")][:5]
+    costs = ([1.0, 40.0], [1.0, 30.0], [20.0, 22.0], [15.0, 20.0], [0.1, 0.1])
+    record = Record(tests={item.nodeid: cost for item, cost in zip(items, costs, strict=True)})
+    waits, waits_too, works, works_too, short = items
+    assert longest_first(items, record) == [waits, works, works_too, waits_too, short]
 
 
 DEAR = SLOW_S * NOISE + 0.1
