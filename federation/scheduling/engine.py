@@ -180,6 +180,8 @@ class Engine:
                 raise
             status = Status(Code.ERROR, (f"{type(error).__name__}: {error}",), cycle.plugin)
             decision = results.failed(status)
+        if cycle.clusters is not snapshot.group:
+            cycle.clusters.release()  # those of this decision only
         self._instrument.decision(decision.outcome, started)
         return decision if given == (unit, snapshot) else replace(decision, unit=given[0], snapshot=given[1])
 

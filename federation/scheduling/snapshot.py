@@ -8,11 +8,12 @@ Decision: docs/decisions/0070-reports-change-resources-only.md
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from hashlib import blake2b
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -112,12 +113,12 @@ class ClusterCache:
 
     def update(self, source: Mapping[str, Any]) -> ClusterChange:
         """Add or update a FederatedCluster; return its changes."""
-        cluster = to_cluster(source)
-        old = self._clusters.get(cluster.name)
+        old = self._clusters.get(str((source.get("metadata") or {}).get("name", "")))
+        cluster = to_cluster(source, old)
         change = compare(old, cluster)
         if old is None or change:
             if old is not None and change is ClusterChange.RESOURCES:
-                cluster = replace(cluster, lasting=old.lasting)
+                object.__setattr__(cluster, "lasting", old.lasting)  # nobody else has it yet
             self._clusters[cluster.name] = cluster
             self._forget(cluster, change)
         return change
@@ -151,7 +152,9 @@ class ClusterCache:
         return self._snapshot
 
     def _forget(self, cluster: Cluster, change: ClusterChange) -> None:
-        self._snapshot = None
+        if self._snapshot is not None:
+            self._snapshot.group.release()
+            self._snapshot = None
         if change is not ClusterChange.RESOURCES:
             self._generation += 1
             self._lasting = {}
@@ -173,7 +176,7 @@ def compare(old: Cluster | None, new: Cluster) -> ClusterChange:
     if (old.taints, old.taint_times) != (new.taints, new.taint_times):
         is_health = _lasting_taints(old) == _lasting_taints(new)
         change |= ClusterChange.READINESS if is_health else ClusterChange.TAINTS
-    if old.api_types != new.api_types:
+    if old.api_types is not new.api_types and old.api_types != new.api_types:
         change |= ClusterChange.API_TYPES
     if (old.is_ready, old.is_silent) != (new.is_ready, new.is_silent):
         change |= ClusterChange.READINESS
@@ -232,17 +235,19 @@ def _annotations(cluster: Cluster) -> Mapping[str, str]:
     return (cluster.source.get("metadata") or {}).get("annotations") or {}
 
 
-def to_cluster(source: Mapping[str, Any]) -> Cluster:
-    """Return the scheduler's view of a FederatedCluster."""
+def to_cluster(source: Mapping[str, Any], before: Cluster | None = None) -> Cluster:
+    """Return the scheduler's view of a FederatedCluster. What did not change is taken from the view `before`."""
     metadata, status = source.get("metadata") or {}, source.get("status") or {}
     resources, stated = status.get("resources") or {}, status.get("conditions")
-    taints = (source.get("spec") or {}).get("taints") or ()
+    taints, types = (source.get("spec") or {}).get("taints") or (), status.get("apiResourceTypes") or ()
+    known = {} if before is None else before.source.get("status") or {}
+    same_types = before is not None and (known.get("apiResourceTypes") or ()) == types
     return Cluster(
         name=str(metadata.get("name", "")),
         labels=metadata.get("labels") or {},
         taints=tuple(map(to_taint, taints)),
         taint_times=_to_taint_times(taints) if taints else {},
-        api_types=frozenset(_to_gvk(entry) for entry in status.get("apiResourceTypes") or ()),
+        api_types=before.api_types if before and same_types else frozenset(map(_to_gvk, types)),
         is_joined=conditions.is_true(stated, names.CLUSTER_JOINED),
         is_ready=(is_ready := conditions.is_true(stated, names.CLUSTER_READY) and not _has_health_taint(taints)),
         is_silent=not is_ready and conditions.find(stated, names.CLUSTER_READY) is not None,
@@ -321,16 +326,39 @@ def _to_node_classes(classes: Iterable[Mapping[str, Any]] | None) -> tuple[NodeC
 
 
 def _to_node_class(entry: Mapping[str, Any]) -> NodeClass:
-    groups = [(max(0, int(group["nodes"])), to_resources(group["resources"])) for group in entry.get("free") or ()]
-    resources = dict.fromkeys(name for _, free in groups for name in free)
+    groups = entry.get("free") or ()
     return NodeClass(
         labels=entry.get("labels") or {},
         taints=tuple(map(to_taint, entry.get("taints") or ())),
         largest=_at_least_0(entry.get("largest")),
-        nodes=tuple([nodes for nodes, _ in groups]),
-        free={name: tuple([max(0, free.get(name, 0)) for _, free in groups]) for name in resources},
+        nodes=tuple([max(0, int(group["nodes"])) for group in groups]),
+        free=_to_columns([group["resources"] for group in groups]),
         size=max(0, int(entry.get("nodes") or 0)),
     )
+
+
+def _to_columns(groups: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, ...]]:
+    """Return the amounts of each resource in all groups of nodes, none below 0.
+
+    Nearly always each group has the same resources, as texts: then a column is read without a step per amount.
+    """
+    try:
+        if sum(map(len, groups)) == len(groups[0]) * len(groups):
+            columns = {
+                name: tuple(map(_thousandths if name == CPU else _whole, map(itemgetter(name), groups)))
+                for name in groups[0]
+            }
+            return {
+                name: amounts if min(amounts) >= 0 else tuple([max(0, amount) for amount in amounts])
+                for name, amounts in columns.items()
+            }
+    except (LookupError, TypeError, ValueError):
+        pass
+    read = [to_resources(each) for each in groups]
+    return {
+        name: tuple([max(0, free.get(name, 0)) for free in read])
+        for name in dict.fromkeys(name for free in read for name in free)
+    }
 
 
 def _to_gvk(entry: Mapping[str, Any]) -> GroupVersionKind:

@@ -24,7 +24,7 @@ from federation.scheduling.framework.types import (
     SchedulingUnit,
     Toleration,
 )
-from federation.scheduling.snapshot import Snapshot
+from federation.scheduling.snapshot import ClusterCache, Snapshot
 
 REGISTRY = load_plugins()
 NAMES = ("c1", "c2", "c3", "c4", "c5")
@@ -111,6 +111,48 @@ def test_an_engine_that_remembers_decides_and_explains_like_a_new_one(steps: lis
         )
         fresh = Engine(REGISTRY).decide(unit, new, PROFILES[unit.strategy], now=NOW)
         assert to_json(again) == to_json(fresh)
+
+
+@st.composite
+def reports(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a member as it reports itself; some amounts are absurd, as texts of others may be."""
+    amount = st.sampled_from(("0", "500m", "2", "4", "-1", "much", 3, None))
+    groups = draw(st.lists(st.tuples(st.integers(0, 3), amount, amount), max_size=3))
+    free = [{"nodes": nodes, "resources": {"cpu": cpu, "pods": pods}} for nodes, cpu, pods in groups]
+    if free and draw(st.booleans()):
+        del free[0]["resources"]["cpu"]
+    labels = {"kubernetes.io/os": "linux"}
+    return {
+        "metadata": {"name": draw(st.sampled_from(NAMES)), "labels": {"zone": draw(st.sampled_from("ab"))}},
+        "spec": {"taints": draw(st.sampled_from(([], [{"key": "a", "effect": "NoSchedule"}])))},
+        "status": {
+            "conditions": [{"type": each, "status": "True"} for each in ("Joined", "Ready")],
+            "apiResourceTypes": [{"group": "apps", "version": "v1", "kind": "Deployment"}] * draw(st.integers(0, 2)),
+            "resources": {
+                "allocatable": {"cpu": "10", "pods": "20"},
+                "available": {"cpu": draw(amount), "pods": "20"},
+                "nodeClasses": [{"nodes": 3, "labels": labels, "largest": {"cpu": "4", "pods": "20"}, "free": free}],
+            },
+        },
+    }
+
+
+@pytest.mark.slow("generated histories")
+@given(st.lists(st.tuples(st.lists(reports(), max_size=3), units()), max_size=5))
+@examples(100)
+def test_clusters_that_follow_reports_lead_to_the_decisions_of_clusters_that_are_read_anew(steps: list[Any]) -> None:
+    followed, engine, newest = ClusterCache(), Engine(REGISTRY), {}
+    for reported, unit in steps:
+        for source in reported:
+            followed.update(source)
+            newest[source["metadata"]["name"]] = source
+        anew = ClusterCache()
+        for source in newest.values():
+            anew.update(source)
+        again = engine.decide(unit, followed.snapshot(), PROFILES[unit.strategy], now=NOW)
+        fresh = Engine(REGISTRY).decide(unit, anew.snapshot(), PROFILES[unit.strategy], now=NOW)
+        assert to_json(again) == to_json(fresh)
+        assert followed.snapshot().content_hash == anew.snapshot().content_hash
 
 
 @given(st.lists(st.sampled_from(NAMES).flatmap(clusters), max_size=6), units(), st.booleans())

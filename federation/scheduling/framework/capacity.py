@@ -41,7 +41,7 @@ class _Capacity(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """Capacities of the clusters of a snapshot, for one pod shape."""
+    """Capacities of clusters, for one pod shape."""
 
     rooms: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -66,7 +66,7 @@ def could_run(cluster: Cluster, pod: PodShape) -> bool:
 
 def could_run_each(clusters: ClusterGroup, pod: PodShape) -> tuple[bool, ...]:
     """Return for each cluster whether a replica would fit on an empty node of it."""
-    return clusters.pick(_columns_of(clusters, pod).could_run)
+    return _columns_of(clusters, pod).could_run
 
 
 def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> FreeCapacity | None:
@@ -91,25 +91,20 @@ def _reports_nodes(group: ClusterGroup) -> bool:
 def _rooms(pod: PodShape, group: ClusterGroup) -> FreeCapacity:
     """Return the capacity without assumed replicas; cached, because many units have the same shape."""
     columns, names = _columns_of(group, pod), group.names
-    free = dict(zip(names, group.pick(columns.rooms), strict=True))
-    waiting = group.pick(columns.waiting)
+    free = dict(zip(names, columns.rooms, strict=True))
+    sizes = group.kept((_rooms, pod), (names, columns.sizes), lambda: dict(zip(names, columns.sizes, strict=True)))
+    waiting = columns.waiting
     return FreeCapacity(
         free,
         free,
-        dict(zip(names, group.pick(columns.sizes), strict=True)),
-        dict(zip(compress(names, waiting), filter(None, waiting), strict=True)),
+        sizes,
+        dict(zip(compress(names, waiting), filter(None, waiting), strict=True)) if any(waiting) else {},
         names,
     )
 
 
 def _columns_of(clusters: ClusterGroup, pod: PodShape) -> _Columns:
-    """Return the capacities of the whole of which the clusters are a part."""
-    return clusters.whole.cached((_columns_of, pod), partial(_to_columns, pod))
-
-
-def _to_columns(pod: PodShape, whole: ClusterGroup) -> _Columns:
-    each = whole.column((_capacity_for, pod), partial(_capacity_for, pod=pod))
-    return _Columns(*zip(*each, strict=True)) if each else _Columns((), (), (), ())
+    return _Columns(*clusters.columns((_capacity_for, pod), partial(_capacity_for, pod=pod), len(_Columns._fields)))
 
 
 def _capacity_for(cluster: Cluster, pod: PodShape) -> _Capacity:

@@ -24,12 +24,16 @@ class ClusterGroup(tuple[Cluster, ...]):  # noqa: SLOT001 - a tuple with attribu
 
     `memo` caches values computed from the group. `lasting` caches values of the whole that do not depend on resources:
     the groups of snapshots that differ only in resources share it.
+
+    A group does not refer to itself, also not through its memo once it is released: a cycle would keep hundreds of
+    values per decision until the garbage collector comes, and take the processor's caches from the decisions before it.
     """
 
-    whole: "ClusterGroup"
     pick: Pick
     memo: dict[Hashable, Any]
     lasting: dict[Any, Any]
+    _whole: "ClusterGroup | None" = None
+    """None if it is a whole itself."""
     _columns: Columns | None = None
     _updates: int = 0
 
@@ -39,7 +43,7 @@ class ClusterGroup(tuple[Cluster, ...]):  # noqa: SLOT001 - a tuple with attribu
         if isinstance(clusters, cls):
             return clusters
         self = cls(clusters)
-        self.whole, self.pick, self.memo = self, tuple, {}
+        self.pick, self.memo = tuple, {}
         self.lasting = {} if lasting is None else lasting
         return self
 
@@ -54,9 +58,18 @@ class ClusterGroup(tuple[Cluster, ...]):  # noqa: SLOT001 - a tuple with attribu
         """Return the clusters at these positions of the group, in that order; `pick` if known."""
         pick = picker(positions) if pick is None else pick
         group = ClusterGroup(pick(self))
-        group.whole, group.memo, group.lasting = self.whole, {}, self.lasting
-        group.pick = pick if self.whole is self else picker(pick(self.pick(range(len(self.whole)))))
+        group._whole, group.memo, group.lasting = self.whole, {}, self.lasting
+        group.pick = pick if self._whole is None else picker(pick(self.pick(range(len(self._whole)))))
         return group
+
+    @property
+    def whole(self) -> "ClusterGroup":
+        """All clusters of the snapshot."""
+        return self if self._whole is None else self._whole
+
+    def release(self) -> None:
+        """Forget what was computed, because newer clusters take its place; it is computed again if it is read."""
+        self.memo.clear()
 
     def cached(self, key: Hashable, compute: Callable[["ClusterGroup"], T]) -> T:
         """Return a value computed from the group, computed once."""
@@ -68,7 +81,7 @@ class ClusterGroup(tuple[Cluster, ...]):  # noqa: SLOT001 - a tuple with attribu
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the clusters."""
-        if self.whole is self:
+        if self._whole is None:
             return _cached_in(self.lasting, "names", self, _names)
         return self.cached("names", _pick_names)
 
@@ -94,16 +107,34 @@ class ClusterGroup(tuple[Cluster, ...]):  # noqa: SLOT001 - a tuple with attribu
 
     def column(self, key: Hashable, value_of: Callable[[Cluster], T]) -> tuple[T, ...]:
         """Return the value of each cluster; `key` tells which value it is."""
-        known: tuple[T, ...] | None = self.memo.get(key)
+        return self.columns(key, value_of)[0]
+
+    def columns(self, key: Hashable, value_of: Callable[[Cluster], Any], width: int = 0) -> tuple[tuple[Any, ...], ...]:
+        """Return a column for each of the `width` values that `value_of` returns for a cluster; without, of its one."""
+        known: tuple[tuple[Any, ...], ...] | None = self.memo.get(key)
         if known is None:
-            if self.whole is not self:
-                known = self.pick(self.whole.column(key, value_of))
-            elif self._columns is not None and self._columns.updates == self._updates:
-                known = self._columns.read(key, value_of)
+            if self._whole is not None:
+                known = tuple(map(self.pick, self._whole.columns(key, value_of, width)))
+            elif (newest := self.newest_columns) is not None:
+                known = newest.read_each(key, value_of, width)
             else:  # a report has arrived since this group was made, or it is no snapshot's
-                known = tuple(map(value_of, self))
+                values = tuple(map(value_of, self))
+                known = tuple([tuple([each[at] for each in values]) for at in range(width)]) if width else (values,)
             self.memo[key] = known
         return known
+
+    @property
+    def newest_columns(self) -> Columns | None:
+        """The columns, if this is a whole and no report has arrived since it was made."""
+        columns = self._columns
+        return columns if columns is not None and columns.updates == self._updates else None
+
+    def kept(self, key: Hashable, inputs: tuple[Any, ...], compute: Callable[[], T]) -> T:
+        """Return a value computed from columns, kept beyond this group until a report changes one of the columns."""
+        if (newest := self.newest_columns) is None:
+            return compute()
+        kept: T = newest.kept(key, inputs, compute)
+        return kept
 
     def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return how much of a resource each cluster can allocate, and how much is available; 0 where unknown."""
@@ -156,4 +187,6 @@ def _available(resource: str, cluster: Cluster) -> int:
 
 
 def _by_name(group: ClusterGroup) -> dict[str, Cluster]:
+    if (newest := group.newest_columns) is not None:
+        return newest.by_name.copy()
     return dict(zip(group.names, group, strict=True))

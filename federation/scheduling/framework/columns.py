@@ -4,11 +4,14 @@ A report changes one value in each column. It is computed with the report, while
 a decision reads lists of values instead of hundreds of clusters that it would have to fetch from memory. A column is
 made when it is first read, and removed when no decision reads it any more. `clustergroup.py` reads columns.
 
+While no report changes a column, it is the same tuple, so that what is computed from columns is kept until they change.
+
 Decision: docs/decisions/0074-columns-of-the-newest-clusters.md
 """
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
 from federation.scheduling.framework.types import Cluster
@@ -21,9 +24,32 @@ _COLUMNS_MAX = 128
 
 @dataclass(slots=True)
 class _Column:
+    """One list of values, or several if `value_of` returns a tuple of `width` values."""
+
     value_of: Callable[[Cluster], Any]
-    values: list[Any]
+    width: int
+    parts: list[list[Any]]
+    tuples: list[tuple[Any, ...] | None]
+    """The parts as they are now; None if they were not read since a change."""
     read_at: int
+
+    def replace(self, at: int, cluster: Cluster) -> None:
+        """Replace the value of a cluster."""
+        value = self.value_of(cluster)
+        if not self.width:
+            if self.parts[0][at] != value:
+                self.parts[0][at], self.tuples[0] = value, None
+            return
+        for number, (part, one) in enumerate(zip(self.parts, value, strict=True)):
+            if part[at] != one:
+                part[at], self.tuples[number] = one, None
+
+    def read(self) -> tuple[tuple[Any, ...], ...]:
+        """Return the parts."""
+        for number, known in enumerate(self.tuples):
+            if known is None:
+                self.tuples[number] = tuple(self.parts[number])
+        return tuple(self.tuples)  # type: ignore[arg-type]  # none of them is None
 
 
 class Columns:
@@ -31,27 +57,46 @@ class Columns:
 
     def __init__(self, clusters: Sequence[Cluster]) -> None:
         self.clusters = list(clusters)
+        self.by_name = {cluster.name: cluster for cluster in clusters}
         self.updates = 0
         """Number of replaced clusters so far."""
         self._columns: dict[Hashable, _Column] = {}
+        self._kept: dict[Hashable, tuple[tuple[Any, ...], Any]] = {}
 
     def replace(self, at: int, cluster: Cluster) -> None:
         """Replace the cluster at a position, and its value in each column."""
-        self.clusters[at] = cluster
+        self.clusters[at] = self.by_name[cluster.name] = cluster
         self.updates += 1
         unused = self.updates - _UNUSED_VERSIONS_MAX * len(self.clusters)
         for key, column in list(self._columns.items()):
             if column.read_at < unused:
                 del self._columns[key]
             else:
-                column.values[at] = column.value_of(cluster)
+                column.replace(at, cluster)
 
     def read(self, key: Hashable, value_of: Callable[[Cluster], Any]) -> tuple[Any, ...]:
         """Return the column of a key; `value_of` returns the value of a cluster."""
+        return self.read_each(key, value_of)[0]
+
+    def read_each(
+        self, key: Hashable, value_of: Callable[[Cluster], Any], width: int = 0
+    ) -> tuple[tuple[Any, ...], ...]:
+        """Return the columns of a key; `value_of` returns the value of a cluster, or a tuple of `width` values."""
         column = self._columns.get(key)
         if column is None:
             if len(self._columns) >= _COLUMNS_MAX:
                 del self._columns[min(self._columns, key=lambda each: self._columns[each].read_at)]
-            column = self._columns[key] = _Column(value_of, list(map(value_of, self.clusters)), self.updates)
+            values = list(map(value_of, self.clusters))
+            parts = [[value[number] for value in values] for number in range(width)] if width else [values]
+            column = self._columns[key] = _Column(value_of, width, parts, [None] * len(parts), self.updates)
         column.read_at = self.updates
-        return tuple(column.values)
+        return column.read()
+
+    def kept(self, key: Hashable, inputs: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
+        """Return a value that is computed from `inputs`, the same as long as these are the same objects."""
+        known = self._kept.get(key)
+        if known is None or not all(map(is_, known[0], inputs)):
+            if len(self._kept) >= _COLUMNS_MAX:
+                self._kept.clear()
+            known = self._kept[key] = inputs, compute()
+        return known[1]

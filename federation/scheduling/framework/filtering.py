@@ -23,7 +23,7 @@ from federation.scheduling.framework.enabledplugin import (
 )
 from federation.scheduling.framework.resultcache import CachedResult, ClusterList, ResultCache
 from federation.scheduling.framework.schedulermetrics import SchedulerMetrics
-from federation.scheduling.framework.types import SUCCESS, Cluster, Code, Exchange, SchedulingUnit, Status
+from federation.scheduling.framework.types import SUCCESS, Code, Exchange, SchedulingUnit, Status
 
 _VARIANTS_MAX = 64
 """Sets of feasible clusters that are cached per key, one for each set of current clusters that makes a difference."""
@@ -261,9 +261,11 @@ def _split_by_status(
     return passed, rejected
 
 
-def _current_positions(unit: SchedulingUnit, clusters: Sequence[Cluster], positions: Iterable[int]) -> list[int]:
+def _current_positions(unit: SchedulingUnit, clusters: ClusterGroup, positions: set[int]) -> list[int]:
     """Return the positions whose clusters run the unit."""
-    return sorted([at for at in positions if clusters[at].name in unit.current])
+    if len(positions) < len(unit.current):
+        return sorted([at for at in positions if clusters[at].name in unit.current])
+    return sorted(positions.intersection(map(clusters.positions.get, unit.current)))
 
 
 def _to_feasible(clusters: ClusterGroup, known: _FilterResults, current: frozenset[int]) -> _FeasibleClusters:

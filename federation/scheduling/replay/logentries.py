@@ -228,7 +228,7 @@ class ClusterPlaces:
     def clusters(self, distances: Sequence[int]) -> list[str]:
         """Return the clusters of distances; ConfigurationError for unknown ones."""
         try:
-            return [self.names[place] for place in itertools.accumulate(distances)]
+            return list(map(self.names.__getitem__, itertools.accumulate(distances)))
         except IndexError:
             raise ConfigurationError("the records are damaged: a cluster has no name") from None
 

@@ -1,11 +1,17 @@
 """Changes of clusters; an unchanged cluster stays the same object."""
 
+import gc
 from typing import Any
 
 import pytest
 
 from federation.api import names
-from federation.scheduling.framework.types import Cluster, ClusterChange, Taint
+from federation.scheduling.engine import Engine
+from federation.scheduling.framework.clustergroup import ClusterGroup
+from federation.scheduling.framework.profile import DEFAULT_PROFILE
+from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.framework.testing import DEPLOYMENT, NOW
+from federation.scheduling.framework.types import Cluster, ClusterChange, SchedulingMode, SchedulingUnit, Taint
 from federation.scheduling.snapshot import ClusterCache, changes, compare, to_cluster
 
 
@@ -192,3 +198,32 @@ def test_what_was_computed_of_a_cluster_is_kept_while_only_its_resources_change(
     cache.snapshot().by_name["east"].memoize_lasting("key", "value")
     cache.update(source(**change))
     assert ("key" in cache.snapshot().by_name["east"].lasting) is is_kept
+
+
+@pytest.mark.parametrize("most", [None, 1])
+def test_a_snapshot_ends_with_the_report_after_its_decision(most: int | None) -> None:
+    """Without a collection of garbage: each has hundreds of values, and there are hundreds between two collections."""
+    cache, engine = ClusterCache(), Engine(load_plugins())
+    kinds = [{"group": "apps", "version": "v1", "kind": "Deployment"}]
+    for name in ("east", "west"):
+        cache.update(source(name, kinds=kinds))
+    unit = SchedulingUnit(
+        gvk=DEPLOYMENT,
+        mode=SchedulingMode.DIVIDE,
+        desired_replicas=1,
+        max_clusters=most,
+        assumed={"east": {(("cpu", 1),): 1}},
+    )
+    gc.disable()
+    try:
+        before = _groups()
+        assert engine.decide(unit, cache.snapshot(), DEFAULT_PROFILE, now=NOW).scored is not None
+        assert _groups() > before
+        cache.update(source(cpu="7", kinds=kinds))
+        assert _groups() == before
+    finally:
+        gc.enable()
+
+
+def _groups() -> int:
+    return sum(type(each) is ClusterGroup for each in gc.get_objects())
