@@ -18,6 +18,7 @@ from federation.api.federatedtype import FederatedType
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.federatedobject.placements import current_clusters
+from federation.planning.podgroups import PodGroup
 from federation.scheduling.affinity.index import WorkloadIndex
 from federation.scheduling.affinity.relations import partners_away, with_relations
 from federation.scheduling.annotationoverrides import overrides_from_annotations
@@ -42,7 +43,8 @@ from federation.scheduling.names import (
     REASON_SUSPENDED,
 )
 from federation.scheduling.occasions import Occasion, Surroundings, UnitOptions
-from federation.scheduling.podrequest import claims_of, claims_problem, has_pods, request_of
+from federation.scheduling.podgroups import is_elsewhere, membership_of, request_in, wait_of
+from federation.scheduling.podrequest import claims_of, claims_problem, has_pods
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, PolicyRef
 from federation.scheduling.profiles import Profiles
@@ -215,7 +217,8 @@ def assess(
         return _without_profile(attempt, policy.profile)
     federated, ignored = with_allowed_annotations(_annotated(attempt), inputs.annotation_policy)
     template, chosen = federated["spec"]["template"], options or UnitOptions()
-    type_, request = attempt.federated_type, request_of(template, attempt.federated_type, claims_of(federated))
+    type_, group = attempt.federated_type, membership_of(federated)
+    request = request_in(group, template, type_, claims_of(federated))
     spread, before = inputs.spreads.find(federated), present.get(names.SCHEDULING_TRIGGERS)
     ended = _ended_tolerations(federated, policy, snapshot, now, chosen)
     workload = to_workload(federated, type_, policy) if inputs.workloads.is_active else None
@@ -237,12 +240,11 @@ def assess(
     comparison = compare_triggers(before, triggers, policy, is_plugin_back=is_plugin_back)
     if has_finished_everywhere(attempt.federated) and not may_concern_finished(comparison.changed):
         return Deferred(_finished(comparison))
-    if held := waits or _unknown_claims(federated, type_) or _while_suspended(attempt, policy, comparison):
+    if held := waits or _hold(attempt, federated, group, policy, comparison):
         return held
-    if not (comparison.is_due or is_unschedulable or (queue and not attempt.current())):
-        stays = not attempt.may_go_back()
-        quiet = quiet_causes(comparison.changed, can_place_more, stays, homes=homes, completes=completes)
-        if not any(quiet):
+    if not (comparison.is_due or is_unschedulable or _is_to_place(attempt, queue, group)):
+        changed, stays = comparison.changed, not attempt.may_go_back()
+        if not any(quiet := quiet_causes(changed, can_place_more, stays, homes=homes, completes=completes)):
             return Deferred(comparison)
     unit = build_unit(
         federated,
@@ -266,6 +268,24 @@ def assess(
     return Due(unit, profile, policy, triggers.text, comparison, ignored, divides, spread is not None, quiet, occasion)
 
 
+def _hold(
+    attempt: SchedulingAttempt,
+    federated: Mapping[str, Any],
+    group: PodGroup | None,
+    policy: Policy,
+    comparison: TriggerComparison,
+) -> Assessment | None:
+    """Return the assessment of an object that cannot be scheduled yet."""
+    held = _unknown_claims(federated, attempt.federated_type) or _of_group(group, attempt)
+    return held or _while_suspended(attempt, policy, comparison)
+
+
+def _is_to_place(attempt: SchedulingAttempt, queue: str, group: PodGroup | None) -> bool:
+    """Return whether the object has been admitted, or its pod group has a place, and it is not there."""
+    current = attempt.current()
+    return (bool(queue or group) and not current) or is_elsewhere(group, current)
+
+
 def _while_suspended(attempt: SchedulingAttempt, policy: Policy, comparison: TriggerComparison) -> Assessment | None:
     """Return the assessment while the policy suspends scheduling; it is reported where a decision would be due."""
     if not policy.suspended:
@@ -277,6 +297,15 @@ def _while_suspended(attempt: SchedulingAttempt, policy: Policy, comparison: Tri
 def _unknown_claims(federated: Mapping[str, Any], type_: FederatedType) -> Assessment | None:
     problem = claims_problem(federated, type_)
     return Unschedulable(REASON_CLAIMS_NOT_KNOWN, problem) if problem else None
+
+
+def _of_group(group: PodGroup | None, attempt: SchedulingAttempt) -> Assessment | None:
+    """Return the assessment of a pod that waits for its group, or that leaves its cluster because its leader has."""
+    current = attempt.current()
+    message = wait_of(group, current)
+    if message and current:
+        return Withdrawn(message)
+    return Unschedulable(names.REASON_POD_GROUP, message) if message else None
 
 
 def _queue_of(attempt: SchedulingAttempt, inputs: AttemptInputs) -> tuple[str, Assessment | None]:
@@ -357,6 +386,8 @@ def _divides(policy: Policy, federated: Mapping[str, Any]) -> bool:
 def assume(assume_cache: AssumeCache, key: Hashable, decision: Decision, now_s: float) -> None:
     """Add the decision's new replicas to the assume cache, before any member can report them."""
     unit = decision.unit
+    if unit.joins is not None:
+        return  # the leader's decision counts it
     if unit.pods and unit.mode is SchedulingMode.DUPLICATE:
         assume_cache.assume_whole(
             key, pods_by_request(unit.pods), unit.current.keys(), decision.placements.keys(), now_s

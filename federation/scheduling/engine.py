@@ -189,6 +189,8 @@ class Engine:
         cycle, unit = results.cycle, results.cycle.unit
         if unit.sticky and unit.current:
             return _keep_sticky(results)
+        if unit.joins is not None:
+            return _join(results, dict.fromkeys(sorted(unit.joins)))
         try:
             framework = self.framework(profile, results.snapshot.project)
         except PluginError as error:
@@ -416,6 +418,14 @@ def _keep_sticky(results: _CycleResults) -> Decision:
     if results.unplaced:
         reason += f"; {_shortage(results.unplaced, wanted, None)}"
     return results.end(Outcome.STICKY, reason, unit.current)
+
+
+def _join(results: _CycleResults, placements: Placements) -> Decision:
+    """Place a pod where its leader is; the leader's decision and quota were about it, too, unless it came later."""
+    results.exceeded = _excess(results.cycle.unit, placements)
+    if results.exceeded:
+        return results.end(Outcome.QUOTA_EXCEEDED, f"with it, its pod group is not within {results.exceeded}")
+    return results.end(Outcome.SCHEDULED, "it goes with its pod group", placements)
 
 
 def _shortage(unplaced: int, wanted: int | None, division: Division | None) -> str:

@@ -26,6 +26,7 @@ from federation.scheduling.framework.admittedclusters import STEP
 from federation.scheduling.framework.cycle import FilterResult
 from federation.scheduling.framework.types import NodeNeeds, PodSet, SchedulingUnit, Status, pod_shape
 from federation.scheduling.names import KUEUE_QUEUE_NAME, QUEUE_ADMISSION, QUEUE_NAME
+from federation.scheduling.podgroups import membership_of
 from federation.scheduling.podrequest import has_pods
 from federation.scheduling.policyspec import to_tolerations
 
@@ -103,6 +104,9 @@ class QueueIndex:
         label counts only in namespaces with JobQueues: elsewhere it is for the Kueue of the members.
         """
         metadata, template = federated["metadata"], federated["spec"]["template"]
+        group = membership_of(federated)
+        if group is not None and not group.leads:
+            return ""  # the leader of its pod group has the queue
         labels = (template.get("metadata") or {}).get("labels") or {}
         found = str(labels.get(QUEUE_NAME) or "")
         if not found:

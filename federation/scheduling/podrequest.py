@@ -89,7 +89,7 @@ def counted_demand_of(
     template: Mapping[str, Any], type_: FederatedType, claims: Claims = NO_CLAIMS
 ) -> tuple[PodSet, ...]:
     """Return the pods of an object by component; ComponentError if they cannot be counted."""
-    pods = tuple(_pod_set(each, claims) for each in pods_of(template, type_.components))
+    pods = tuple(to_pod_set(each, claims) for each in pods_of(template, type_.components))
     # Steps run one after the other: the largest counts for all of them.
     return (max(pods, key=_largest),) if type_.components.is_sequence and pods else pods
 
@@ -113,7 +113,8 @@ def _largest(pods: PodSet) -> tuple[int, int]:
     return amounts.get(CPU, 0), amounts.get(MEMORY, 0)
 
 
-def _pod_set(component: ComponentPods, claims: Claims) -> PodSet:
+def to_pod_set(component: ComponentPods, claims: Claims) -> PodSet:
+    """Return the pods of a component in the form of decisions; ComponentError."""
     try:
         needs = _node_needs(component.pod, claims)
     except (SelectorError, AttributeError, TypeError, KeyError) as error:

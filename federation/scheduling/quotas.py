@@ -15,7 +15,8 @@ from federation.api.federatedtype import FederatedType
 from federation.planning.federatedobject.placements import current_clusters
 from federation.scheduling.framework.quotaheadroom import Charge, Headroom, Quota, amounts_of, limit_of
 from federation.scheduling.framework.types import Cluster, SchedulingUnit
-from federation.scheduling.podrequest import claims_of, has_pods, pods_per_replica, request_of
+from federation.scheduling.podgroups import charged_to
+from federation.scheduling.podrequest import has_pods
 
 
 @dataclass(slots=True)
@@ -98,9 +99,13 @@ class QuotaLedger:
             return None
         others = [charge for other, charge in found.current().items() if other != key]
         resources = {name for quota in found.quotas.values() for name in quota.hard}
+        used = _sum(others, resources, clusters)
+        if unit.joins is not None:  # its leader is charged for it
+            own = amounts_of(Charge(unit.request, dict.fromkeys(unit.joins, 1)), used, clusters)
+            used = {name: max(0, amount - own[name]) for name, amount in used.items()}
         return Headroom(
             tuple(found.quotas[name] for name in sorted(found.quotas)),
-            _sum(others, resources, clusters),
+            used,
             unit.request,
             replica_counts(unit.current, unit.desired_replicas),
             clusters,
@@ -132,19 +137,20 @@ def key_in(federated: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def charge_of(federated: Mapping[str, Any], federated_type: FederatedType | None) -> Charge | None:
-    """Return what a federated object has, as placed; None for kinds without pods and for objects being deleted."""
+    """Return what a federated object has, as placed; None for kinds without pods, and for pods whose leader has it."""
     template = federated["spec"]["template"]
     if federated_type is None or not has_pods(template, federated_type):
         return None
-    return Charge(
-        request_of(template, federated_type, claims_of(federated)),
-        replica_counts(current_clusters(federated, federated_type), federated_type.replicas(template)),
-        pods_per_replica(template, federated_type),
-    )
+    if (charged := charged_to(federated, federated_type)) is None:
+        return None
+    counts = replica_counts(current_clusters(federated, federated_type), federated_type.replicas(template))
+    return Charge(charged[0], counts, charged[1])
 
 
-def charge_of_decision(unit: SchedulingUnit, placements: Mapping[str, int | None]) -> Charge:
-    """Return what a decision gives to the unit."""
+def charge_of_decision(unit: SchedulingUnit, placements: Mapping[str, int | None]) -> Charge | None:
+    """Return what a decision gives to the unit; None for a pod whose leader has it."""
+    if unit.joins is not None:
+        return None
     return Charge(unit.request, replica_counts(placements, unit.desired_replicas), unit.pods_per_replica)
 
 

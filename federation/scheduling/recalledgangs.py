@@ -18,6 +18,7 @@ from federation.planning.federatedobject.placements import current_clusters
 from federation.scheduling.framework.assumed import Request
 from federation.scheduling.framework.types import PodSet
 from federation.scheduling.jobqueues import admission_of
+from federation.scheduling.podgroups import membership_of, pods_in
 from federation.scheduling.podrequest import claims_of, demand_of
 
 _RECENT = timedelta(seconds=60)
@@ -35,12 +36,16 @@ def recalled_pods(
     wish = (federated["metadata"].get("annotations") or {}).get(names.GANG, wish)
     if not wish and admission_of(federated) is not None:
         wish = "Always"
-    if not is_gang(template, type_.components, wish) or has_finished_everywhere(federated):
+    group = membership_of(federated)
+    is_whole = is_gang(template, type_.components, wish) if group is None else group.leads and wish != "Never"
+    if not is_whole or has_finished_everywhere(federated):
         return {}, []
     delivered = conditions.find((federated.get("status") or {}).get("conditions"), names.PROPAGATED) or {}
     if delivered.get("status") == "True" and now - from_rfc3339(str(delivered["lastTransitionTime"])) > _RECENT:
         return {}, []
-    return pods_by_request(demand_of(template, type_, claims_of(federated))), sorted(current_clusters(federated, type_))
+    claims = claims_of(federated)
+    pods = demand_of(template, type_, claims) if group is None else pods_in(group, claims)
+    return pods_by_request(pods), sorted(current_clusters(federated, type_))
 
 
 def pods_by_request(pods: tuple[PodSet, ...]) -> dict[Request, int]:

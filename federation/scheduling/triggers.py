@@ -45,6 +45,7 @@ HASHED_ANNOTATIONS = (
     names.GIVES_WAY,
     names.MAX_CLUSTERS,
     names.PLACEMENTS,
+    names.POD_GROUP,
     names.REBALANCE,
     names.SCHEDULING_MODE,
     names.STICKY_CLUSTER,

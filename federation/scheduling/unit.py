@@ -20,6 +20,7 @@ from federation.planning.failover.application import avoided_clusters
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.placement.failback import Offers
 from federation.planning.placement.replicas import WILDCARD
+from federation.planning.podgroups import PodGroup
 from federation.scheduling import usermigration
 from federation.scheduling.annotationoverrides import is_overridden, overrides_from_annotations
 from federation.scheduling.framework.migrations import AutoMigration, CustomMigration
@@ -35,12 +36,13 @@ from federation.scheduling.framework.types import (
     Taint,
     pod_shape,
 )
+from federation.scheduling.podgroups import membership_of, pods_in, request_in
 from federation.scheduling.podrequest import (
     claims_of,
     counted_demand_of,
     node_needs_of,
+    pod_count,
     pods_per_replica,
-    request_of,
     shape_of,
 )
 from federation.scheduling.policyspec import Policy, Preferences
@@ -79,8 +81,8 @@ def build_unit(
     source = template.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     resource = federated_type.resource
-    claims = claims_of(federated)
-    request = request_of(template, federated_type, claims) if request is None else request
+    claims, group = claims_of(federated), membership_of(federated)
+    request = request_in(group, template, federated_type, claims) if request is None else request
     needs = node_needs_of(template, claims)
     if spread is not None and spread.tolerations:
         # Subsets open nodes to their pods. Without them, a cluster that has only such nodes would be infeasible.
@@ -95,8 +97,11 @@ def build_unit(
     fields["tolerations"] = with_defaults(fields["tolerations"], default_toleration_s)
     desired = federated_type.replicas(template)
     wish = fields.pop("gang")
-    fields |= _pods(template, federated_type, wish, desired, claims, counts_cpu_and_memory=counts_cpu_and_memory)
-    fields |= _undivided(federated_type, fields)
+    if group is None:
+        fields |= _pods(template, federated_type, wish, desired, claims, counts_cpu_and_memory=counts_cpu_and_memory)
+    else:
+        fields |= _of_group(group, wish, claims, counts_cpu_and_memory=counts_cpu_and_memory)
+    fields |= _undivided(federated_type, fields, is_whole=group is not None)
     if snapshot.left:
         fields["sticky"] = False  # who wrote the policy cannot keep a cluster that his project lost
     return SchedulingUnit(
@@ -174,15 +179,29 @@ def _pods(
     return {"is_gang": gang, "pods": pods, "pods_per_replica": pods_per_replica(template, type_)}
 
 
-def _undivided(type_: FederatedType, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _of_group(group: PodGroup, wish: str, claims: Claims, *, counts_cpu_and_memory: bool) -> dict[str, Any]:
+    """Return the fields of the unit about the pods of a group: all of them for the leader."""
+    if not group.leads:
+        return {"is_gang": False, "joins": frozenset(group.clusters)}
+    is_gang_ = wish != "Never"
+    try:
+        pods = pods_in(group, claims)
+    except ComponentError as error:
+        return {"is_gang": is_gang_, "uncounted": str(error)}
+    if not counts_cpu_and_memory:
+        pods = tuple(replace(each, shape=_uncounted(each.shape)) for each in pods)
+    return {"is_gang": is_gang_, "pods": pods, "pods_per_replica": pod_count(pods)}
+
+
+def _undivided(type_: FederatedType, fields: Mapping[str, Any], *, is_whole: bool) -> dict[str, Any]:
     """Return the changed fields of an object whose policy divides, and that is not divided.
 
-    A gang goes to one cluster as it is, an object without replicas to each.
+    A gang goes to one cluster as it is, and so does what `is_whole`; an object without replicas goes to each.
     """
     if fields["mode"] is not SchedulingMode.DIVIDE or not (fields["is_gang"] or not type_.paths.replicas_spec):
         return {}
     limit = fields["max_clusters"]
-    if fields["is_gang"]:
+    if fields["is_gang"] or is_whole:
         limit = 1 if limit is None else min(1, limit)
     return {"mode": SchedulingMode.DUPLICATE, "max_clusters": limit}
 

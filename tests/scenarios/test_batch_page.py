@@ -1,5 +1,6 @@
 """The manifests of docs/batch.md, applied to members of 48, 72 and 96 cores, do what the page says."""
 
+import copy
 import re
 from functools import cache
 from typing import Any
@@ -17,7 +18,7 @@ from federation.api.resources import (
     FEDERATED_TYPE_CONFIGS,
     PROPAGATION_POLICIES,
 )
-from federation.apimachinery.resources import CRDS, JOBS, RESOURCE_CLAIM_TEMPLATES, Object, Resource
+from federation.apimachinery.resources import CRDS, JOBS, PODS, RESOURCE_CLAIM_TEMPLATES, Object, Resource
 from federation.simulator.options import NodeDevices, NodeShape
 
 RAY_JOBS = Resource("ray.io", "v1", "RayJob", "rayjobs")
@@ -104,3 +105,23 @@ async def test_the_dispatcher_of_the_page_nominates_as_the_page_says() -> None:
         await world.until_equal(lambda: nominated(world, "fits"), ["large"])
         await world.settle()
         assert await nominated(world, "wide") is None
+
+
+async def test_the_pods_of_the_group_on_the_page_start_together() -> None:
+    async with a_world(members=tuple(SIZES), nodes=NODES) as world:
+        await world.create(PROPAGATION_POLICIES, manifests()["PropagationPolicy"])
+        pod = manifests()["Pod"]
+
+        async def create(*numbers: int) -> None:
+            for number in numbers:
+                metadata = {**pod["metadata"], "name": f"loader-{number}"}
+                await world.create(PODS, {**copy.deepcopy(pod), "metadata": metadata})
+
+        await create(*range(7))
+        incomplete = "its pod group loader is not complete: 7 of 8 pods exist"
+        await world.until_equal(lambda: waits(world, "loader-0", "pods"), incomplete)
+        assert [await clusters_with(world, PODS, f"loader-{number}") for number in range(7)] == [[]] * 7
+        await create(7)
+        for number in range(8):
+            name = f"loader-{number}"
+            await world.until_equal(lambda name=name: clusters_with(world, PODS, name), ["large"])

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import structs
 
 from federation.api import names
+from federation.api.federatedtype import FederatedType
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import PluginError
 from federation.apimachinery.resources import Object
@@ -246,7 +247,7 @@ class Decider:
         """Assume the pods of gangs that were placed shortly before this start."""
         now, now_s, cache = self._clock.now(), self._clock.monotonic(), self._cache
         for type_ in self._objects.types.all():
-            for federated in self._objects.of_type(type_) if type_.components.rules else ():
+            for federated in self._objects.of_type(type_) if _may_have_gangs(type_) else ():
                 policy = cache.policies.policy_of(federated)
                 pods, clusters = recalled_pods(federated, type_, policy.gang if policy else "", now)
                 if pods and clusters:
@@ -268,3 +269,7 @@ class Decider:
     def hint_for(self, decision: Decision, due: Due) -> QueueingHint:
         """Return the queueing hint for a decision that left the unit or some of its replicas unplaced."""
         return queueing_hint_for(decision, self._engine.framework(due.profile), self._clock.now())
+
+
+def _may_have_gangs(type_: FederatedType) -> bool:
+    return bool(type_.components.rules) or (type_.resource.group, type_.resource.kind) == ("", "Pod")

@@ -99,8 +99,8 @@ class Reporter:
     async def failed(self, subject: Subject, failure: Unschedulable, *, has_placement: bool) -> None:
         """Set Scheduled=False and emit an event; `has_placement`: the object keeps its last placement."""
         message = f"{failure.message}; the last placement stays" if has_placement else failure.message
-        if failure.reason == names.REASON_QUEUED:
-            self._event(subject, NORMAL, names.REASON_QUEUED, message)
+        if failure.reason in (names.REASON_QUEUED, names.REASON_POD_GROUP):
+            self._event(subject, NORMAL, failure.reason, message)
         else:
             self._event(subject, WARNING, EVENT_SCHEDULING_FAILED, message)
         await self._set_condition(subject, "False", failure.reason, failure.message)

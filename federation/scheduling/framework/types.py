@@ -285,6 +285,8 @@ class SchedulingUnit:
     """Clusters that the unit leaves or has left because it is unhealthy there or they left its project, and why."""
     max_clusters: int | None = None
     admitted_to: frozenset[str] | None = None
+    joins: frozenset[str] | None = None
+    """The clusters of the leader of its pod group, None without one."""
     min_replicas: Mapping[str, int] = field(default_factory=dict)
     max_replicas: Mapping[str, int] = field(default_factory=dict)
     weights: Mapping[str, int] = field(default_factory=dict)

@@ -9,7 +9,6 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.clock import from_rfc3339
 from federation.features.queues.rules.configuration import Component
-from federation.planning.clusters.deviceclaims import Claims
 from federation.planning.components import ComponentError, pod_specs_of
 from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
@@ -17,6 +16,7 @@ from federation.planning.rendering.admittednodes import has_own_pod_specs
 from federation.scheduling.deadlines import Deadline, limit_of, read_deadline
 from federation.scheduling.framework.types import PodSet
 from federation.scheduling.jobqueues import Admission, admission_of
+from federation.scheduling.podgroups import membership_of, pods_in
 from federation.scheduling.podrequest import claims_of, claims_problem, counted_demand_of, pod_spec_of, shape_of
 
 
@@ -50,7 +50,7 @@ class Entry:
 def to_entry(key: str, federated: Mapping[str, Any], type_: FederatedType, queue: str) -> Entry:
     """Return what the queue knows of a federated object."""
     metadata, template = federated["metadata"], federated["spec"]["template"]
-    pods, problem = _pods(template, type_, claims_of(federated))
+    pods, problem = _pods(federated, type_)
     problem = problem or claims_problem(federated, type_)
     annotations = metadata.get("annotations") or {}
     limit_s, admission = limit_of(template), admission_of(federated)
@@ -89,8 +89,11 @@ def to_entry(key: str, federated: Mapping[str, Any], type_: FederatedType, queue
     )
 
 
-def _pods(template: Mapping[str, Any], type_: FederatedType, claims: Claims) -> tuple[tuple[PodSet, ...], str]:
+def _pods(federated: Mapping[str, Any], type_: FederatedType) -> tuple[tuple[PodSet, ...], str]:
+    template, claims, group = federated["spec"]["template"], claims_of(federated), membership_of(federated)
     try:
+        if group is not None:
+            return pods_in(group, claims), ""
         pods = counted_demand_of(template, type_, claims)
     except ComponentError as error:
         return (), str(error)

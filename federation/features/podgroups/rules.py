@@ -1,0 +1,79 @@
+"""The records of one group from its pods: who leads, what the leader decides for, and where the others go. Pure.
+
+The pod that leads keeps to lead while it runs. When it has ended or is gone, one that runs takes over, with its place
+in a JobQueue. Pods that have ended count no longer.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from federation.apimachinery.resources import Object
+from federation.planning.federatedobject.finished import has_finished_everywhere
+from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.podgroups import POD_GROUP, GroupRef, PodGroup, count_pods, size_of
+from federation.planning.rendering.admittednodes import QUEUE_NODES
+from federation.scheduling.jobqueues import ADMISSION
+
+Changes = Iterator[tuple[Object, dict[str, str | None]]]
+"""Federated Pods, and the annotations to write on each."""
+
+
+def plan_records(ref: GroupRef, pods: Sequence[Object], group: Mapping[str, Any] | None) -> Changes:
+    """Yield the records of a group that differ, the leader's first. `group` is the template of its PodGroup."""
+    living = [each for each in pods if not each["metadata"].get("deletionTimestamp")]
+    running = sorted((each for each in living if not has_finished_everywhere(each)), key=_age)
+    if not running:
+        return
+    leader = _choose(running)
+    if not any(map(effective_placement, running)) and (waits := _waits(ref, running, group)):
+        yield from _change(leader, PodGroup(ref.name, waits=waits))
+        return
+    counted = count_pods(each["spec"]["template"] for each in running)
+    if isinstance(counted, str):  # what runs stays as it is counted
+        for each in running:
+            if not effective_placement(each):
+                yield from _change(each, PodGroup(ref.name, waits=counted))
+        return
+    before = leader if _leads(leader) else next(filter(_leads, living), leader)
+    yield from _change(leader, PodGroup(ref.name, pods=counted), _annotations(before, ADMISSION.name, QUEUE_NODES.name))
+    clusters, name = tuple(sorted(effective_placement(leader))), str(leader["spec"]["template"]["metadata"]["name"])
+    nodes = _annotations(before, QUEUE_NODES.name)
+    for each in running:
+        if each is not leader and (clusters or POD_GROUP.of(each) is not None):
+            yield from _change(each, PodGroup(ref.name, leader=name, clusters=clusters), nodes)
+
+
+def _choose(running: Sequence[Object]) -> Object:
+    """Return the pod that leads, or else one that has a place, or else the oldest."""
+    leading = [each for each in running if _leads(each)]
+    placed = [each for each in running if effective_placement(each)]
+    return next(iter((*[each for each in leading if each in placed], *leading, *placed, *running)))
+
+
+def _leads(pod: Object) -> bool:
+    record = POD_GROUP.of(pod)
+    return record is not None and record.leads
+
+
+def _waits(ref: GroupRef, running: Sequence[Object], group: Mapping[str, Any] | None) -> str:
+    size = size_of(ref, (each["spec"]["template"] for each in running), group)
+    if isinstance(size, str):
+        return size
+    is_short = len(running) < size
+    return f"its pod group {ref.name} is not complete: {len(running)} of {size} pods exist" if is_short else ""
+
+
+def _annotations(pod: Object, *names: str) -> dict[str, str | None]:
+    present = pod["metadata"].get("annotations") or {}
+    return {name: present.get(name) for name in names}
+
+
+def _change(pod: Object, record: PodGroup, more: Mapping[str, str | None] | None = None) -> Changes:
+    present = pod["metadata"].get("annotations") or {}
+    wanted = {**(more or {}), **POD_GROUP.entry(record)}
+    if differing := {name: text for name, text in wanted.items() if present.get(name) != text}:
+        yield pod, differing
+
+
+def _age(pod: Object) -> tuple[str, str]:
+    return str(pod["metadata"].get("creationTimestamp") or ""), str(pod["metadata"]["name"])
