@@ -5,12 +5,15 @@ A `Connection` comes from a kubeconfig (`client/kubeconfig.py`) or a member's Se
 are excluded from `repr`.
 """
 
+import os
 import ssl
-import tempfile
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from tempfile import NamedTemporaryFile
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from federation.apimachinery.errors import ConfigurationError
@@ -51,6 +54,8 @@ class Connection:
     plugin: CredentialPlugin | None = None
     tunnel: str = ""
     """The cluster whose agent carries the connection; "" to connect to the server directly."""
+    _tls: ssl.SSLContext | None = field(default=None, init=False, repr=False, compare=False)
+    """The TLS context once it was made: making one takes milliseconds, and each join needs it several times."""
 
     def at(self, server: str) -> "Connection":
         """Return the same identity at another address whose server presents the certificate of this one."""
@@ -59,9 +64,17 @@ class Connection:
         return replace(self, server=server, tls_server_name=name)
 
     def to_tls(self) -> ssl.SSLContext | None:
-        """Return the TLS context, None for plain HTTP; ConfigurationError names the unusable credential."""
+        """Return the TLS context, None for plain HTTP; ConfigurationError names the unusable credential.
+
+        All callers share it and must not change it.
+        """
         if not self.server.startswith("https://"):
             return None
+        if self._tls is None:
+            object.__setattr__(self, "_tls", self._make_tls())
+        return self._tls
+
+    def _make_tls(self) -> ssl.SSLContext:
         try:
             if self.insecure and not self.ca_data:
                 context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the system's CAs take 70 ms to load, for nothing
@@ -82,19 +95,33 @@ class Connection:
 
 
 def _load_client_certificate(context: ssl.SSLContext, connection: Connection) -> None:
-    # Python loads key pairs from files only. They exist during this call and are readable by this user only.
-    with tempfile.TemporaryDirectory(prefix="federation-") as folder:
-        certificate, key = Path(folder, "tls.crt"), Path(folder, "tls.key")
-        for path, data in ((certificate, connection.client_cert_data), (key, connection.client_key_data)):
-            path.touch(mode=0o600)
-            path.write_bytes(data)
+    with _as_file(connection.client_cert_data + b"\n" + connection.client_key_data) as path:
         try:
-            context.load_cert_chain(certificate, key, password=_refuse_password)
+            context.load_cert_chain(path, password=_refuse_password)
         except (ssl.SSLError, ValueError) as problem:
             raise ConfigurationError(
                 f"client-certificate-data and client-key-data for {connection.server}: not a PEM certificate and its"
                 f" unencrypted key ({_text(problem)})"
             ) from problem
+
+
+@contextmanager
+def _as_file(data: bytes) -> Iterator[str]:
+    """Yield the path of a file with the data: Python loads key pairs from files only.
+
+    It exists during the block and only this user can read it. On Linux it is never on a disk.
+    """
+    stored: IO[bytes]
+    with ExitStack() as stack:
+        if sys.platform == "linux" and Path("/proc/self/fd").is_dir():
+            stored = stack.enter_context(os.fdopen(os.memfd_create("federation"), "wb"))
+            path = f"/proc/self/fd/{stored.fileno()}"
+        else:
+            stored = stack.enter_context(NamedTemporaryFile(prefix="federation-"))
+            path = stored.name
+        stored.write(data)
+        stored.flush()
+        yield path
 
 
 def _refuse_password() -> str:

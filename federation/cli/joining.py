@@ -96,13 +96,13 @@ async def join(host: Client, request: JoinRequest, clock: Clock | None = None, r
 async def _join(host: Client, request: JoinRequest, clock: Clock, report: Report = unreported) -> None:
     report(f"checking {request.connection.server}")
     request = await _with_usable_credentials(request)
-    await _check_member(host, request)
-    if not request.use_service_account:
-        await _write_given_credentials(host, request)
-        await _create_cluster(host, request)
-        return
-    cluster = await _create_cluster(host, request)
     async with membercredentials.connected(request.connection) as member:
+        await _check_member(host, member, request.connection.server)
+        if not request.use_service_account:
+            await _write_given_credentials(host, request)
+            await _create_cluster(host, request)
+            return
+        cluster = await _create_cluster(host, request)
         try:
             report(f"creating a service account in {request.connection.server}")
             token = await membercredentials.create_account(host, member, cluster, clock, _ACCOUNT_TIMEOUT_S)
@@ -247,10 +247,8 @@ def _reject_unsupported_fields(request: JoinRequest, connection: Connection) -> 
             raise ConfigurationError(f"{field_name} is not supported for a member; {remedy}")
 
 
-async def _check_member(host: Client, request: JoinRequest) -> None:
+async def _check_member(host: Client, member: HTTPClient, server: str) -> None:
     """Raise ConfigurationError unless the member responds, accepts the credentials and is in no federation."""
-    server = request.connection.server
-    member = HTTPClient(request.connection)
     try:
         code, _ = await member.raw("GET", "/version", timeout_s=_PROBE_TIMEOUT_S)
         if code in (401, 403):
@@ -272,8 +270,6 @@ async def _check_member(host: Client, request: JoinRequest) -> None:
         raise ConfigurationError(f"{server} cannot be reached: {error}") from None
     except (ApiError, ClusterError) as error:
         raise ConfigurationError(f"{server} does not respond as a Kubernetes API server: {error}") from None
-    finally:
-        await member.close()
     if namespace["metadata"].get("deletionTimestamp"):
         return  # The previous membership is being cleaned up; the cluster controller waits for that.
     annotations = namespace["metadata"].get("annotations") or {}
