@@ -281,8 +281,6 @@ async def _join(host: Client, member: Mapping[str, Any], places: asyncio.Semapho
             try:
                 await joining.ensure_joined(host, JoinRequest(name, connection, labels))
                 await joining.wait_ready(host, name, SystemClock(), _READY_S)
-            except ConfigurationError:
-                raise
             except FederationError as error:
                 if not attempts_left:
                     raise

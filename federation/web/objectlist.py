@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -21,16 +22,12 @@ from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, PROJ
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.errors import BadRequest, ServiceUnavailable
-from federation.apimachinery.naturalorder import natural_key
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.resources import Object
 from federation.planning.diagnosis.deliverystage import Stage
-from federation.planning.diagnosis.holdingrules import holding_rules
-from federation.planning.diagnosis.objectsummary import Attention, ObjectSummary, is_settled, summarize
+from federation.planning.diagnosis.objectsummary import Attention, ObjectSummary
 from federation.planning.federatedobject.builder import source_key
-from federation.planning.federatedobject.placements import effective_placement
-from federation.planning.federatedobject.provenance import is_hand_written
-from federation.planning.guard.record import held_moves
 from federation.planning.projects.projectindex import ProjectIndex
+from federation.runtime.controller import Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
 from federation.runtime.sourceinformers import SourceInformers
@@ -42,8 +39,9 @@ from federation.web.objectrows import (
     Row,
     causes_to_json,
     count_causes,
-    identity_of,
     page_of,
+    to_item,
+    to_row,
 )
 from federation.web.requests import check_parameters, json_response, may_list
 
@@ -57,8 +55,6 @@ _PARAMETERS = frozenset(
 )  # fmt: skip
 _STATES = ("attention", *Attention, *Stage)
 _DEFINITION = "CustomResourceDefinition"
-_LAST = "~"
-"""Sorts behind every namespace: cluster-scoped objects come last, because users look for workloads."""
 _KEPT_MAX = 20_000
 """Rows that are kept; those of further objects are made again for each list."""
 _SLICE = 500
@@ -81,13 +77,13 @@ class Filter:
     cause: str = ""
     held_by: str = ""
 
-    def names(self, federated: Object, source_name: str) -> bool:
+    def names(self, row: Row) -> bool:
         """Return whether the object's name, clusters and what holds it match."""
         return (
-            self.name in source_name
-            and (not self.cluster or self.cluster in effective_placement(federated))
-            and (not self.hold or any(move.hold == self.hold for move in held_moves(federated)))
-            and (not self.held_by or self.held_by in holding_rules(federated))
+            self.name in row.name
+            and (not self.cluster or self.cluster in row.summary.clusters)
+            and (not self.hold or any(move.hold == self.hold for move in row.held))
+            and (not self.held_by or self.held_by in row.held_by)
         )
 
     def states(self, summary: ObjectSummary) -> bool:
@@ -101,26 +97,6 @@ class Filter:
         return self.state == summary.stage or any(self.state == problem.attention for problem in summary.problems)
 
 
-_SourceKey = tuple[Resource, str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """The row of an object at a version; a list of 5,000 objects would spend four fifths of its time on making rows."""
-
-    version: str
-    type_: FederatedType
-    silent: frozenset[str]
-    summary: ObjectSummary
-
-    def holds_with(self, silent: frozenset[str]) -> bool:
-        """Return whether the row is the same with these clusters silent."""
-        if silent is self.silent or silent == self.silent:
-            return True
-        here = self.summary.clusters
-        return silent.isdisjoint(here) and self.silent.isdisjoint(here)
-
-
 class ObjectListView:
     """Reads federated objects, their sources and the state of clusters from the caches of the controllers."""
 
@@ -131,9 +107,11 @@ class ObjectListView:
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         self._projects = informers.for_resource(PROJECTS)
         self._sources = SourceInformers(informers, self._on_source)
-        self._kept: dict[_SourceKey, _Kept] = {}
+        self._kept: dict[Key, Row] = {}
+        self._silent = frozenset[str]()
         self._delivery = delivery
         self._clock = clock or SystemClock()
+        objects.subscribe(self._on_federated, None, is_replayed=False)
         objects.types.add_listener(self._sources.follow, self._sources.unfollow)
 
     def types(self) -> list[FederatedType]:
@@ -149,52 +127,55 @@ class ObjectListView:
 
     def silent_clusters(self) -> frozenset[str]:
         """Return the clusters that are not ready."""
-        return frozenset(
+        found = frozenset(
             cluster["metadata"]["name"]
             for cluster in self._clusters.list()
             if not conditions.is_true((cluster.get("status") or {}).get("conditions"), names.CLUSTER_READY)
         )
+        if found != self._silent:
+            self._silent = found
+        return self._silent  # the same object for the same clusters, which rows compare fastest
 
-    def of_type(
-        self, type_: FederatedType, wanted: Filter, *, with_hand_written: bool
-    ) -> Iterator[tuple[tuple[Any, ...], Object]]:
-        """Yield the type's federated objects that match by namespace, name and cluster, with their usual places."""
-        resource = type_.resource
-        namespace = wanted.namespace if resource.namespaced else ""
+    def rows(self, type_: FederatedType, namespace: str, silent: frozenset[str]) -> Iterator[Row]:
+        """Yield the rows of a type's objects in a namespace, "" for all; kept ones while nothing in them has changed.
+
+        To read 5,000 objects for each list would take a second: most of them are kept as text.
+        """
+        resource, now = type_.resource, self._clock.now()
         shipped = shipped_definitions() if resource.kind == _DEFINITION else ()
-        for federated in self._objects.of_kind(resource.api_version, resource.kind, namespace):
-            _, _, where, name = source_key(federated)
-            if name in shipped and not effective_placement(federated):
-                continue
-            if wanted.names(federated, name) and (with_hand_written or not is_hand_written(federated)):
-                yield (where or _LAST, resource.kind, natural_key(name), resource.group), federated
+        where = namespace if resource.namespaced else ""
+        for key in self._objects.keys_of_kind(resource.api_version, resource.kind, where):
+            row = self._kept.get(key)
+            if row is None or not row.holds(type_, silent, now):
+                row = self._make(key, type_, silent, now)
+            if row is not None and (row.summary.clusters or row.name not in shipped):
+                yield row
 
-    def summarize(self, type_: FederatedType, federated: Object, silent: frozenset[str]) -> ObjectSummary:
-        """Return the row of a federated object, a kept one while nothing that it depends on has changed."""
+    def _make(self, key: Key, type_: FederatedType, silent: frozenset[str], now: datetime) -> Row | None:
+        federated = self._objects.get(key)
+        if federated is None:
+            self._kept.pop(key, None)
+            return None
         _, _, namespace, name = source_key(federated)
-        key = type_.resource, namespace, name
-        version = federated["metadata"].get("resourceVersion", "")
-        kept = self._kept.get(key)
-        if kept is not None and kept.version == version and kept.type_ is type_ and kept.holds_with(silent):
-            return kept.summary
-        source = self._sources.get(type_.resource, namespace, name)
-        summary = summarize(federated, source, type_, silent, self._clock.now())
-        if kept is not None or len(self._kept) < _KEPT_MAX:
-            if is_settled(summary):
-                self._kept[key] = _Kept(version, type_, silent, summary)
-            else:
-                self._kept.pop(key, None)
-        return summary
+        row = to_row(key, type_, federated, self._sources.get(type_.resource, namespace, name), silent, now)
+        if key in self._kept or len(self._kept) < _KEPT_MAX:
+            self._kept[key] = row
+        return row
+
+    def _on_federated(self, old: Object | None, new: Object | None) -> None:
+        """Forget the row of an object that has changed."""
+        if self._kept:
+            self._kept.pop(key_of(new if new is not None else old or {}), None)
 
     def _on_source(self, type_: FederatedType, old: Object | None, new: Object | None) -> None:
         """Forget the row of a source that has changed."""
         if self._kept and (obj := new or old) is not None:
-            metadata = obj["metadata"]
-            self._kept.pop((type_.resource, metadata.get("namespace", ""), metadata["name"]), None)
+            self._kept.pop(self._objects.key_of_source(type_, obj), None)
 
     def in_cluster(self, row: Row, cluster: str) -> dict[str, Any] | None:
         """Return how the object is in one cluster, None where it is not."""
-        found = self._delivery.row_in(row.federated, row.type_, cluster)
+        federated = self._objects.get(row.key)
+        found = None if federated is None else self._delivery.row_in(federated, row.type_, cluster)
         if found is None:
             return None
         return {
@@ -237,33 +218,38 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
         by_hand = await may_list(request, FEDERATED_OBJECTS, namespace)
         silent, rows, counts = view.silent_clusters(), list[Row](), Counter[str]()
         placed, held = Counter[str](), Counter[str]()
-        replicas: Counter[str] = Counter(wanted=0, ready=0)
+        replicas_wanted = replicas_ready = 0
         causes: dict[str, CauseCount] = {}
         spaces: dict[str, NamespaceCount] = {}
         seen = 0
         for type_ in visible:
-            for place, federated in view.of_type(type_, wanted, with_hand_written=by_hand):
-                row = Row(place, type_, federated, view.summarize(type_, federated, silent))
-                if count_by == "cluster":
-                    placed.update(row.summary.clusters)
-                elif count_by == "heldBy":
-                    held.update(holding_rules(federated))
-                elif count_by == "namespace":
-                    spaces.setdefault(source_key(federated)[2], NamespaceCount()).add(row.summary)
-                counts.update({problem.attention.value for problem in row.summary.problems})
-                count_causes(causes, row)
-                if wanted.states(row.summary):
-                    counts["all"] += 1
-                    replicas.update(wanted=row.summary.wanted or 0, ready=_counted(row.summary))
-                    rows.append(row)
+            for row in view.rows(type_, wanted.namespace, silent):
                 seen += 1
                 if seen % _SLICE == 0:
                     await asyncio.sleep(0)
+                if not wanted.names(row) or (row.is_hand_written and not by_hand):
+                    continue
+                summary = row.summary
+                if count_by == "cluster":
+                    placed.update(summary.clusters)
+                elif count_by == "heldBy":
+                    held.update(row.held_by)
+                elif count_by == "namespace":
+                    spaces.setdefault(row.key.namespace, NamespaceCount()).add(summary)
+                if summary.problems:
+                    counts.update({problem.attention.value for problem in summary.problems})
+                    count_causes(causes, row)
+                if wanted.states(summary):
+                    replicas_wanted += summary.wanted or 0
+                    replicas_ready += min(summary.ready or 0, summary.wanted or 0)  # others are about to stop
+                    rows.append(row)
+        if rows:
+            counts["all"] = len(rows)
         page, token = page_of(rows, sort, limit, after)
         items = []
         for row in page:
             here = view.in_cluster(row, cluster) if cluster else None
-            items.append({**_to_item(row), **({} if here is None else {"inCluster": here})})
+            items.append({**to_item(row), **({} if here is None else {"inCluster": here})})
         body = {
             "kind": "FederatedObjectSummaryList",
             "metadata": {"continue": token} if token else {},
@@ -271,7 +257,7 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
             "countsByCluster": placed,
             "countsByHolding": held,
             "countsByNamespace": {name: count.to_json() for name, count in spaces.items() if name},
-            "replicas": replicas,
+            "replicas": {"wanted": replicas_wanted, "ready": replicas_ready},
             "causes": causes_to_json(causes.values()),
             "kinds": sorted({type_.resource.kind for type_ in visible}),
             "hiddenResources": hidden,
@@ -301,25 +287,3 @@ async def visible_types(
 def shipped_definitions() -> frozenset[str]:
     """Return the names of the definitions that the control plane makes for its own use: no policy is to place them."""
     return frozenset(manifest["metadata"]["name"] for manifest in crd_manifests())
-
-
-def _counted(summary: ObjectSummary) -> int:
-    """Return the ready replicas that count: those beyond the wanted number are about to stop."""
-    return min(summary.ready or 0, summary.wanted or 0)
-
-
-def _to_item(row: Row) -> dict[str, Any]:
-    summary = row.summary
-    return {
-        **identity_of(row.type_, row.federated),
-        "stage": summary.stage,
-        "clusters": summary.clusters,
-        "wanted": summary.wanted,
-        "ready": summary.ready,
-        "outcome": summary.outcome,
-        "held": [{"hold": move.hold, "clusters": sorted(move.clusters)} for move in held_moves(row.federated)],
-        "problems": [
-            {"attention": problem.attention, "reason": problem.reason, "text": problem.text}
-            for problem in summary.problems
-        ],
-    }

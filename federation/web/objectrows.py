@@ -8,6 +8,7 @@ import binascii
 import heapq
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -17,8 +18,12 @@ from federation.apimachinery.errors import BadRequest
 from federation.apimachinery.naturalorder import natural_key
 from federation.apimachinery.resources import Object
 from federation.planning.diagnosis.deliverystage import Stage
-from federation.planning.diagnosis.objectsummary import Cause, ObjectSummary
+from federation.planning.diagnosis.holdingrules import holding_rules
+from federation.planning.diagnosis.objectsummary import Cause, ObjectSummary, changes_at, summarize
 from federation.planning.federatedobject.builder import source_key
+from federation.planning.federatedobject.provenance import is_hand_written
+from federation.planning.guard.record import HeldMove, held_moves
+from federation.runtime.controller import Key
 
 _CAUSES_MAX = 100
 _SAMPLES_MAX = 3
@@ -26,16 +31,63 @@ _SAMPLES_MAX = 3
 _TOKEN_LENGTH_MAX = 4096
 _KEY_PARTS = 2
 """Of the key of a row: what the list is sorted by, and the usual place."""
+_LAST = "~"
+"""Sorts behind every namespace: cluster-scoped objects come last, because users look for workloads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An object that matches, and its place in the order without another one."""
+    """What lists show of an object, and what they are filtered and sorted by."""
 
+    key: Key
+    """Of the federated object."""
     place: tuple[Any, ...]
+    """In the order without another one."""
     type_: FederatedType
-    federated: Object
+    name: str
     summary: ObjectSummary
+    held: tuple[HeldMove, ...]
+    held_by: frozenset[str]
+    """The freezes and suspensions that it waits for."""
+    is_hand_written: bool
+    silent: frozenset[str]
+    """The clusters that were not ready when the row was made."""
+    changes_at: datetime | None
+    """When time alone changes the row, None for never."""
+
+    def holds(self, type_: FederatedType, silent: frozenset[str], now: datetime) -> bool:
+        """Return whether the row is the same with this type and silent clusters, while its object did not change."""
+        if self.type_ is not type_ or (self.changes_at is not None and now >= self.changes_at):
+            return False
+        if silent is self.silent:
+            return True
+        here = self.summary.clusters
+        return silent.isdisjoint(here) and self.silent.isdisjoint(here)
+
+
+def to_row(
+    key: Key,
+    type_: FederatedType,
+    federated: Object,
+    source: Object | None,
+    silent: frozenset[str],
+    now: datetime,
+) -> Row:
+    """Return the row of a federated object; `source` is the user's object, `silent` the clusters that are not ready."""
+    _, _, namespace, name = source_key(federated)
+    resource, summary = type_.resource, summarize(federated, source, type_, silent, now)
+    return Row(
+        key,
+        (namespace or _LAST, resource.kind, natural_key(name), resource.group),
+        type_,
+        name,
+        summary,
+        tuple(held_moves(federated)),
+        holding_rules(federated),
+        is_hand_written(federated),
+        silent,
+        changes_at(summary, source, now),
+    )
 
 
 _SEVERITY: dict[Stage, int] = {
@@ -55,9 +107,9 @@ _SEVERITY: dict[Stage, int] = {
 }
 SORTS: dict[str, Callable[[Row], Any]] = {
     "": lambda _: 0,
-    "name": lambda row: natural_key(source_key(row.federated)[3]),
+    "name": lambda row: natural_key(row.name),
     "kind": lambda row: row.type_.resource.kind,
-    "namespace": lambda row: natural_key(source_key(row.federated)[2]),
+    "namespace": lambda row: natural_key(row.key.namespace),
     "state": lambda row: _SEVERITY[row.summary.stage] * 10 - len(row.summary.problems),
     "ready": lambda row: (row.summary.wanted or 0) - min(row.summary.ready or 0, row.summary.wanted or 0),
     "clusters": lambda row: len(row.summary.clusters),
@@ -139,7 +191,7 @@ def count_causes(found: dict[str, CauseCount], row: Row) -> None:
             counted = found.setdefault(cause.key, CauseCount(cause, problem.text))
             counted.count += 1
             if len(counted.samples) < _SAMPLES_MAX:
-                counted.samples.append({**identity_of(row.type_, row.federated), "clusters": row.summary.clusters})
+                counted.samples.append({**identity_of(row), "clusters": row.summary.clusters})
 
 
 def causes_to_json(found: Iterable[CauseCount]) -> list[dict[str, Any]]:
@@ -159,15 +211,32 @@ def causes_to_json(found: Iterable[CauseCount]) -> list[dict[str, Any]]:
     ]
 
 
-def identity_of(type_: FederatedType, federated: Object) -> dict[str, str]:
-    """Return what names the source of a federated object."""
-    _, _, namespace, name = source_key(federated)
-    resource = type_.resource
+def identity_of(row: Row) -> dict[str, str]:
+    """Return what names the object."""
+    resource = row.type_.resource
     return {
         "group": resource.group,
         "version": resource.version,
         "plural": resource.plural,
         "kind": resource.kind,
-        "namespace": namespace,
-        "name": name,
+        "namespace": row.key.namespace,
+        "name": row.name,
+    }
+
+
+def to_item(row: Row) -> dict[str, Any]:
+    """Return the row as the list shows it."""
+    summary = row.summary
+    return {
+        **identity_of(row),
+        "stage": summary.stage,
+        "clusters": summary.clusters,
+        "wanted": summary.wanted,
+        "ready": summary.ready,
+        "outcome": summary.outcome,
+        "held": [{"hold": move.hold, "clusters": sorted(move.clusters)} for move in row.held],
+        "problems": [
+            {"attention": problem.attention, "reason": problem.reason, "text": problem.text}
+            for problem in summary.problems
+        ],
     }

@@ -110,9 +110,12 @@ def summarize(
     return ObjectSummary(stage, tuple(sorted(placed, key=natural_key)), wanted, ready, outcome, tuple(found))
 
 
-def is_settled(summary: ObjectSummary) -> bool:
-    """Return whether time alone does not change a row: replicas that are missing are a problem after a while only."""
-    return summary.wanted is None or (summary.ready or 0) >= summary.wanted
+def changes_at(summary: ObjectSummary, source: Mapping[str, Any] | None, now: datetime) -> datetime | None:
+    """Return when time alone changes a row, None for never: replicas that are missing are a problem after a while."""
+    if summary.wanted is None or (summary.ready or 0) >= summary.wanted:
+        return None
+    since = _since(conditions.find(((source or {}).get("status") or {}).get("conditions"), "Available"))
+    return since + _START_TIME if since is not None and now - since < _START_TIME else None
 
 
 def _wanted(federated: Mapping[str, Any], type_: FederatedType, template: Mapping[str, Any]) -> int | None:

@@ -9,7 +9,7 @@ import pytest
 from federation.api import names
 from federation.api.federatedtype import FederatedType, PathDefinition
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS
-from federation.planning.diagnosis.objectsummary import Attention, ObjectSummary, Outcome, is_settled
+from federation.planning.diagnosis.objectsummary import Attention, ObjectSummary, Outcome, changes_at
 from federation.planning.diagnosis.objectsummary import summarize as summarize_at
 
 DEPLOYMENT = FederatedType(
@@ -52,14 +52,22 @@ def kinds(federated: dict[str, Any], type_: FederatedType = DEPLOYMENT, silent: 
 
 
 @pytest.mark.parametrize("ready", [0, 2, 3, 4])
-def test_a_settled_row_does_not_change_with_time(ready: int) -> None:
-    """The list keeps settled rows; one whose replicas are missing becomes a problem by waiting."""
+def test_a_row_changes_with_time_when_it_says_so(ready: int) -> None:
+    """The list keeps rows until then; one whose replicas are missing becomes a problem by waiting."""
     unavailable = {**condition("Available", "False"), "lastTransitionTime": "2026-01-01T11:59:30Z"}
     source = {"status": {"readyReplicas": ready, "conditions": [unavailable]}}
     federated = a_federated(conditions=DONE)
-    now, later = (summarize_at(federated, source, DEPLOYMENT, NOTHING, at) for at in (NOW, NOW + timedelta(days=1)))
-    assert is_settled(now) == (ready >= 3)
-    assert (now == later) == is_settled(now)
+
+    def row(at: datetime) -> ObjectSummary:
+        return summarize_at(federated, source, DEPLOYMENT, NOTHING, at)
+
+    ripe = changes_at(row(NOW), source, NOW)
+    assert (ripe is None) == (ready >= 3)
+    ripe = ripe or NOW
+    assert row(NOW) == row(ripe - timedelta(microseconds=1) if ready < 3 else ripe)
+    assert (row(NOW) == row(ripe)) == (ready >= 3)
+    assert changes_at(row(ripe), source, ripe) is None
+    assert row(ripe) == row(ripe + timedelta(days=1))
 
 
 def test_a_delivered_object_needs_nothing() -> None:
