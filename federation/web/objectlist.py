@@ -57,7 +57,7 @@ _STATES = ("attention", *Attention, *Stage)
 _DEFINITION = "CustomResourceDefinition"
 _KEPT_MAX = 20_000
 """Rows that are kept; those of further objects are made again for each list."""
-_SLICE = 500
+_SLICE = 200
 """Objects that are looked at before other requests get their turn."""
 
 

@@ -1,7 +1,9 @@
 """The list of objects over HTTP: filters, pages, and nothing that the user may not list."""
 
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import a_world
 from tests.unit.apiserver.conftest import connect
@@ -11,6 +13,9 @@ from tests.unit.web.test_delivery import served
 from federation.api.resources import DELIVERY_SUSPENSIONS, PROPAGATION_POLICIES
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS
 from federation.apiserver.auth.identity import Attributes, User
+from federation.runtime.controller import Key
+from federation.web import objectlist
+from federation.web.objectrows import Row, to_row
 
 PATH = "/federation/v1/objects"
 KINDS = [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, {"apiVersion": "v1", "kind": "ConfigMap"}]
@@ -166,3 +171,35 @@ async def test_a_row_follows_its_source_when_nothing_else_changes(tmp_path: Path
                 await world.settle()
                 (item,) = (await admin.get(f"{PATH}?kind=Deployment")).json()["items"]
                 assert item["ready"] == ready
+
+
+async def test_a_list_reads_only_objects_that_have_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading 5,000 objects takes longer than a page may."""
+    made: list[str] = []
+
+    def counted(key: Key, *arguments: Any) -> Row:
+        row = to_row(key, *arguments)
+        made.append(row.name)
+        return row
+
+    monkeypatch.setattr(objectlist, "to_row", counted)
+    async with a_world(members=("east",)) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        for name in ("web", "api", "job"):
+            await world.create(DEPLOYMENTS, a_deployment(name, replicas=2))
+        await world.settle()
+        async with served(world, tmp_path) as (_, admin):
+
+            async def read() -> list[str]:
+                made.clear()
+                assert (await admin.get(f"{PATH}?kind=Deployment")).status_code == 200
+                return sorted(made)
+
+            assert await read() == ["api", "job", "web"]
+            assert await read() == []
+            await world.scale("web", 3)
+            await world.settle()
+            assert await read() == ["web"]
+            await world.user.delete(DEPLOYMENTS, "web", "default")
+            await world.settle()
+            assert await read() == []
