@@ -34,9 +34,8 @@ from federation.guard.suspensions import Suspensions
 from federation.planning.leftovers.record import Action, Reason, Record
 from federation.planning.leftovers.strays import is_kept
 from federation.runtime.controller import DONE, Result
-from federation.runtime.events import WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.members import Members
+from federation.runtime.events import WARNING
+from federation.runtime.host import Host
 
 _RECHECK_S = 5.0
 _PAGE_SIZE = 500
@@ -50,22 +49,19 @@ class ClusterRemoval:
 
     def __init__(
         self,
-        client: Client,
+        host: Host,
         cluster: Callable[[str], Object | None],
-        objects: FederatedObjects,
-        members: Members,
         tombstones: Tombstones,
         suspensions: Suspensions,
-        recorder: Recorder,
         writer: MemberWriter,
     ) -> None:
-        self._client = client
+        self._client = host.client
         self._cluster = cluster
-        self._objects = objects
-        self._members = members
+        self._objects = host.objects
+        self._members = host.members
         self._tombstones = tombstones
         self._suspensions = suspensions
-        self._recorder = recorder
+        self._recorder = host.recorder
         self._writer = writer
 
     async def reconcile(self, name: str) -> Result:

@@ -105,15 +105,13 @@ class SyncController:
         self.executor = Executor(members, clock=clock, options=chosen.executor)
         kept.on_cluster_gone(self.executor.end_cluster, records.remove_cluster)
         clusters, member_objects = Clusters(), MemberObjectCache(members, records, clock, kept)
-        readiness = FollowerReadiness(
-            objects, member_objects, recorder, clock, kept, wait_s=chosen.followers_wait_s, enqueue=self.enqueue
-        )
+        readiness = FollowerReadiness(host, member_objects, kept, wait_s=chosen.followers_wait_s, enqueue=self.enqueue)
         writer, grace_s = MemberWriter(kept, UnwrittenFields(client).find), chosen.grace_s
         operations = MemberOperations(
-            members, self.executor, writer, records, drift, recorder, clock, grace_s=grace_s, enqueue=self.enqueue
+            host, self.executor, writer, records, drift, grace_s=grace_s, enqueue=self.enqueue
         )
         self.executor.on_recovered = operations.retry
-        self._admission = admission = HostAdmission(client, informers, clock, kept, self.enqueue, chosen.admission)
+        self._admission = admission = HostAdmission(host, kept, self.enqueue, chosen.admission)
         questions = Questions(
             self.executor, writer, records, admission, drift, clock, kept, grace_s=grace_s, enqueue=self.enqueue
         )
@@ -121,17 +119,15 @@ class SyncController:
         rollouts = Rollouts(objects, clusters, member_objects, self.executor, records, kept, holds)
         observer = Observer(records, member_objects, self.executor, tombstones, admission, readiness, holds, clock)
         delivery = ClusterDelivery(observer, operations, questions, records, recorder)
-        self._guard = guard = DeletionGuard(objects, informers, recorder, clock, chosen.guard, kept, self.enqueue)
-        deletion = Deletion(
-            objects, clusters, delivery, member_objects, readiness, tombstones, guard, recorder, clock, kept
-        )
-        sources = Sources(client, objects, informers, kept, self.enqueue)
-        publication = Publication(objects, admission, policies.expects_placement, recorder, clock, kept)
+        self._guard = guard = DeletionGuard(host, chosen.guard, kept, self.enqueue)
+        deletion = Deletion(host, clusters, delivery, member_objects, readiness, tombstones, guard, kept)
+        sources = Sources(host, kept, self.enqueue)
+        publication = Publication(host, admission, policies.expects_placement, kept)
         self._reconciler = reconciler = Reconciler(
-            objects, sources, clusters, delivery, rollouts, records, deletion, publication, recorder, kept
+            host, sources, clusters, delivery, rollouts, records, deletion, publication, kept
         )
         find = self._find_cluster
-        removal = ClusterRemoval(client, find, objects, members, tombstones, holds.suspensions, recorder, writer)
+        removal = ClusterRemoval(host, find, tombstones, holds.suspensions, writer)
         self.controller: Controller[Key] = Controller(
             "sync",
             reconciler.reconcile,
@@ -146,8 +142,7 @@ class SyncController:
             "sync-cascade", removal.reconcile, workers=workers, clock=clock, options=limits
         )
         self._handlers = EventHandlers(
-            objects,
-            members,
+            host,
             clusters,
             self.executor,
             records,
@@ -155,7 +150,6 @@ class SyncController:
             rollouts,
             tombstones,
             kept,
-            clock,
             enqueue=self.controller.enqueue,
             cluster_removal=self.cluster_removal,
         )

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.apimachinery.clock import Clock, to_rfc3339
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.finalizers import has_finalizer, without_finalizers
 from federation.apimachinery.resources import SECRETS, Object
 from federation.delivery.clusterdelivery import ClusterDelivery
@@ -33,8 +33,8 @@ from federation.delivery.rules.plan import ClusterState, Removal, decide_removal
 from federation.delivery.rules.status import ClusterStatus, plan_status
 from federation.planning.leftovers.record import Action, Reason, Record
 from federation.runtime.controller import DONE, Key, Result
-from federation.runtime.events import NORMAL, WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.events import NORMAL, WARNING
+from federation.runtime.host import Host
 
 _RECHECK_S = 5.0
 _UNANSWERED_S = 10.0
@@ -55,26 +55,24 @@ class Deletion:
 
     def __init__(
         self,
-        objects: FederatedObjects,
+        host: Host,
         clusters: Clusters,
         delivery: ClusterDelivery,
         member_objects: MemberObjectCache,
         follower_readiness: FollowerReadiness,
         tombstones: Tombstones,
         guard: DeletionGuard,
-        recorder: Recorder,
-        clock: Clock,
         kept: KeptState,
     ) -> None:
-        self._objects = objects
+        self._objects = host.objects
         self._clusters = clusters
         self._delivery = delivery
         self._member_objects = member_objects
         self._follower_readiness = follower_readiness
         self._tombstones = tombstones
         self._guard = guard
-        self._recorder = recorder
-        self._clock = clock
+        self._recorder = host.recorder
+        self._clock = host.clock
         self._since_s: dict[Key, float] = kept.of_deletion({})
 
     async def reconcile(self, key: Key, federated: Object, type_: FederatedType, *, recorded: Iterable[str]) -> Result:

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
 from federation.delivery.clusterremoval import is_removal_due
 from federation.delivery.clustersteps import Rollouts
@@ -26,9 +25,8 @@ from federation.planning.failover import podbudgets
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.finished import evidence, is_finished
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.host import Host
 from federation.runtime.indexer import revision_of
-from federation.runtime.members import Members
 from federation.runtime.subscription import Triggers
 
 _BY_CLUSTER = "sync-cluster"
@@ -66,8 +64,7 @@ class EventHandlers:
 
     def __init__(
         self,
-        objects: FederatedObjects,
-        members: Members,
+        host: Host,
         clusters: Clusters,
         executor: Executor,
         records: MemberRecords,
@@ -75,14 +72,13 @@ class EventHandlers:
         rollouts: Rollouts,
         tombstones: Tombstones,
         kept: KeptState,
-        clock: Clock,
         *,
         enqueue: Enqueue,
         cluster_removal: Controller[str],
     ) -> None:
-        self._objects = objects
-        self._types = objects.types
-        self._members = members
+        self._objects = host.objects
+        self._types = host.objects.types
+        self._members = host.members
         self._clusters = clusters
         self._executor = executor
         self._records = records
@@ -90,11 +86,11 @@ class EventHandlers:
         self._rollouts = rollouts
         self._tombstones = tombstones
         self._kept = kept
-        self._clock = clock
+        self._clock = host.clock
         self._enqueue = enqueue
         self._cluster_removal = cluster_removal
         self._watched: set[Resource] = set()
-        objects.add_index(_BY_CLUSTER, clusters_of_interest)
+        host.objects.add_index(_BY_CLUSTER, clusters_of_interest)
 
     def on_federated(self, old: Object | None, new: Object | None) -> None:
         """Handle any event of a federated object."""

@@ -9,7 +9,6 @@ from typing import Any
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.delivery.host.hostadmission import HostAdmission
 from federation.delivery.host.missingpolicy import MissingPolicyReports
@@ -22,8 +21,8 @@ from federation.planning.federatedobject.placements import DEPARTED, departed_cl
 from federation.planning.overrides.policies import stored_policies
 from federation.planning.rendering.verdicts import plan_report
 from federation.planning.status.sourceconditions import describe_missing_policy
-from federation.runtime.events import WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.events import WARNING
+from federation.runtime.host import Host
 
 WRITER = "sync"
 ExpectsPlacement = Callable[[FederatedType, Mapping[str, Any]], bool]
@@ -34,20 +33,14 @@ class Publication:
     """Writes statuses of federated objects."""
 
     def __init__(
-        self,
-        objects: FederatedObjects,
-        admission: HostAdmission,
-        expects_placement: ExpectsPlacement,
-        recorder: Recorder,
-        clock: Clock,
-        kept: KeptState,
+        self, host: Host, admission: HostAdmission, expects_placement: ExpectsPlacement, kept: KeptState
     ) -> None:
-        self._objects = objects
+        self._objects = host.objects
         self._admission = admission
         self._expects_placement = expects_placement
-        self._recorder = recorder
-        self._missing_policies = MissingPolicyReports(recorder, clock, kept)
-        self._clock = clock
+        self._recorder = host.recorder
+        self._missing_policies = MissingPolicyReports(host.recorder, host.clock, kept)
+        self._clock = host.clock
 
     async def publish(self, propagation: Propagation) -> None:
         """Publish what the reconcile found, unless that is expected to change at once."""

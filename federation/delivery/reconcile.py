@@ -36,8 +36,8 @@ from federation.planning.federatedobject.finished import evidence_by_cluster
 from federation.planning.federatedobject.namespaces import is_never_synced
 from federation.planning.federatedobject.placements import effective_placement
 from federation.runtime.controller import DONE, Key, Result
-from federation.runtime.events import NORMAL, WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.events import NORMAL, WARNING
+from federation.runtime.host import Host
 
 _RECHECK_SOURCE_S = 1.0
 _GONE_AFTER_END = Decision(status=ClusterStatus.FINISHED, message="it has finished there before the cluster left")
@@ -49,7 +49,7 @@ class Reconciler:
 
     def __init__(
         self,
-        objects: FederatedObjects,
+        host: Host,
         sources: Sources,
         clusters: Clusters,
         delivery: ClusterDelivery,
@@ -57,10 +57,9 @@ class Reconciler:
         records: MemberRecords,
         deletion: Deletion,
         publication: Publication,
-        recorder: Recorder,
         kept: KeptState,
     ) -> None:
-        self._objects = objects
+        self._objects = host.objects
         self._sources = sources
         self._clusters = clusters
         self._delivery = delivery
@@ -68,7 +67,7 @@ class Reconciler:
         self._records = records
         self._deletion = deletion
         self._publication = publication
-        self._recorder = recorder
+        self._recorder = host.recorder
         self._kept = kept
 
     async def reconcile(self, key: Key) -> Result:

@@ -14,13 +14,12 @@ from hashlib import blake2b
 
 from federation.api import names
 from federation.api.resources import PLACEMENT_HOLDS
-from federation.apimachinery.clock import Clock, from_rfc3339, to_rfc3339
+from federation.apimachinery.clock import from_rfc3339, to_rfc3339
 from federation.apimachinery.resources import Object
 from federation.planning.guard.ledger import Cause, GuardOptions, Ledger, Permit
 from federation.planning.guard.record import HeldMove, PastMove, held_move, held_moves, held_text, past_move, past_text
 from federation.runtime.controller import Key, key_of
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.informers import Informers
+from federation.runtime.host import Host
 
 Annotations = dict[str, str | None]
 BY_HOLD = "guard/hold"
@@ -52,25 +51,17 @@ class MoveGuard:
     `annotation` is where a held move is recorded. Only moves of placements are recorded when they go on.
     """
 
-    def __init__(
-        self,
-        objects: FederatedObjects,
-        informers: Informers,
-        clock: Clock,
-        options: GuardOptions,
-        *,
-        annotation: str = names.HELD_PLACEMENT,
-    ) -> None:
+    def __init__(self, host: Host, options: GuardOptions, *, annotation: str = names.HELD_PLACEMENT) -> None:
         self.options = options
-        self._objects = objects
+        self._objects = host.objects
         self._annotation = annotation
-        self._clock = clock
-        self._holds = informers.for_resource(PLACEMENT_HOLDS)
+        self._clock = host.clock
+        self._holds = host.informers.for_resource(PLACEMENT_HOLDS)
         self._ledger: Ledger[Key] = Ledger(options)
         self._open: dict[Cause, str] = {}
         """The PlacementHold that takes further moves of a cause, until it is approved."""
-        objects.add_index(BY_HOLD, holds_of)
-        objects.add_index(BY_RECORD, records_of)
+        host.objects.add_index(BY_HOLD, holds_of)
+        host.objects.add_index(BY_RECORD, records_of)
 
     def on_approval(self, requeue: Callable[[Object], None]) -> None:
         """Call the function with each federated object of a hold that is approved."""

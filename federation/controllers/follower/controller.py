@@ -74,9 +74,7 @@ class FollowerController:
         self._recorder = host.recorder
         self._index = FollowerIndex()
         self._is_indexing = False
-        self._guard = FollowerGuard(
-            host.objects, host.informers, host.recorder, host.clock, chosen.guard, self._enqueue
-        )
+        self._guard = FollowerGuard(host, chosen.guard, self._enqueue)
         self._reconciler = Reconciler(
             host.objects, self._index, host.recorder, self._guard, leaders_max=chosen.leaders_noted_max
         )

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from federation.api import names
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.controllers.follower.names import EVENT_FOLLOWERS_HELD
 from federation.guard.moveguard import Annotations, MoveGuard
@@ -17,9 +16,8 @@ from federation.planning.followers.references import Identity
 from federation.planning.guard.ledger import GuardOptions, Permit
 from federation.planning.guard.record import held_move
 from federation.runtime.controller import Key, key_of
-from federation.runtime.events import WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.informers import Informers
+from federation.runtime.events import WARNING
+from federation.runtime.host import Host
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +32,10 @@ class PermittedFollowing:
 class FollowerGuard:
     """Rules about the followers of all workloads. `enqueue` requeues one."""
 
-    def __init__(
-        self,
-        objects: FederatedObjects,
-        informers: Informers,
-        recorder: Recorder,
-        clock: Clock,
-        options: GuardOptions,
-        enqueue: Callable[[Key], None],
-    ) -> None:
-        self._objects = objects
-        self._recorder = recorder
-        self._moves = MoveGuard(objects, informers, clock, options, annotation=names.HELD_FOLLOWING)
+    def __init__(self, host: Host, options: GuardOptions, enqueue: Callable[[Key], None]) -> None:
+        self._objects = host.objects
+        self._recorder = host.recorder
+        self._moves = MoveGuard(host, options, annotation=names.HELD_FOLLOWING)
         self._moves.on_approval(lambda federated: enqueue(key_of(federated)))
 
     async def wait_synced(self) -> None:

@@ -6,6 +6,7 @@ it becomes ready, soon after an object appears in it that no federated object na
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.resources import Object, Resource
@@ -49,7 +50,8 @@ class LeftoverController:
         self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
         self._is_running = False
         self._suspensions = Suspensions(host.informers, host.clock, self._on_suspension)
-        reconciler = Reconciler(host, tombstones, self._suspensions, cluster=lambda name: self._clusters.get("", name))
+        find = partial(self._clusters.get, "")
+        reconciler = Reconciler(host, tombstones, self._suspensions, cluster=find)
         self.controller: Controller[str] = Controller(
             "leftovers",
             reconciler.reconcile,
@@ -57,15 +59,7 @@ class LeftoverController:
             clock=host.clock,
             resync=lambda: [record.record_name for record in tombstones.all()],
         )
-        sweep = Sweep(
-            host.client,
-            tombstones,
-            host.objects,
-            host.members,
-            host.recorder,
-            cluster=lambda name: self._clusters.get("", name),
-            period_s=chosen.sweep_period_s,
-        )
+        sweep = Sweep(host, tombstones, cluster=find, period_s=chosen.sweep_period_s)
         self.sweeps: Controller[str] = Controller(
             "sweep",
             sweep.reconcile,

@@ -35,9 +35,8 @@ from federation.planning.leftovers.strays import (
     policy_of,
 )
 from federation.runtime.controller import DONE, Key, Result
-from federation.runtime.events import NORMAL, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.members import Members
+from federation.runtime.events import NORMAL
+from federation.runtime.host import Host
 
 _PAGE_SIZE = 500
 _AGAIN_S = 30.0
@@ -76,21 +75,13 @@ class Sweep:
     """Sweeps members. `cluster` returns a FederatedCluster by name."""
 
     def __init__(
-        self,
-        host: Client,
-        tombstones: Tombstones,
-        objects: FederatedObjects,
-        members: Members,
-        recorder: Recorder,
-        *,
-        cluster: Callable[[str], Object | None],
-        period_s: float,
+        self, host: Host, tombstones: Tombstones, *, cluster: Callable[[str], Object | None], period_s: float
     ) -> None:
-        self._host = host
+        self._host = host.client
         self._tombstones = tombstones
-        self._objects = objects
-        self._members = members
-        self._recorder = recorder
+        self._objects = host.objects
+        self._members = host.members
+        self._recorder = host.recorder
         self._cluster = cluster
         self._period_s = period_s
         self._unfinished: dict[str, int] = {}

@@ -68,7 +68,7 @@ class OverrideController:
         self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
         self._projects = host.informers.for_resource(PROJECTS)
         host.objects.add_index(_BY_POLICY, _named_policies)
-        self._guard = OverrideGuard(host.objects, host.informers, host.clock, chosen.guard, self._enqueue)
+        self._guard = OverrideGuard(host, chosen.guard, self._enqueue)
         self._reconciler = Reconciler(
             host.objects,
             self._bindings,

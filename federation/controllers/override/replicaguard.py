@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.guard.moveguard import Annotations, MoveGuard
 from federation.planning.guard.ledger import GuardOptions, Permit
@@ -16,8 +15,7 @@ from federation.planning.guard.record import held_move
 from federation.planning.guard.shrinking import causes_of, shrunk_clusters
 from federation.planning.overrides.policies import Policy
 from federation.runtime.controller import Key, key_of
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.informers import Informers
+from federation.runtime.host import Host
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +39,8 @@ class PermittedOverrides:
 class OverrideGuard:
     """Rules about the overrides of all federated objects. `enqueue` requeues one."""
 
-    def __init__(
-        self,
-        objects: FederatedObjects,
-        informers: Informers,
-        clock: Clock,
-        options: GuardOptions,
-        enqueue: Callable[[Key], None],
-    ) -> None:
-        self._moves = MoveGuard(objects, informers, clock, options, annotation=names.HELD_OVERRIDES)
+    def __init__(self, host: Host, options: GuardOptions, enqueue: Callable[[Key], None]) -> None:
+        self._moves = MoveGuard(host, options, annotation=names.HELD_OVERRIDES)
         self._moves.on_approval(lambda federated: enqueue(key_of(federated)))
 
     async def wait_synced(self) -> None:

@@ -129,9 +129,9 @@ class ScheduleController:
         )
         retry_s = chosen.plugin_retry_s
         self._outages = PluginOutages(self._webhook_client, self._retry, clock=host.clock, plugin_retry_s=retry_s)
-        self._guard = Guard(host.objects, host.informers, cache, host.recorder, host.clock, chosen.guard)
+        self._guard = Guard(host, cache, chosen.guard)
         evicting = EvictingClusters(host.informers, host.clock, chosen.failover.halts)
-        self._failover = Failover(host.objects, evicting, host.recorder, host.clock, chosen.failover)
+        self._failover = Failover(host, evicting, chosen.failover)
         self._reconciler = Reconciler(
             host.objects,
             cache,
@@ -142,7 +142,7 @@ class ScheduleController:
             Freezes(host.informers, host.clock, self._on_freeze),
             self._give_turns,
             Requeueing(cache, self._outages, tolerated or ToleratedTaints(), host.clock, chosen.reports_wait_s),
-            Reporter(host.objects, host.recorder, journal, host.clock),
+            Reporter(host, journal),
         )
         self._recall_gangs = decider.recall_gangs
         self.controller: Controller[Key] = Controller(
@@ -165,11 +165,9 @@ class ScheduleController:
             lambda namespace: host.informers.for_resource(_POLICIES[not namespace]).list(namespace),
             reports_wait_s=chosen.reports_wait_s,
         )
-        self._evictions = EvictionStatus(
-            host.client, host.informers, evicting, self._failover, host.recorder, handlers.retry, host.clock
-        )
-        self._holds = Holds(host.client, host.objects, host.informers, host.recorder, handlers.retry, host.clock)
-        self._quotas = QuotaStatus(host.client, host.objects, host.informers, cache, handlers.retry, host.clock)
+        self._evictions = EvictionStatus(host, evicting, self._failover, handlers.retry)
+        self._holds = Holds(host, handlers.retry)
+        self._quotas = QuotaStatus(host, cache, handlers.retry)
         watched = self._watched(engine, host)
         self._watches = [(host.informers.for_resource(resource), handler) for resource, handler in watched.items()]
 

@@ -14,17 +14,15 @@ from prometheus_client import Gauge
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
-from federation.client.client import Client
 from federation.controllers.schedule.evictingclusters import EvictingClusters
 from federation.controllers.schedule.failover import Failover
 from federation.controllers.schedule.names import EVENT_EVICTION_HALTED, EVENT_EVICTION_RESUMED, REASON_EVICTION_ALLOWED
 from federation.planning.failover.evictionrecord import StayReason
 from federation.planning.failover.halts import Halt
 from federation.runtime.controller import Controller, Key, Result
-from federation.runtime.events import NORMAL, WARNING, Recorder
-from federation.runtime.informers import Informers
+from federation.runtime.events import NORMAL, WARNING
+from federation.runtime.host import Host
 
 _waiting = Gauge("federation_controllers_evictions_waiting", "Objects that wait for their turn to leave a cluster")
 _ALL = ""
@@ -44,24 +42,17 @@ class EvictionStatus:
     """Publishes halts, and schedules again what may leave. `retry` enqueues federated objects."""
 
     def __init__(
-        self,
-        client: Client,
-        informers: Informers,
-        evicting: EvictingClusters,
-        failover: Failover,
-        recorder: Recorder,
-        retry: Callable[[Iterable[Key]], None],
-        clock: Clock,
+        self, host: Host, evicting: EvictingClusters, failover: Failover, retry: Callable[[Iterable[Key]], None]
     ) -> None:
-        self._client = client
-        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        self._client = host.client
+        self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
         self._evicting = evicting
         self._failover = failover
-        self._recorder = recorder
+        self._recorder = host.recorder
         self._retry = retry
-        self._clock = clock
+        self._clock = host.clock
         self._obstacles: Mapping[str, _Obstacle | None] = {}
-        self.controller: Controller[str] = Controller("eviction", self.reconcile, workers=1, clock=clock)
+        self.controller: Controller[str] = Controller("eviction", self.reconcile, workers=1, clock=host.clock)
 
     def on_cluster(self, old: Object | None, new: Object | None) -> None:
         """Publish again after a change of any cluster that is lost, drained or was so."""

@@ -15,7 +15,6 @@ from msgspec import structs
 from prometheus_client import Counter
 
 from federation.api import names
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.resources import POD_DISRUPTION_BUDGETS, Object
 from federation.controllers.schedule.claimmodes import ClaimModes
@@ -43,8 +42,8 @@ from federation.planning.federatedobject.placements import current_clusters, dep
 from federation.planning.guard.losses import lost_clusters
 from federation.planning.steps.strategy import can_surge
 from federation.runtime.controller import Key, key_of
-from federation.runtime.events import WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.events import WARNING
+from federation.runtime.host import Host
 from federation.scheduling.annotationoverrides import overrides_from_annotations
 from federation.scheduling.attempt import Annotations, Due
 from federation.scheduling.engine import Decision
@@ -86,20 +85,13 @@ class Eased:
 class Failover:
     """Eases the decisions of all federated objects. It lives as long as the schedule controller."""
 
-    def __init__(
-        self,
-        objects: FederatedObjects,
-        clusters: EvictingClusters,
-        recorder: Recorder,
-        clock: Clock,
-        options: FailoverOptions,
-    ) -> None:
+    def __init__(self, host: Host, clusters: EvictingClusters, options: FailoverOptions) -> None:
         self.options = options
         self.pace: Pace[Key] = Pace(options.pace)
-        self._objects = objects
+        self._objects = host.objects
         self._clusters = clusters
-        self._recorder = recorder
-        self._clock = clock
+        self._recorder = host.recorder
+        self._clock = host.clock
         self.halted: set[Key] = set()
         """Objects that wait for the end of a halt, or for a ClusterDisruptionBudget."""
         self._disrupted: set[Key] = set()

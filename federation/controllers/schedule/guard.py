@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from federation.api import names
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.claimmodes import ClaimModes
 from federation.controllers.schedule.decider import AttemptContext
@@ -23,9 +22,8 @@ from federation.planning.guard.losses import Blame, blame, held_placement, is_wo
 from federation.planning.guard.record import held_move
 from federation.planning.guard.undo import requested_undo, undo_problem, undone_placement
 from federation.runtime.controller import Key, key_of
-from federation.runtime.events import WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.informers import Informers
+from federation.runtime.events import WARNING
+from federation.runtime.host import Host
 from federation.scheduling.attempt import Annotations, Due
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.snapshot import Snapshot
@@ -49,22 +47,14 @@ class PermittedPlacement:
 class Guard:
     """Rules about the decisions of all federated objects. It lives as long as the schedule controller."""
 
-    def __init__(
-        self,
-        objects: FederatedObjects,
-        informers: Informers,
-        cache: InputCache,
-        recorder: Recorder,
-        clock: Clock,
-        options: GuardOptions,
-    ) -> None:
-        self._objects = objects
-        self._recorder = recorder
+    def __init__(self, host: Host, cache: InputCache, options: GuardOptions) -> None:
+        self._objects = host.objects
+        self._recorder = host.recorder
         self._cache = cache
-        self._clock = clock
-        self._moves = MoveGuard(objects, informers, clock, options)
-        objects.add_index(BY_CLUSTER, effective_placement)
-        objects.add_index(_BY_NAMESPACE, _placed_in_namespace)
+        self._clock = host.clock
+        self._moves = MoveGuard(host, options)
+        host.objects.add_index(BY_CLUSTER, effective_placement)
+        host.objects.add_index(_BY_NAMESPACE, _placed_in_namespace)
 
     def on_federated(self, old: Object | None, new: Object | None) -> None:
         """Count what an object recorded before the restart, and forget a deleted one."""

@@ -19,10 +19,9 @@ from federation.api.resources import (
     PROPAGATION_POLICIES,
     SCHEDULING_PROFILES,
 )
-from federation.apimachinery.clock import Clock, from_rfc3339
+from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.errors import AlreadyExists, NotFound
 from federation.apimachinery.resources import NAMESPACES, Object
-from federation.client.client import Client
 from federation.controllers.schedule.names import EVENT_HOLD_APPROVED, EVENT_PLACEMENT_HELD
 from federation.guard.moveguard import BY_HOLD
 from federation.planning.followers.abandoned import is_following
@@ -30,9 +29,8 @@ from federation.planning.guard.deletions import is_deletion
 from federation.planning.guard.ledger import Cause
 from federation.planning.guard.record import held_moves
 from federation.runtime.controller import DONE, Controller, Key, Result
-from federation.runtime.events import NORMAL, WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.informers import Informers
+from federation.runtime.events import NORMAL, WARNING
+from federation.runtime.host import Host
 
 _BATCH_S = 0.5
 """How long changes of the waiting objects are collected before the hold is written."""
@@ -57,22 +55,14 @@ _KINDS = {
 class Holds:
     """Keeps the PlacementHolds up to date. `retry` schedules federated objects again."""
 
-    def __init__(
-        self,
-        client: Client,
-        objects: FederatedObjects,
-        informers: Informers,
-        recorder: Recorder,
-        retry: Callable[[Iterable[Key]], None],
-        clock: Clock,
-    ) -> None:
-        self._client = client
-        self._objects = objects
-        self._recorder = recorder
+    def __init__(self, host: Host, retry: Callable[[Iterable[Key]], None]) -> None:
+        self._client = host.client
+        self._objects = host.objects
+        self._recorder = host.recorder
         self._retry = retry
-        self._clock = clock
-        self._informer = informers.for_resource(PLACEMENT_HOLDS)
-        self.controller: Controller[str] = Controller("placementhold", self.reconcile, workers=2, clock=clock)
+        self._clock = host.clock
+        self._informer = host.informers.for_resource(PLACEMENT_HOLDS)
+        self.controller: Controller[str] = Controller("placementhold", self.reconcile, workers=2, clock=host.clock)
 
     def on_federated(self, old: Object | None, new: Object | None) -> None:
         """Update the holds that the object waits for, or waited for."""

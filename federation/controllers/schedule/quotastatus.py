@@ -8,14 +8,11 @@ from typing import Any, cast
 
 from federation.api import names
 from federation.api.resources import FEDERATED_RESOURCE_QUOTAS
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import Object
-from federation.client.client import Client
 from federation.controllers.schedule.inputcache import InputCache
 from federation.runtime.controller import DONE, Controller, Key, Result, key_of
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.informers import Informers
+from federation.runtime.host import Host
 from federation.scheduling.framework.quotaheadroom import to_text
 from federation.scheduling.quotas import charge_of
 
@@ -26,21 +23,13 @@ _COALESCING_S = 1.0
 class QuotaStatus:
     """Keeps the ledger of quotas, and their status. `retry` enqueues federated objects."""
 
-    def __init__(
-        self,
-        client: Client,
-        objects: FederatedObjects,
-        informers: Informers,
-        cache: InputCache,
-        retry: Callable[[Iterable[Key]], None],
-        clock: Clock,
-    ) -> None:
-        self._client = client
-        self._objects = objects
-        self._quotas = informers.for_resource(FEDERATED_RESOURCE_QUOTAS)
+    def __init__(self, host: Host, cache: InputCache, retry: Callable[[Iterable[Key]], None]) -> None:
+        self._client = host.client
+        self._objects = host.objects
+        self._quotas = host.informers.for_resource(FEDERATED_RESOURCE_QUOTAS)
         self._cache = cache
         self._retry = retry
-        self.controller: Controller[Key] = Controller("quota", self.reconcile, workers=1, clock=clock)
+        self.controller: Controller[Key] = Controller("quota", self.reconcile, workers=1, clock=host.clock)
 
     def on_quota(self, old: Object | None, new: Object | None) -> None:
         """Handle an event of a FederatedResourceQuota: what waits for it is scheduled again."""

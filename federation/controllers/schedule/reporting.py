@@ -16,7 +16,6 @@ import orjson
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.names import (
     EVENT_INVALID_SCHEDULING_ANNOTATION,
@@ -30,8 +29,8 @@ from federation.journal.decisions import DecisionFilter, DecisionRecord, Identit
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.status.schedulingsummary import describe_move
 from federation.runtime.controller import Key
-from federation.runtime.events import NORMAL, WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.events import NORMAL, WARNING
+from federation.runtime.host import Host
 from federation.scheduling.attempt import Unschedulable
 from federation.scheduling.engine import Decision, Outcome, Placements
 from federation.scheduling.policyspec import PolicyRef
@@ -52,11 +51,11 @@ class Subject:
 class Reporter:
     """Writes conditions, events and journal records of the schedule controller."""
 
-    def __init__(self, objects: FederatedObjects, recorder: Recorder, journal: Journal, clock: Clock) -> None:
-        self._objects = objects
-        self._recorder = recorder
+    def __init__(self, host: Host, journal: Journal) -> None:
+        self._objects = host.objects
+        self._recorder = host.recorder
         self._journal = journal
-        self._clock = clock
+        self._clock = host.clock
 
     def now(self) -> datetime:
         """Return the time of a report."""

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from federation.api import names
 from federation.api.federatedtype import Ending, FederatedType
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import NAMESPACES, Object
 from federation.delivery.members.clusters import clusters_of_interest
 from federation.delivery.members.keptstate import KeptState
@@ -28,9 +27,8 @@ from federation.planning.guard.ledger import Cause, GuardOptions, Permit
 from federation.planning.guard.record import held_move
 from federation.planning.leftovers.strays import is_kept
 from federation.runtime.controller import DONE, Key, Result, key_of
-from federation.runtime.events import WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.informers import Informers
+from federation.runtime.events import WARNING
+from federation.runtime.host import Host
 
 _REMAINING = "sync/remaining"
 _RECHECK_S = 1.0
@@ -40,23 +38,14 @@ _WRITER = "sync"
 class DeletionGuard:
     """Rules about the deletions of all federated objects. `enqueue` requeues one."""
 
-    def __init__(
-        self,
-        objects: FederatedObjects,
-        informers: Informers,
-        recorder: Recorder,
-        clock: Clock,
-        options: GuardOptions,
-        kept: KeptState,
-        enqueue: Callable[[Key], None],
-    ) -> None:
-        self._objects = objects
-        self._recorder = recorder
+    def __init__(self, host: Host, options: GuardOptions, kept: KeptState, enqueue: Callable[[Key], None]) -> None:
+        self._objects = host.objects
+        self._recorder = host.recorder
         self._enqueue = enqueue
-        self._moves = MoveGuard(objects, informers, clock, options)
+        self._moves = MoveGuard(host, options)
         self._moves.on_approval(self._requeue)
         kept.on_object_gone(self._moves.withdraw)
-        objects.add_index(_REMAINING, remaining_of)
+        host.objects.add_index(_REMAINING, remaining_of)
 
     async def wait_synced(self) -> None:
         """Return once approvals are known, and count what was recorded before a restart."""

@@ -10,7 +10,6 @@ Start times are kept in memory only: after a restart the wait starts again.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import NAMESPACES, Object
 from federation.delivery.host.servicewait import ServiceReadiness
 from federation.delivery.members.keptstate import KeptState
@@ -26,8 +25,8 @@ from federation.planning.followers.orphaned import is_orphaning
 from federation.planning.followers.readiness import is_awaited, is_expected, new_dependencies, status_in_cluster
 from federation.planning.followers.references import Identity, Reference
 from federation.runtime.controller import Key
-from federation.runtime.events import WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.events import WARNING
+from federation.runtime.host import Host
 
 
 class FollowerReadiness:
@@ -35,23 +34,21 @@ class FollowerReadiness:
 
     def __init__(
         self,
-        objects: FederatedObjects,
+        host: Host,
         member_objects: MemberObjectCache,
-        recorder: Recorder,
-        clock: Clock,
         kept: KeptState,
         *,
         wait_s: float,
         enqueue: Callable[[Key], None],
     ) -> None:
-        self._objects = objects
-        self._types = objects.types
+        self._objects = host.objects
+        self._types = host.objects.types
         self._member_objects = member_objects
-        self._recorder = recorder
-        self._clock = clock
+        self._recorder = host.recorder
+        self._clock = host.clock
         self._wait_s = wait_s
         self._enqueue = enqueue
-        self._services = ServiceReadiness(objects, member_objects, recorder, clock, kept)
+        self._services = ServiceReadiness(host, member_objects, kept)
         self._since_s: dict[Key, dict[MemberKey, float]] = kept.by_object({})
         self._release_since_s: dict[Key, float] = kept.of_deletion({})
         self._waiting: dict[Identity, set[Key]] = {}

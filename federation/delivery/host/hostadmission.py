@@ -17,7 +17,6 @@ from typing import Any
 
 import orjson
 
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, ClusterError, RequestTimeout
 from federation.apimachinery.resources import (
     ADMISSION_POLICIES,
@@ -31,7 +30,6 @@ from federation.apimachinery.resources import (
     Object,
     UserInfo,
 )
-from federation.client.client import Client
 from federation.delivery.host.verdictcache import Review, VerdictCache, VerdictCacheOptions
 from federation.delivery.members.keptstate import KeptState
 from federation.delivery.rules.content import Subject
@@ -52,7 +50,7 @@ from federation.planning.rendering.verdicts import (
     to_verdict,
 )
 from federation.runtime.controller import Key
-from federation.runtime.informers import Informers
+from federation.runtime.host import Host
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +80,11 @@ class HostAdmission:
     """Asks and remembers. `enqueue` requeues a federated object that is held from a cluster."""
 
     def __init__(
-        self,
-        client: Client,
-        informers: Informers,
-        clock: Clock,
-        kept: KeptState,
-        enqueue: Callable[[Key], None],
-        options: HostAdmissionOptions | None = None,
+        self, host: Host, kept: KeptState, enqueue: Callable[[Key], None], options: HostAdmissionOptions | None = None
     ) -> None:
         self.is_active = False
-        self._client = client
-        self._clock = clock
+        self._client = host.client
+        self._clock = host.clock
         self._enqueue = enqueue
         self._options = options or HostAdmissionOptions()
         self._concerns = Concerns()
@@ -109,12 +101,12 @@ class HostAdmission:
             MUTATING_POLICIES,
             MUTATING_POLICY_BINDINGS,
         )
-        self._informers = [informers.for_resource(kind) for kind in kinds]
+        self._informers = [host.informers.for_resource(kind) for kind in kinds]
         for informer in self._informers:
             informer.add_handler(self._on_configuration)
         self._limits: Counter[str] = Counter()
         """The number of ResourceQuotas and LimitRanges by namespace."""
-        self._limiting = [informers.for_resource(kind) for kind in _LIMITS] if self._options.counts_limits else []
+        self._limiting = [host.informers.for_resource(kind) for kind in _LIMITS] if self._options.counts_limits else []
         for informer in self._limiting:
             informer.add_handler(self._on_limit)
 

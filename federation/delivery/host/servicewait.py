@@ -8,7 +8,6 @@ are kept in memory only: after a restart the wait starts again.
 from collections.abc import Mapping
 from typing import Any
 
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import SERVICES, Object
 from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberobjects import MemberObjectCache
@@ -17,8 +16,8 @@ from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.webhookservices import ServiceName, called_services, has_ready_pods, is_behind
 from federation.planning.federatedobject.placements import effective_placement
 from federation.runtime.controller import Key
-from federation.runtime.events import WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.events import WARNING
+from federation.runtime.host import Host
 
 _KNOWN_S_MAX = 5.0
 """How long a service or workload that no policy delivers may take to appear: manifests are applied one by one."""
@@ -30,18 +29,11 @@ _RECHECK_S = 2.0
 class ServiceReadiness:
     """Decides which creations wait for the pods of a service."""
 
-    def __init__(
-        self,
-        objects: FederatedObjects,
-        member_objects: MemberObjectCache,
-        recorder: Recorder,
-        clock: Clock,
-        kept: KeptState,
-    ) -> None:
-        self._objects = objects
+    def __init__(self, host: Host, member_objects: MemberObjectCache, kept: KeptState) -> None:
+        self._objects = host.objects
         self._member_objects = member_objects
-        self._recorder = recorder
-        self._clock = clock
+        self._recorder = host.recorder
+        self._clock = host.clock
         self._since_s: dict[Key, dict[str, float]] = kept.by_object({})
 
     def wait(self, key: Key, federated: Object, cluster: str, desired: Mapping[str, Any]) -> tuple[str, float] | None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from federation.api.federatedtype import Ending, FederatedType
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import Object
-from federation.client.client import Client
 from federation.delivery.members.keptstate import KeptState
 from federation.planning.federatedobject.provenance import (
     is_from,
@@ -24,8 +23,7 @@ from federation.planning.federatedobject.provenance import (
 from federation.planning.guard.deletions import is_released
 from federation.planning.leftovers.strays import is_kept
 from federation.runtime.controller import Key
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.informers import Informers
+from federation.runtime.host import Host
 from federation.runtime.sourceinformers import SourceInformers
 
 
@@ -40,20 +38,13 @@ class Refusal:
 class Sources:
     """Follows the sources of every federated type. `enqueue` requeues a federated object."""
 
-    def __init__(
-        self,
-        client: Client,
-        objects: FederatedObjects,
-        informers: Informers,
-        kept: KeptState,
-        enqueue: Callable[[Key], None],
-    ) -> None:
-        self._client = client
-        self._objects = objects
+    def __init__(self, host: Host, kept: KeptState, enqueue: Callable[[Key], None]) -> None:
+        self._client = host.client
+        self._objects = host.objects
         self._enqueue = enqueue
-        self._informers = SourceInformers(informers, self._on_source)
+        self._informers = SourceInformers(host.informers, self._on_source)
         self._refused: set[Key] = kept.by_object(set())
-        objects.types.add_listener(self._informers.follow, self._informers.unfollow)
+        host.objects.types.add_listener(self._informers.follow, self._informers.unfollow)
 
     def check(self, key: Key, federated: Object, type_: FederatedType) -> Refusal | None:
         """Return why the federated object must not be delivered, None when it may be."""

@@ -24,9 +24,9 @@ from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import TIMED_OUT_STATUS, Operation, removal_attempt
 from federation.delivery.rules.status import ClusterStatus
 from federation.runtime.controller import Key
-from federation.runtime.events import WARNING, Recorder
+from federation.runtime.events import WARNING
+from federation.runtime.host import Host
 from federation.runtime.indexer import revision_of
-from federation.runtime.members import Members
 
 _SLOW_CHECK_INTERVAL_S = 0.1
 """How often waits check whether a member has become slow."""
@@ -37,24 +37,22 @@ class MemberOperations:
 
     def __init__(
         self,
-        members: Members,
+        host: Host,
         executor: Executor,
         writer: MemberWriter,
         records: MemberRecords,
         drift: DriftReports,
-        recorder: Recorder,
-        clock: Clock,
         *,
         grace_s: float,
         enqueue: Callable[[Key], None],
     ) -> None:
-        self._members = members
+        self._members = host.members
         self._executor = executor
         self._writer = writer
         self._records = records
         self._drift = drift
-        self._recorder = recorder
-        self._clock = clock
+        self._recorder = host.recorder
+        self._clock = host.clock
         self._grace_s = grace_s
         self._enqueue = enqueue
 

@@ -26,7 +26,7 @@ class PreemptionController:
             self._clusters,
             self._classes,
             Observer(host.members, collectors, host.clock, interval_s),
-            Reports(host.objects, host.recorder, journal, host.clock),
+            Reports(host, journal),
             interval_s,
         )
         self.controller: Controller[str] = Controller("preemption", reconciler.reconcile, workers=1, clock=host.clock)

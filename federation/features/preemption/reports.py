@@ -5,25 +5,24 @@ from collections.abc import Mapping
 import orjson
 
 from federation.apimachinery.amounts import to_count
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.features.preemption import names
 from federation.features.preemption.names import EVENT_GIVES_WAY, EVENT_PREEMPTS, EVENT_ROOM_AGAIN
 from federation.journal.decisions import DecisionRecord, Journal
 from federation.runtime.controller import key_of
-from federation.runtime.events import NORMAL, WARNING, Recorder
-from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.events import NORMAL, WARNING
+from federation.runtime.host import Host
 from federation.scheduling.yields import Yields
 
 
 class Reports:
     """Writes events, conditions and records."""
 
-    def __init__(self, objects: FederatedObjects, recorder: Recorder, journal: Journal, clock: Clock) -> None:
-        self._objects = objects
-        self._recorder = recorder
+    def __init__(self, host: Host, journal: Journal) -> None:
+        self._objects = host.objects
+        self._recorder = host.recorder
         self._journal = journal
-        self._clock = clock
+        self._clock = host.clock
 
     def gives_way(self, federated: Object, count: int, cluster: str, winner: Object) -> None:
         """Emit an Event on both workloads."""

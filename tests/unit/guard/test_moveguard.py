@@ -8,11 +8,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.support.wiredhost import wire_host
 from tests.unit.apiserver.conftest import eventually
 
 from federation.api import names
 from federation.api.crds import crd_manifests
-from federation.api.federatedtype import from_config
 from federation.api.resources import FEDERATED_OBJECTS, PLACEMENT_HOLDS
 from federation.apimachinery.clock import ManualClock, to_rfc3339
 from federation.apimachinery.resources import Object
@@ -21,13 +21,9 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.assembly import HOST_REGISTRY
 from federation.client.local import LocalClient
 from federation.guard.moveguard import Judged, MoveGuard
-from federation.planning.federatedobject.naming import federated_object_name
 from federation.planning.guard.ledger import Cause, GuardOptions, Permit
 from federation.planning.guard.record import HeldMove, PastMove, held_text, past_text
 from federation.runtime.controller import Key
-from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.federatedtypes import FederatedTypes
-from federation.runtime.informers import Informers
 
 POLICY, OTHER = Cause("PropagationPolicy", "default", "p"), Cause("PropagationPolicy", "default", "q")
 EAST, WEST, BOTH = frozenset({"east"}), frozenset({"west"}), frozenset({"east", "west"})
@@ -39,13 +35,10 @@ class Setting:
         self.clock = ManualClock()
         self.registry = Registry(MemoryStore(clock=self.clock), clock=self.clock, options=HOST_REGISTRY)
         self.client = LocalClient(self.registry, user_agent="test")
-        self.informers = Informers(self.client, clock=self.clock)
-        types = FederatedTypes(self.informers, from_config)
-        self.objects = FederatedObjects(
-            self.client, self.informers, types, name_of=federated_object_name, clock=self.clock
-        )
+        host = wire_host(self.client, self.clock)
+        self.informers, self.objects = host.informers, host.objects
         limits = GuardOptions(count=2, share=0.1, window_s=60.0, quiet_s=0.0)
-        self.guard = MoveGuard(self.objects, self.informers, self.clock, replace(limits, **options))
+        self.guard = MoveGuard(host, replace(limits, **options))
 
     async def judge(
         self, number: int, held: HeldMove | None = None, lost: frozenset[str] = EAST, cause: Cause = POLICY

@@ -6,6 +6,7 @@ There are no members: what one has is put into the records, as the answer to our
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from tests.support.member_world import placed
@@ -32,7 +33,7 @@ class Host:
     def __init__(self, registry: Registry, clock: ManualClock) -> None:
         self.clock = clock
         self.client = LocalClient(registry)
-        self.wired = wire_host(self.client, clock)
+        self.wired = replace(wire_host(self.client, clock), recorder=self)
         self.objects, self.informers = self.wired.objects, self.wired.informers
         self.records = MemberRecords(clock)
         self.kept = KeptState()

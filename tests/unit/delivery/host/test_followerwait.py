@@ -36,7 +36,7 @@ class Waits:
     def __init__(self, host: Host, key: Key, federated: Object) -> None:
         self.host, self.key, self.federated = host, key, federated
         self.readiness = FollowerReadiness(
-            host.objects, host.member_objects, host, host.clock, host.kept, wait_s=WAIT_S, enqueue=host.enqueued.append
+            host.wired, host.member_objects, host.kept, wait_s=WAIT_S, enqueue=host.enqueued.append
         )
 
     def ask(self, *, desired: Object | None = None, live: Object | None = None, cluster: str = "m1") -> Any:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -73,7 +74,7 @@ class Court:
     def __init__(self, host: Host, options: HostAdmissionOptions) -> None:
         self.host, self.judge = host, Judge(host)
         self.admission = HostAdmission(
-            Client(self.judge), host.informers, host.clock, host.kept, host.enqueued.append, options
+            replace(host.wired, client=Client(self.judge)), host.kept, host.enqueued.append, options
         )
 
     def subject(self, template: Object | None = None, replicas: int = 5, **annotations: str) -> Subject:
@@ -410,7 +411,7 @@ async def test_a_cluster_that_cannot_be_observed_keeps_its_verdict() -> None:
 async def test_it_is_ready_when_the_configuration_is_known_and_lets_reconciles_wait_a_second() -> None:
     async with a_host() as host:
         stopped = Informers(host.client, clock=host.clock)
-        admission = HostAdmission(host.client, stopped, host.clock, host.kept, host.enqueued.append)
+        admission = HostAdmission(replace(host.wired, informers=stopped), host.kept, host.enqueued.append)
         assert admission.grace_s == 1.0
         waiting = asyncio.create_task(admission.wait_synced())
         for _ in range(50):

@@ -39,7 +39,7 @@ def a_service(name: str = "guard") -> Object:
 class Waits:
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.readiness = ServiceReadiness(host.objects, host.member_objects, host, host.clock, host.kept)
+        self.readiness = ServiceReadiness(host.wired, host.member_objects, host.kept)
 
     def ask(self, *services: str, cluster: str = "m1") -> tuple[str, float] | None:
         return self.readiness.wait(KEY, FEDERATED, cluster, a_hook(*services or ("guard",)))

@@ -38,7 +38,7 @@ def owned_by(source: Object) -> list[Object]:
 def sources_of(host: Host, *, is_running: bool = True) -> Sources:
     """Return sources whose caches become complete, or never do."""
     informers = host.informers if is_running else Informers(host.client, clock=host.clock)
-    return Sources(host.client, host.objects, informers, host.kept, host.enqueued.append)
+    return Sources(replace(host.wired, informers=informers), host.kept, host.enqueued.append)
 
 
 async def a_source(host: Host, obj: Object | None = None, **metadata: Any) -> Object:
