@@ -98,7 +98,7 @@ class FollowerController:
         self._objects.subscribe(self._on_follower, _RELATIONS, writer=WRITER)
         self._objects.subscribe(self._on_refusals, _REFUSALS)
         await self._objects.wait_synced()
-        await self._guard.wait_synced()
+        await self._guard.recall()
         await self.controller.run()
 
     # -- events

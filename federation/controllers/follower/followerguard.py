@@ -29,22 +29,13 @@ class PermittedFollowing:
     wait_s: float = 0.0
 
 
-class FollowerGuard:
+class FollowerGuard(MoveGuard):
     """Rules about the followers of all workloads. `enqueue` requeues one."""
 
     def __init__(self, host: Host, options: GuardOptions, enqueue: Callable[[Key], None]) -> None:
-        self._objects = host.objects
+        super().__init__(host, options, annotation=names.HELD_FOLLOWING)
         self._recorder = host.recorder
-        self._moves = MoveGuard(host, options, annotation=names.HELD_FOLLOWING)
-        self._moves.on_approval(lambda federated: enqueue(key_of(federated)))
-
-    async def wait_synced(self) -> None:
-        """Return once approvals are known, and count what was held before a restart."""
-        await self._moves.recall()
-
-    def forget(self, key: Key) -> None:
-        """Forget a follower that is gone or being deleted."""
-        self._moves.withdraw(key)
+        self.on_approval(lambda federated: enqueue(key_of(federated)))
 
     def rule(
         self, key: Key, federated: Object, leaving: frozenset[str], leaders: Iterable[Object]
@@ -52,12 +43,12 @@ class FollowerGuard:
         """Return what the guard permits for a follower that leaves these clusters; `leaders` are those that it had."""
         was_held = names.HELD_FOLLOWING in (federated["metadata"].get("annotations") or {})
         abandoned = self._abandoned(identity_of(federated), leaving, leaders)
-        if not abandoned or self._moves.options.share >= 1:
-            self._moves.withdraw(key)
+        if not abandoned or self.options.share >= 1:
+            self.withdraw(key)
             return PermittedFollowing(annotations={names.HELD_FOLLOWING: None} if was_held else {})
-        sizes = self._moves.sizes(federated, causes_of(federated))
+        sizes = self.sizes(federated, causes_of(federated))
         lost = frozenset[str]().union(*abandoned.values())
-        judged = self._moves.judge(key, held_move(federated, names.HELD_FOLLOWING), sizes, lost, {})
+        judged = self.judge(key, held_move(federated, names.HELD_FOLLOWING), sizes, lost, {})
         if judged.permit is Permit.WAIT:
             return PermittedFollowing(wait_s=judged.wait_s)
         if judged.permit is Permit.GO or judged.held is None:

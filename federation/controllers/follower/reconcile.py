@@ -90,7 +90,7 @@ class Reconciler:
         """Update placement and leaders of one object, or the condition of a leader; leaders never follow."""
         federated = self._objects.get(key)
         if federated is None or federated["metadata"].get("deletionTimestamp"):
-            self._guard.forget(key)
+            self._guard.withdraw(key)
             return DONE
         if is_leader(federated["spec"]["template"], self._objects.type_of(federated)):
             await self._report(key, federated)

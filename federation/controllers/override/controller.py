@@ -97,7 +97,7 @@ class OverrideController:
         )
         self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER)
         await self._objects.wait_synced()
-        await self._guard.wait_synced()
+        await self._guard.recall()
         self._is_started = True
         self._objects.complete_writes(self._reconciler.complete, writer=WRITER)
         await self.controller.run()

@@ -87,7 +87,7 @@ class Reconciler:
         """Compute the overrides when the controller may act, and store them when they changed."""
         federated = self._objects.get(key)
         if federated is None or federated["metadata"].get("deletionTimestamp"):
-            self._guard.forget(key)
+            self._guard.withdraw(key)
             return DONE
         type_ = self._objects.type_of(federated)
         if type_ is None or not pendingcontrollers.dependencies_fulfilled(

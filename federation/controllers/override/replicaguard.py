@@ -36,20 +36,12 @@ class PermittedOverrides:
         return bool(self.kept or self.annotations)
 
 
-class OverrideGuard:
+class OverrideGuard(MoveGuard):
     """Rules about the overrides of all federated objects. `enqueue` requeues one."""
 
     def __init__(self, host: Host, options: GuardOptions, enqueue: Callable[[Key], None]) -> None:
-        self._moves = MoveGuard(host, options, annotation=names.HELD_OVERRIDES)
-        self._moves.on_approval(lambda federated: enqueue(key_of(federated)))
-
-    async def wait_synced(self) -> None:
-        """Return once approvals are known, and count what was held before a restart."""
-        await self._moves.recall()
-
-    def forget(self, key: Key) -> None:
-        """Forget an object that is gone or being deleted."""
-        self._moves.withdraw(key)
+        super().__init__(host, options, annotation=names.HELD_OVERRIDES)
+        self.on_approval(lambda federated: enqueue(key_of(federated)))
 
     def lets_pass(self, key: Key, federated: Object, type_: FederatedType, patch: Object) -> bool:
         """Return whether the patch needs no permit: nothing is held, and no cluster would lose replicas."""
@@ -57,7 +49,7 @@ class OverrideGuard:
             federated, type_, patch
         ):
             return False
-        self._moves.withdraw(key)
+        self.withdraw(key)
         return True
 
     def rule(
@@ -66,11 +58,11 @@ class OverrideGuard:
         """Return what the guard permits of the patch that stores the overrides of the policies."""
         shrunk = self._shrunk(federated, type_, patch or {})
         if not shrunk:
-            self._moves.withdraw(key)
+            self.withdraw(key)
             was_held = names.HELD_OVERRIDES in (federated["metadata"].get("annotations") or {})
             return PermittedOverrides(annotations={names.HELD_OVERRIDES: None} if was_held else {})
-        sizes = self._moves.sizes(federated, causes_of(federated, [str(policy.reference) for policy in policies]))
-        judged = self._moves.judge(key, held_move(federated, names.HELD_OVERRIDES), sizes, shrunk, {})
+        sizes = self.sizes(federated, causes_of(federated, [str(policy.reference) for policy in policies]))
+        judged = self.judge(key, held_move(federated, names.HELD_OVERRIDES), sizes, shrunk, {})
         if judged.permit is Permit.WAIT:
             return PermittedOverrides(wait_s=judged.wait_s)
         if judged.permit is Permit.GO or judged.held is None:
@@ -83,4 +75,4 @@ class OverrideGuard:
         return PermittedOverrides(shrunk, judged.annotations, message=message)
 
     def _shrunk(self, federated: Object, type_: FederatedType, patch: Object) -> frozenset[str]:
-        return shrunk_clusters(federated, type_, patch) if self._moves.options.share < 1 else frozenset()
+        return shrunk_clusters(federated, type_, patch) if self.options.share < 1 else frozenset()

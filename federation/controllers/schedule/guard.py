@@ -21,7 +21,7 @@ from federation.planning.guard.ledger import Cause, GuardOptions, Permit
 from federation.planning.guard.losses import Blame, blame, held_placement, is_word_of_user, lost_clusters
 from federation.planning.guard.record import held_move
 from federation.planning.guard.undo import requested_undo, undo_problem, undone_placement
-from federation.runtime.controller import Key, key_of
+from federation.runtime.controller import key_of
 from federation.runtime.events import WARNING
 from federation.runtime.host import Host
 from federation.scheduling.attempt import Annotations, Due
@@ -44,28 +44,22 @@ class PermittedPlacement:
     message: str = ""
 
 
-class Guard:
+class Guard(MoveGuard):
     """Rules about the decisions of all federated objects. It lives as long as the schedule controller."""
 
     def __init__(self, host: Host, cache: InputCache, options: GuardOptions) -> None:
-        self._objects = host.objects
+        super().__init__(host, options)
         self._recorder = host.recorder
         self._cache = cache
-        self._clock = host.clock
-        self._moves = MoveGuard(host, options)
         host.objects.add_index(BY_CLUSTER, effective_placement)
         host.objects.add_index(_BY_NAMESPACE, _placed_in_namespace)
 
     def on_federated(self, old: Object | None, new: Object | None) -> None:
         """Count what an object recorded before the restart, and forget a deleted one."""
         if new is None:
-            self._moves.withdraw(key_of(old or {}))
+            self.withdraw(key_of(old or {}))
         elif old is None and not new["metadata"].get("deletionTimestamp"):
-            self._moves.remember(new)
-
-    def withdraw(self, key: Key) -> None:
-        """Forget the move of an object that stays where it is."""
-        self._moves.withdraw(key)
+            self.remember(new)
 
     def rule(
         self, context: AttemptContext, due: Due, decision: Decision, snapshot: Snapshot, left: Placements
@@ -83,12 +77,12 @@ class Guard:
         volumes = self._left_volumes(context, due, decision, snapshot, lost)
         if volumes and not blamed:
             blamed = frozenset({Blame.CLUSTERS})
-        if not blamed or self._moves.options.share >= 1:
-            self._moves.withdraw(context.key)
+        if not blamed or self.options.share >= 1:
+            self.withdraw(context.key)
             return go
         sizes = self._sizes(context, due, lost, blamed)
         held = held_move(context.federated)
-        judged = self._moves.judge(context.key, held, sizes, lost, before, needs_approval=bool(volumes))
+        judged = self.judge(context.key, held, sizes, lost, before, needs_approval=bool(volumes))
         if judged.permit is Permit.GO:
             return replace(go, annotations=judged.annotations)
         if judged.permit is Permit.WAIT:
@@ -126,7 +120,7 @@ class Guard:
         if problem:
             self._recorder.event(context.federated, WARNING, EVENT_UNDO_REFUSED, problem)
             return None
-        self._moves.withdraw(context.key)
+        self.withdraw(context.key)
         wanted = attempt.federated_type.replicas(context.federated["spec"]["template"])
         return undone_placement(past, attempt.current(), wanted)
 

@@ -35,26 +35,25 @@ _RECHECK_S = 1.0
 _WRITER = "sync"
 
 
-class DeletionGuard:
+class DeletionGuard(MoveGuard):
     """Rules about the deletions of all federated objects. `enqueue` requeues one."""
 
     def __init__(self, host: Host, options: GuardOptions, kept: KeptState, enqueue: Callable[[Key], None]) -> None:
-        self._objects = host.objects
+        super().__init__(host, options)
         self._recorder = host.recorder
         self._enqueue = enqueue
-        self._moves = MoveGuard(host, options)
-        self._moves.on_approval(self._requeue)
-        kept.on_object_gone(self._moves.withdraw)
+        self.on_approval(self._requeue)
+        kept.on_object_gone(self.withdraw)
         host.objects.add_index(_REMAINING, remaining_of)
 
     async def wait_synced(self) -> None:
         """Return once approvals are known, and count what was recorded before a restart."""
-        await self._moves.recall(_is_deleted)
+        await self.recall(_is_deleted)
 
     async def wait(self, key: Key, federated: Object, type_: FederatedType) -> Result | None:
         """Return when to reconcile again while the member objects must stay, None when they may be deleted."""
         lost = frozenset(clusters_of_interest(federated))
-        is_counted = is_kept(type_.resource) and type_.ending is not Ending.REMOVE and self._moves.options.share < 1
+        is_counted = is_kept(type_.resource) and type_.ending is not Ending.REMOVE and self.options.share < 1
         if not is_counted or not lost or is_released(federated) or allowed_deletion(federated) is not None:
             return None
         if type_.resource == NAMESPACES and (claims := self._claims_in(federated)):
@@ -62,9 +61,9 @@ class DeletionGuard:
         held = held_move(federated)
         if held is not None and not is_deletion(held.cause):
             held = None  # a move that was held before
-        if held is not None and self._moves.is_waiting(held):
+        if held is not None and self.is_waiting(held):
             return DONE  # its approval requeues it
-        judged = self._moves.judge(key, held, self._sizes(federated), lost, dict.fromkeys(lost))
+        judged = self.judge(key, held, self._sizes(federated), lost, dict.fromkeys(lost))
         if judged.permit is Permit.WAIT:
             return Result(requeue_after_s=judged.wait_s)
         await self._annotate(key, federated, judged.annotations)
@@ -87,7 +86,7 @@ class DeletionGuard:
     def _sizes(self, federated: Object) -> Mapping[Cause, int]:
         """Return the number of objects at the beginning of the window."""
         cause = cause_of(federated)
-        return {cause: len(self._objects.keys_by_index(_REMAINING, str(cause))) + self._moves.moved(cause)}
+        return {cause: len(self._objects.keys_by_index(_REMAINING, str(cause))) + self.moved(cause)}
 
     def _claims_in(self, federated: Object) -> Sequence[Object]:
         """Return the claims of a namespace whose deletion is not decided yet."""
